@@ -1,0 +1,45 @@
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+NAME ?= level
+# Pins apply to the build environment too.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+
+.PHONY: demo test lint types unit format bench study clean
+
+demo: .venv/core          ## the main job on an embedded, simulated survey
+	@$(BIN)/python -m itrust.demo
+
+test: lint types unit     ## everything CI checks
+
+lint: .venv/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/test
+	$(BIN)/mypy
+
+# One BLAS thread a worker; the package's own threads follow OMP_NUM_THREADS.
+unit: .venv/test
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+
+format: .venv/test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/core         ## ratios against a plain implementation, peak memory, growth
+	@$(BIN)/python benchmarks/tiles.py
+
+study: .venv/core         ## a statistical study: make study NAME=level
+	@$(BIN)/python studies/$(NAME).py
+
+.venv/core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/test: .venv/core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,33 @@
+"""Tells whether a classifier's probabilities can be trusted for inference.
+
+>>> import itrust as it
+>>> sample = it.simulate.survey(2_000, rng=0).sample
+>>> it.klce_test(sample, rng=0).pvalue
+0.001
+"""
+
+__version__ = "0.1.0.dev0"
+
+from itrust import datasets, engine, kernels, nulls, scores, simulate
+from itrust.errors import AssumptionWarning, DatasetError, InputError
+from itrust.klce import klce2, klce_test, null_sd
+from itrust.results import KLCEResult
+from itrust.sample import Sample
+
+__all__ = [
+    "AssumptionWarning",
+    "DatasetError",
+    "InputError",
+    "KLCEResult",
+    "Sample",
+    "__version__",
+    "datasets",
+    "engine",
+    "kernels",
+    "klce2",
+    "klce_test",
+    "null_sd",
+    "nulls",
+    "scores",
+    "simulate",
+]

@@ -1,0 +1,39 @@
+"""What goes wrong, in words: the exceptions and warnings of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """The data or an argument is wrong; the message says what, where and how to mend it."""
+
+
+class DatasetError(RuntimeError):
+    """A data set could not be read or downloaded."""
+
+
+class AssumptionWarning(UserWarning):
+    """The data contradict an assumption that the exact p-value rests on."""
+
+
+def listed(values: Iterable[object], most: int = 6) -> str:
+    """Join values for a message: quoted as Python would, cut after `most`.
+
+    >>> listed(["a", "b", 3], most=2)
+    "'a', 'b', ... (3 in all)"
+    """
+    shown = list(values)
+    text = ", ".join(repr(value) for value in shown[:most])
+    return text if len(shown) <= most else f"{text}, ... ({len(shown)} in all)"
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Give the closest known name as a question, or list what is known.
+
+    >>> did_you_mean("incom", ["income", "race"])
+    "did you mean 'income'?"
+    """
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"the names are {listed(known)}"

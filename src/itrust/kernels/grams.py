@@ -1,0 +1,281 @@
+"""Kernel matrices that are never held whole: each hands out one block at a time.
+
+A kernel bound to two sets of points is a `Gram`. Products are fused: all Gaussian factors
+become one exponential of one squared distance, all exact matches one comparison.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Literal
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from itrust.typing import AnyArray, FloatArray
+
+# Above this squared norm the expansion |a|^2 + |b|^2 - 2ab loses more than 1e-11.
+LARGEST_EXPANDED_NORM = 1e4
+
+
+class Gram(ABC):
+    """A kernel matrix between n left and m right points, handed out in blocks."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Numbers of left and right points."""
+
+    @abstractmethod
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        """Evaluate some rows and columns into a new array that the caller may change."""
+
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """Values of left point i with right point i, shape (n,); left and right are the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianGram(Gram):
+    """exp(-|a - b|^2 / 2) on features already divided by their widths; cost O(d) an entry."""
+
+    left: FloatArray
+    right: FloatArray
+
+    def __post_init__(self) -> None:
+        centre = self.left.mean(axis=0)
+        left, right = self.left - centre, self.right - centre
+        norms = [np.einsum("ij,ij->i", side, side) for side in (left, right)]
+        expand = max(norm.max(initial=0.0) for norm in norms) < LARGEST_EXPANDED_NORM
+        # One product gives -|a - b|^2 / 2 = ab - |a|^2/2 - |b|^2/2 with two extra columns.
+        halves = [-0.5 * norm[:, None] for norm in norms]
+        ones = [np.ones_like(half) for half in halves]
+        augmented = (
+            (np.hstack([left, halves[0], ones[0]]), np.hstack([right, ones[1], halves[1]]))
+            if expand
+            else None
+        )
+        object.__setattr__(self, "_augmented", augmented)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.left), len(self.right)
+
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        augmented: tuple[FloatArray, FloatArray] | None = self._augmented  # type: ignore[attr-defined]
+        if augmented is None:
+            exponent = cdist(self.left[rows], self.right[cols], "sqeuclidean")
+            exponent *= -0.5
+        else:
+            exponent = augmented[0][rows] @ augmented[1][cols].T
+        return np.exp(exponent, out=exponent)
+
+    def diagonal(self) -> FloatArray:
+        return np.ones(len(self.left))
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceGram(Gram):
+    """A profile of the distance between features already divided by their widths."""
+
+    left: FloatArray
+    right: FloatArray
+    metric: Literal["cityblock", "euclidean"]
+    profile: Callable[[FloatArray], FloatArray]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.left), len(self.right)
+
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        return self.profile(cdist(self.left[rows], self.right[cols], self.metric))
+
+    def diagonal(self) -> FloatArray:
+        return self.profile(np.zeros(len(self.left)))
+
+
+@dataclass(frozen=True, eq=False)
+class MatchGram(Gram):
+    """1 where codes are equal, `otherwise` where they differ."""
+
+    left: AnyArray
+    right: AnyArray
+    otherwise: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.left.size, self.right.size
+
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        same = self.left[rows, None] == self.right[None, cols]
+        return np.where(same, 1.0, self.otherwise)
+
+    def multiply_into(self, block: FloatArray, rows: slice, cols: slice) -> None:
+        """Scale a block of another kernel in place."""
+        same = self.left[rows, None] == self.right[None, cols]
+        np.multiply(
+            block, same if self.otherwise == 0 else np.where(same, 1.0, self.otherwise), block
+        )
+
+    def diagonal(self) -> FloatArray:
+        return np.ones(self.left.size)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearGram(Gram):
+    """Inner products of features already divided by their widths."""
+
+    left: FloatArray
+    right: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.left), len(self.right)
+
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        return self.left[rows] @ self.right[cols].T
+
+    def diagonal(self) -> FloatArray:
+        norms: FloatArray = np.square(self.left).sum(axis=1)
+        return norms
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantGram(Gram):
+    """The same value everywhere."""
+
+    value: float
+    size: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.size
+
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        n, m = self.size
+        return np.full((len(range(n)[rows]), len(range(m)[cols])), self.value)
+
+    def diagonal(self) -> FloatArray:
+        return np.full(self.size[0], self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseGram(Gram):
+    """A matrix that somebody else computed."""
+
+    matrix: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, m = self.matrix.shape
+        return n, m
+
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        return self.matrix[rows, cols].copy()
+
+    def diagonal(self) -> FloatArray:
+        return np.diagonal(self.matrix).copy()
+
+
+@dataclass(frozen=True, eq=False)
+class SumGram(Gram):
+    """Entrywise sum."""
+
+    terms: tuple[Gram, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.terms[0].shape
+
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        first, *rest = self.terms
+        total = first.block(rows, cols)
+        for term in rest:
+            total += term.block(rows, cols)
+        return total
+
+    def diagonal(self) -> FloatArray:
+        return reduce(np.add, (term.diagonal() for term in self.terms))
+
+
+@dataclass(frozen=True, eq=False)
+class ProductGram(Gram):
+    """Entrywise product; build it with `product`, which fuses what it can."""
+
+    factors: tuple[Gram, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.factors[0].shape
+
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        first, *rest = self.factors
+        result = first.block(rows, cols)
+        for factor in rest:
+            if isinstance(factor, MatchGram):
+                factor.multiply_into(result, rows, cols)
+            else:
+                result *= factor.block(rows, cols)
+        return result
+
+    def diagonal(self) -> FloatArray:
+        return reduce(np.multiply, (factor.diagonal() for factor in self.factors))
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredGram(Gram):
+    """Entrywise square, which the null variance is made of."""
+
+    base: Gram
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.base.shape
+
+    def block(self, rows: slice, cols: slice) -> FloatArray:
+        result = self.base.block(rows, cols)
+        return np.square(result, out=result)
+
+    def diagonal(self) -> FloatArray:
+        return np.square(self.base.diagonal())
+
+
+def product(grams: Sequence[Gram]) -> Gram:
+    """Multiply matrices entry by entry, fusing Gaussian factors and exact matches."""
+    flat = [
+        factor
+        for gram in grams
+        for factor in (gram.factors if isinstance(gram, ProductGram) else (gram,))
+        if not (isinstance(factor, ConstantGram) and factor.value == 1)
+    ]
+    if not flat:
+        return grams[0]
+    gaussian = [gram for gram in flat if isinstance(gram, GaussianGram)]
+    exact = [gram for gram in flat if isinstance(gram, MatchGram) and gram.otherwise == 0]
+    others = [gram for gram in flat if gram not in gaussian and gram not in exact]
+    fused: list[Gram] = []
+    if gaussian:
+        fused.append(
+            GaussianGram(
+                np.hstack([gram.left for gram in gaussian]),
+                np.hstack([gram.right for gram in gaussian]),
+            )
+        )
+    fused.extend(others)
+    if exact:
+        fused.append(reduce(_both_match, exact))
+    # A match is cheapest as a mask on something else, so it never leads when it can follow.
+    fused.sort(key=lambda gram: isinstance(gram, MatchGram))
+    return fused[0] if len(fused) == 1 else ProductGram(tuple(fused))
+
+
+def _both_match(a: MatchGram, b: MatchGram) -> MatchGram:
+    """Two exact matches are one match of the crossed codes."""
+    split = a.left.size
+    codes = [np.concatenate([gram.left, gram.right]).astype(np.int64) for gram in (a, b)]
+    crossed = codes[0] * (codes[1].max() + 1) + codes[1]
+    _, dense = np.unique(crossed, return_inverse=True)
+    return MatchGram(dense[:split], dense[split:], 0.0)

@@ -1,0 +1,124 @@
+"""`LocalKernel`: a kernel on the prediction times a kernel on the covariates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from itrust.columns import Column
+from itrust.errors import InputError, listed
+from itrust.kernels.base import Kernel, On, Product
+from itrust.kernels.discrete import Constant, Delta
+from itrust.kernels.grams import Gram, product
+from itrust.kernels.smooth import RBF
+from itrust.kernels.widths import Median
+from itrust.sample import Points
+
+
+@dataclass(frozen=True)
+class LocalKernel:
+    """P((f, x), (f', x')) = k(f, f') l(x, x').
+
+    Parameters
+    ----------
+    prob : Kernel, optional
+        k, on the prediction. Default: RBF at the median distance between predictions.
+    x : Kernel or mapping of covariate names to kernels, optional
+        l. One kernel sees all covariates; a mapping multiplies one kernel a covariate.
+        Default: RBF for numbers and dates at the median distance times the square root of
+        their number (so that the joint distance stays comparable), Delta for categories and
+        booleans. `Constant()` gives the global calibration error (KCE).
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> from itrust.kernels import RBF, Delta, LocalKernel
+    >>> s = it.Sample([0, 1, 1], [0.2, 0.5, 0.9], {"age": [30, 40, 60], "sex": ["f", "m", "f"]})
+    >>> LocalKernel(prob=RBF(0.1), x={"age": RBF(5), "sex": Delta(0.2)})
+    LocalKernel(prob=RBF(width=0.1), x=RBF(width=5).on('age') * Delta(0.2).on('sex'))
+    >>> LocalKernel().resolve(s.points)
+    LocalKernel(prob=RBF(width=0.4), x=RBF(width=20).on('age') * Delta().on('sex'))
+    """
+
+    prob: Kernel | None = None
+    x: Any = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.x, Mapping):
+            parts = tuple(_checked(k, f"x[{name!r}]").on(name) for name, k in self.x.items())
+            object.__setattr__(self, "x", _product(parts))
+        for part, where in ((self.prob, "prob"), (self.x, "x")):
+            if part is not None:
+                _checked(part, where)
+
+    @property
+    def supremum(self) -> float:
+        """The largest value of the product."""
+        return math.prod(part.supremum for part in (self.prob, self.x) if part is not None)
+
+    def resolve(self, points: Points) -> LocalKernel:
+        """Fill in defaults and replace width rules by numbers, from (p, x) alone."""
+        prob = RBF() if self.prob is None else self.prob
+        x = default_covariate_kernel(points.columns) if self.x is None else self.x
+        if not points.columns and x.reads_columns:
+            raise InputError(f"{x!r} needs covariates, but the sample has none; use x=Constant()")
+        resolved = LocalKernel(prob.resolve([points.prediction]), x.resolve(points.columns))
+        unused = [c.name for c in points.columns if c.name not in _named(x, points.columns)]
+        if unused:
+            raise InputError(
+                f"the kernel says nothing about {listed(unused)}; give it a kernel (Constant() to "
+                f"leave it out of the test)"
+            )
+        return resolved
+
+    def gram(self, points: Points, other: Points | None = None) -> Gram:
+        """Bind a resolved kernel to points, or to two sets of points."""
+        other = points if other is None else other
+        if self.prob is None or self.x is None:
+            raise InputError("LocalKernel must be resolved before it is used")
+        predictions = [points.prediction], [other.prediction]
+        # Without covariates x reads no column, and any will do to count the rows.
+        covariates = (points.columns, other.columns) if points.columns else predictions
+        return product([self.prob.gram(*predictions), self.x.gram(*covariates)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Both parts with their settings, ready for JSON."""
+        return {
+            "prob": None if self.prob is None else self.prob.to_dict(),
+            "x": None if self.x is None else self.x.to_dict(),
+        }
+
+
+def default_covariate_kernel(columns: Sequence[Column]) -> Kernel:
+    """RBF on all numbers and dates, Delta on each category and boolean, 1 on nothing."""
+    numbers = [c.name for c in columns if c.kind in ("number", "date")]
+    others = [c.name for c in columns if c.name not in numbers]
+    parts: list[Kernel] = []
+    if numbers:
+        parts.append(RBF(Median(math.sqrt(len(numbers)))).on(*numbers))
+    parts.extend(Delta().on(name) for name in others)
+    return _product(parts)
+
+
+def _product(parts: Sequence[Kernel]) -> Kernel:
+    if not parts:
+        return Constant()
+    return parts[0] if len(parts) == 1 else Product(tuple(parts))
+
+
+def _named(kernel: Kernel, columns: Sequence[Column]) -> set[str]:
+    """Names of the covariates a kernel speaks about; all of them when it names none."""
+    parts = getattr(kernel, "factors", getattr(kernel, "terms", None))
+    if isinstance(kernel, On):
+        return set(kernel.names)
+    if parts is None:
+        return {column.name for column in columns}
+    return set().union(*(_named(part, columns) for part in parts))
+
+
+def _checked(part: Any, where: str) -> Kernel:
+    if not isinstance(part, Kernel):
+        raise InputError(f"{where} must be a kernel such as RBF(0.1) or Delta(), not {part!r}")
+    return part

@@ -1,0 +1,247 @@
+"""Kernels on numbers: RBF, Laplace, Matern, rational quadratic, linear; one width a column.
+
+With missing values (`missing="level"`) each is multiplied by a match of the missing
+indicators, and a missing value adds no distance.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from itrust.columns import Column, share_codes
+from itrust.errors import InputError, listed
+from itrust.kernels.base import Kernel
+from itrust.kernels.grams import (
+    DistanceGram,
+    GaussianGram,
+    Gram,
+    LinearGram,
+    MatchGram,
+    product,
+)
+from itrust.kernels.widths import Median, WidthRule
+from itrust.typing import FloatArray
+
+Width = float | Sequence[float] | WidthRule
+
+
+@dataclass(frozen=True)
+class SmoothKernel(Kernel):
+    """A kernel on numbers divided by their widths.
+
+    Parameters
+    ----------
+    width : float, sequence of floats or WidthRule
+        One for all columns, one for each, or a rule that sees the values of each column.
+    """
+
+    width: Any = field(default_factory=Median)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.width, WidthRule):
+            return
+        widths = np.asarray(self.width, dtype=float)
+        if widths.ndim > 1 or not (np.isfinite(widths) & (widths > 0)).all():
+            raise InputError(f"a kernel width must be positive and finite, not {self.width!r}")
+        plain = float(widths) if widths.ndim == 0 else tuple(float(width) for width in widths)
+        object.__setattr__(self, "width", plain)
+
+    @property
+    def supremum(self) -> float:
+        """1, reached at distance 0."""
+        return 1.0
+
+    def resolve(self, columns: Sequence[Column]) -> Self:
+        """One explicit width for every column, from its present values."""
+        self._check(columns)
+        if isinstance(self.width, WidthRule):
+            rule = self.width
+            widths = tuple(rule(column.values[~column.missing]) for column in columns)
+            return replace(self, width=widths)
+        return self
+
+    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
+        """Bind to numeric columns."""
+        self._check(left)
+        if isinstance(self.width, WidthRule):
+            raise InputError(f"{self!r} must be resolved to explicit widths before it is used")
+        scaled = [np.column_stack(self._scaled(columns)) for columns in (left, right)]
+        smooth = self._smooth(scaled[0], scaled[1])
+        if not any(column.missing.any() for column in (*left, *right)):
+            return smooth
+        flags = [
+            [Column(c.name, "boolean", c.missing.astype(float)) for c in side]
+            for side in (left, right)
+        ]
+        return product([smooth, MatchGram(*share_codes(*flags), otherwise=0.0)])
+
+    @abstractmethod
+    def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
+        """The matrix on features divided by their widths."""
+
+    def _scaled(self, columns: Sequence[Column]) -> list[FloatArray]:
+        widths = self.width if isinstance(self.width, tuple) else (self.width,) * len(columns)
+        return [np.nan_to_num(c.values) / w for c, w in zip(columns, widths, strict=True)]
+
+    def _check(self, columns: Sequence[Column]) -> None:
+        name = type(self).__name__
+        for column in columns:
+            if column.is_category:
+                raise InputError(
+                    f"{name} needs numbers, but {column.name!r} is a category; give each covariate "
+                    f"its kernel, such as x={{{column.name!r}: Delta(), ...}}"
+                )
+        if isinstance(self.width, tuple) and len(self.width) != len(columns):
+            names = listed([column.name for column in columns])
+            raise InputError(
+                f"{name} has {len(self.width)} widths for {len(columns)} columns: {names}"
+            )
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{k}={_short(v)}" for k, v in vars(self).items())
+        return f"{type(self).__name__}({settings})"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, tuple):
+        return _short(value[0]) if len(value) == 1 else f"[{', '.join(map(_short, value))}]"
+    if isinstance(value, float):
+        return f"{value:.0f}" if 1e4 <= value < 1e9 else f"{value:.4g}"
+    return repr(value)
+
+
+@dataclass(frozen=True, repr=False)
+class RBF(SmoothKernel):
+    """exp(-sum_j (x_j - x'_j)^2 / (2 width_j^2)).
+
+    >>> RBF.from_gamma(25.0).width
+    0.1414213562373095
+    >>> RBF(0.1).gamma
+    49.99999999999999
+    """
+
+    @classmethod
+    def from_gamma(cls, gamma: float | Sequence[float]) -> Self:
+        """Read scikit-learn's convention exp(-gamma d^2): width = 1 / sqrt(2 gamma)."""
+        return cls(1 / np.sqrt(2 * _positive_gamma(gamma)))
+
+    @property
+    def gamma(self) -> float | tuple[float, ...]:
+        """The width as scikit-learn's gamma."""
+        return _each(self.width, lambda width: 1 / (2 * width**2))
+
+    def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
+        return GaussianGram(left, right)
+
+
+@dataclass(frozen=True, repr=False)
+class Laplace(SmoothKernel):
+    """exp(-sum_j |x_j - x'_j| / width_j): rougher than RBF, heavier tails.
+
+    >>> Laplace.from_gamma(2.0).width
+    0.5
+    """
+
+    @classmethod
+    def from_gamma(cls, gamma: float | Sequence[float]) -> Self:
+        """Read scikit-learn's convention exp(-gamma |d|): width = 1 / gamma."""
+        return cls(1 / _positive_gamma(gamma))
+
+    @property
+    def gamma(self) -> float | tuple[float, ...]:
+        """The width as scikit-learn's gamma."""
+        return _each(self.width, lambda width: 1 / width)
+
+    def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
+        return DistanceGram(left, right, "cityblock", _exponential)
+
+
+@dataclass(frozen=True, repr=False)
+class Matern(SmoothKernel):
+    """Matern kernel of smoothness nu = 3/2 or 5/2 of the scaled Euclidean distance r.
+
+    nu = 3/2: (1 + a) exp(-a) with a = sqrt(3) r; nu = 5/2: (1 + a + a^2/3) exp(-a) with
+    a = sqrt(5) r (Rasmussen and Williams 2006, eq. 4.17).
+    """
+
+    nu: float = 1.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nu not in (1.5, 2.5):
+            raise InputError(f"Matern has nu = 1.5 or 2.5, not {self.nu!r}")
+
+    def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
+        profile = _matern_3_2 if self.nu == 1.5 else _matern_5_2
+        return DistanceGram(left, right, "euclidean", profile)
+
+
+@dataclass(frozen=True, repr=False)
+class RationalQuadratic(SmoothKernel):
+    """(1 + r^2 / (2 alpha))^(-alpha) of the scaled distance r: a mixture of RBF widths."""
+
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.alpha < math.inf:
+            raise InputError(f"RationalQuadratic needs alpha > 0, not {self.alpha!r}")
+
+    def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
+        return DistanceGram(left, right, "euclidean", _RationalProfile(self.alpha))
+
+
+@dataclass(frozen=True, repr=False)
+class Linear(SmoothKernel):
+    """sum_j x_j x'_j / width_j^2, on values as they are: it has no supremum."""
+
+    width: Any = 1.0
+
+    @property
+    def supremum(self) -> float:
+        """Infinity: products grow with the values."""
+        return math.inf
+
+    def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
+        return LinearGram(left, right)
+
+
+def _positive_gamma(gamma: float | Sequence[float]) -> FloatArray:
+    values = np.asarray(gamma, dtype=float)
+    if not (np.isfinite(values) & (values > 0)).all():
+        raise InputError(f"gamma must be positive and finite, not {gamma!r}")
+    return values
+
+
+def _each(width: Any, convert: Any) -> float | tuple[float, ...]:
+    if isinstance(width, WidthRule):
+        raise InputError(f"gamma is unknown until the rule {width!r} has seen the data")
+    return tuple(map(convert, width)) if isinstance(width, tuple) else convert(width)
+
+
+def _exponential(distance: FloatArray) -> FloatArray:
+    return np.exp(-distance)
+
+
+def _matern_3_2(distance: FloatArray) -> FloatArray:
+    a = math.sqrt(3) * distance
+    return (1 + a) * np.exp(-a)
+
+
+def _matern_5_2(distance: FloatArray) -> FloatArray:
+    a = math.sqrt(5) * distance
+    return (1 + a + a**2 / 3) * np.exp(-a)
+
+
+@dataclass(frozen=True)
+class _RationalProfile:
+    alpha: float
+
+    def __call__(self, distance: FloatArray) -> FloatArray:
+        return (1 + distance**2 / (2 * self.alpha)) ** -self.alpha

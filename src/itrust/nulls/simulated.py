@@ -1,0 +1,115 @@
+"""Nulls that redraw, resample, permute or flip residuals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from itrust.nulls.base import SimulatedNull
+from itrust.sample import Sample
+from itrust.seeds import keyed_bits
+from itrust.typing import BoolArray, FloatArray
+
+BITS = 32
+DRAWS_AT_ONCE = 128  # keeps the random bits of a block in the cache
+
+
+@dataclass(frozen=True)
+class Bernoulli(SimulatedNull):
+    """Redraw every label from its own probability: exact at every n and for every kernel.
+
+    The null says that the labels are independent Bernoulli(f), so redrawing them simulates it
+    without approximation. Rows must be independent given (x, f).
+    """
+
+    exact: ClassVar[bool] = True
+    meaning: ClassVar[str] = "labels redrawn from the probabilities"
+
+    def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
+        """Residuals of redrawn labels."""
+        for block, part in _blocks(out, draws):
+            bits = keyed_bits(seed, range(sample.n), block)
+            np.subtract(labels_from_bits(bits, sample.p), sample.p[:, None], out=part)
+
+
+@dataclass(frozen=True)
+class ResidualBootstrap(SimulatedNull):
+    """The paper's Algorithm 1: draw n residuals with replacement, keep predictions and x.
+
+    Kept to reproduce the paper; it is not the null of local calibration. A residual moved to
+    another row need not be possible there, and a shift of all residuals stays in every draw,
+    so it has no power against one.
+    """
+
+    exact: ClassVar[bool] = False
+    meaning: ClassVar[str] = "residuals resampled with replacement (the paper's Algorithm 1)"
+
+    def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
+        """Residuals of other rows."""
+        residuals = sample.residuals
+        for block, part in _blocks(out, draws):
+            bits = keyed_bits(seed, range(sample.n), block).astype(np.uint64)
+            part[...] = residuals[(bits * np.uint64(sample.n)) >> np.uint64(BITS)]
+
+
+@dataclass(frozen=True)
+class Permutation(SimulatedNull):
+    """What the published code does: permute the residuals over the rows.
+
+    Parameters
+    ----------
+    centred : bool
+        Subtract the mean of the residuals in every draw, as the package behind the paper's
+        Figure 4 and tables does; the statistic of the data stays as it is.
+    """
+
+    centred: bool = False
+    exact: ClassVar[bool] = False
+    meaning: ClassVar[str] = "residuals permuted (the published code)"
+
+    def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
+        """Residuals in another order."""
+        residuals = sample.residuals - (sample.residuals.mean() if self.centred else 0.0)
+        for block, part in _blocks(out, draws):
+            bits = keyed_bits(seed, range(sample.n), block)
+            part[...] = residuals[np.argsort(bits, axis=0, kind="stable")]
+
+
+@dataclass(frozen=True)
+class Rademacher(SimulatedNull):
+    """Flip the signs of residuals at random, one sign a cluster if the sample has clusters.
+
+    Right in the limit of many rows or clusters, for it keeps the variances and, within a
+    cluster, the dependence. Pairs within a cluster are the same in every draw and cancel in
+    the comparison.
+    """
+
+    exact: ClassVar[bool] = False
+    meaning: ClassVar[str] = "signs of the residuals flipped"
+
+    def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
+        """Residuals times a random sign of their row or cluster."""
+        units = np.arange(sample.n) if sample.cluster is None else sample.cluster
+        residuals = sample.residuals[:, None]
+        for block, part in _blocks(out, draws):
+            flip = keyed_bits(seed, range(int(units.max()) + 1), block) >> np.uint32(BITS - 1)
+            np.multiply(residuals, 1.0 - 2.0 * flip[units], out=part)
+
+
+def labels_from_bits(bits: np.ndarray, p: FloatArray) -> BoolArray:
+    """Bernoulli(p) labels from 32-bit uniforms, (n, B) and (n,) -> (n, B).
+
+    P(label = 1) is p rounded to a multiple of 2^-32; 0 and 1 are kept exactly.
+    """
+    ones = np.rint(p * 2.0**BITS).astype(np.uint64)  # how many of the 2^32 numbers give a 1
+    last = np.maximum(ones, 1).astype(np.uint64) - np.uint64(1)
+    labels: BoolArray = bits <= last.astype(np.uint32)[:, None]
+    labels[ones == 0] = False
+    return labels
+
+
+def _blocks(out: FloatArray, draws: range) -> list[tuple[range, FloatArray]]:
+    starts = range(0, len(draws), DRAWS_AT_ONCE)
+    return [(draws[at : at + DRAWS_AT_ONCE], out[:, at : at + DRAWS_AT_ONCE]) for at in starts]

@@ -1,0 +1,192 @@
+"""`KLCEResult`: the facts of one test, and how they read."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from itrust.kernels import LocalKernel
+from itrust.nulls import AnalyticNull, Null
+from itrust.typing import FloatArray
+
+TIE = 1e-9  # draws within this share of the largest value count as ties with the data
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KLCEResult:
+    """Outcome of `klce_test`. Facts are stored; the p-value is derived from them.
+
+    Attributes
+    ----------
+    statistic : float
+        KLCE^2, unbiased, so it may be negative.
+    null_distribution : (draws,) array or None
+        KLCE^2 of every draw; None for a null that is a formula.
+    tail : float or None
+        What the formula gives; None for a null that draws.
+    n, draws : int
+    names : names of the covariates
+    kernel : LocalKernel with its widths
+    null : Null
+    seed : int or None
+        `klce_test(sample, kernel=r.kernel, null=r.null, draws=r.draws, rng=r.seed)` makes
+        the result again; None if nothing was drawn.
+    engine : str
+    elapsed : float
+        Seconds.
+    impossible : int
+        Rows with a label the model gave probability 0.
+    notes : what the reader should know about the data
+    """
+
+    statistic: float
+    null_distribution: FloatArray | None
+    tail: float | None
+    n: int
+    draws: int
+    names: tuple[str, ...]
+    kernel: LocalKernel
+    null: Null
+    seed: int | None
+    engine: str
+    elapsed: float
+    impossible: int
+    notes: tuple[str, ...]
+
+    @cached_property
+    def at_least(self) -> int:
+        """Number of draws at least as large as the statistic, ties counted."""
+        if self.null_distribution is None:
+            return 0
+        drawn = self.null_distribution
+        tie = TIE * max(abs(self.statistic), float(np.abs(drawn).max(initial=0.0)))
+        return int(np.count_nonzero(drawn >= self.statistic - tie))
+
+    @property
+    def pvalue(self) -> float:
+        """(1 + draws at least as large) / (1 + draws), or the formula's tail.
+
+        A formula that is an approximation reports nothing below its own depth.
+        """
+        if isinstance(self.null, AnalyticNull) and self.tail is not None:
+            return max(self.tail, self.null.depth)
+        return (1 + self.at_least) / (1 + self.draws)
+
+    @property
+    def exceedance(self) -> float:
+        """Share of draws strictly above the statistic: the p-value of the paper's Algorithm 1.
+
+        It can be 0, and a test that uses it exceeds its level; `pvalue` does not.
+        """
+        if self.null_distribution is None:
+            raise AttributeError(f"{type(self.null).__name__} has a formula instead of draws")
+        return float(np.mean(self.null_distribution > self.statistic))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All facts, ready for JSON; draws are summarised (the seed makes them again)."""
+        return {
+            "statistic": self.statistic,
+            "pvalue": self.pvalue,
+            "n": self.n,
+            "draws": self.draws,
+            "on": list(self.names),
+            "kernel": self.kernel.to_dict(),
+            "null": self.null.to_dict(),
+            "null_summary": self._null_summary(),
+            "seed": self.seed,
+            "engine": self.engine,
+            "elapsed": self.elapsed,
+            "impossible": self.impossible,
+            "notes": list(self.notes),
+        }
+
+    def _null_summary(self) -> dict[str, float] | None:
+        if self.null_distribution is None:
+            return None
+        levels = {"q50": 0.5, "q90": 0.9, "q95": 0.95, "q99": 0.99}
+        quantiles = {k: float(np.quantile(self.null_distribution, q)) for k, q in levels.items()}
+        return {"sd": float(self.null_distribution.std()), **quantiles}
+
+    def __repr__(self) -> str:
+        return f"<KLCEResult: statistic {self.statistic:.6g}, p {self._p_text()}, n {self.n:,}>"
+
+    def __str__(self) -> str:
+        on = ", ".join(self.names) or "(none: calibration alone)"
+        rows = [
+            ("rows", f"{self.n:,}"),
+            ("covariates", on),
+            ("KLCE^2", f"{self.statistic:.6g}   (unbiased, so it may be negative)"),
+            ("under the null", self._null_text()),
+            ("p-value", f"{self._p_text()}   {self._p_origin()}"),
+            ("kernel on p", repr(self.kernel.prob)),
+            ("kernel on x", repr(self.kernel.x)),
+            ("null", f"{type(self.null).__name__}: {self.null.meaning}"),
+            ("made with", self._provenance()),
+        ]
+        lines = [
+            *(f"! {note}" for note in self._alarms()),
+            *(f"note: {note}" for note in self.notes),
+        ]
+        body = [line for name, text in rows for line in _entry(name, text)]
+        tail = [line for text in (self._sentence(), *lines) for line in _wrapped(text, "  ")]
+        title = "Is the model calibrated given the covariates?   H0: P(y = 1 | x, p) = p"
+        return "\n".join([title, "", *body, "", *tail])
+
+    def _p_text(self) -> str:
+        if isinstance(self.null, AnalyticNull) and self.tail is not None:
+            below = self.tail < self.null.depth
+            return f"below {self.null.depth:g}" if below else f"{self.tail:.4g}"
+        return f"{self.pvalue:.4g}"
+
+    def _p_origin(self) -> str:
+        if self.null_distribution is None:
+            return "(a valid bound at any n)" if self.null.exact else "(approximate)"
+        kind = "exact" if self.null.exact else "approximate"
+        return f"({kind}; {self.at_least:,} of {self.draws:,} draws are as large)"
+
+    def _null_text(self) -> str:
+        summary = self._null_summary()
+        if summary is None:
+            return "no draws: a formula"
+        return f"mean 0, sd {summary['sd']:.3g}, 95 % of draws below {summary['q95']:.3g}"
+
+    def _provenance(self) -> str:
+        seed = "" if self.seed is None else f"{self.draws:,} draws, seed {self.seed}, "
+        return f"{seed}{self.engine}, {self.elapsed:.2g} s"
+
+    def _sentence(self) -> str:
+        given = " and ".join(
+            [", ".join(self.names[:-1]), self.names[-1]] if len(self.names) > 1 else self.names
+        )
+        right = f"If the probabilities were right given {given or 'themselves'}"
+        if self.null_distribution is None:
+            return (
+                f"{right}, a statistic this large would have probability {self._p_text()} at most."
+            )
+        return (
+            f"{right}, a statistic this large would come up in about "
+            f"{100 * self.pvalue:.3g} % of samples."
+        )
+
+    def _alarms(self) -> list[str]:
+        if not self.impossible:
+            return []
+        rows = f"{self.impossible:,} row{'s have' if self.impossible > 1 else ' has'}"
+        alarm = (
+            f"{rows} a label that the model called impossible (p = 0 and y = 1, or p = 1 and "
+            f"y = 0). That alone refutes the null, whatever the p-value says."
+        )
+        return [alarm]
+
+
+def _entry(name: str, text: str) -> list[str]:
+    first, *rest = textwrap.wrap(text, 62, break_long_words=False, break_on_hyphens=False)
+    return [f"  {name:<16}{first}", *(f"{'':18}{line}" for line in rest)]
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, 78, initial_indent=indent, subsequent_indent=indent)

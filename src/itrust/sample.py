@@ -1,0 +1,317 @@
+"""`Sample`, the one door for data: validated, encoded and frozen.
+
+Everything behind this door trusts what it gets. Rows in messages count from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from itrust.columns import Column
+from itrust.errors import InputError, did_you_mean, listed
+from itrust.intake import (
+    Missing,
+    frame_columns,
+    positive_column,
+    read_cluster,
+    read_covariates,
+    read_labels,
+    read_probabilities,
+    read_weights,
+    same_length,
+    settle_missing,
+    unique_columns,
+)
+from itrust.seeds import Rng, as_generator
+from itrust.typing import AnyArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Where the rows lie: predictions and covariates, never labels.
+
+    Kernels and width rules take `Points`, so that they cannot see what they must not see.
+    """
+
+    p: FloatArray
+    columns: tuple[Column, ...]
+
+    @property
+    def prediction(self) -> Column:
+        """The predictions as a column like any other."""
+        return Column("p", "number", self.p)
+
+    def __len__(self) -> int:
+        return int(self.p.size)
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Sample:
+    """Labels, predicted probabilities and covariates of the rows to be judged.
+
+    Parameters
+    ----------
+    y : column of n labels
+        0 and 1, booleans, or any two values with `positive` named.
+    p : column of n probabilities of the positive label
+        In [0, 1]. A matrix (n, 2) is accepted when `positive` is named: its columns then
+        carry the label values as names, or stand in sorted order of the labels, as
+        scikit-learn's `predict_proba` gives them.
+    x : covariates, optional
+        A data frame (pandas, polars, Arrow), a mapping of columns, an array (n, d) or (n,), or
+        a list of rows. Text stays a category; dates become days since 1970-01-01. Without
+        covariates the tests ask about calibration alone.
+    weights : column of n survey weights, optional
+        Non-negative, not all zero, and without information on y beyond (x, p).
+    cluster : column of n unit names, optional
+        Rows of one unit (a person measured twice) need not be independent.
+    names : names of the covariates, optional
+        For arrays; a frame brings its own.
+    positive : value, optional
+        The label that counts as 1.
+    missing : {"error", "level", "drop"}
+        What to do with missing covariates: refuse, treat as a level of its own (for numbers:
+        equal only to other missing values), or drop those rows and note how many.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> s = it.Sample([0, 1, 1], [0.2, 0.7, 0.9], {"age": [30, 41, 52], "sex": ["f", "m", "f"]})
+    >>> print(s)
+    Sample of 3 rows: 2 positive (66.7 %), mean prediction 60.0 %
+      age  number    30 to 52
+      sex  category  'f', 'm'
+    """
+
+    y: FloatArray
+    p: FloatArray
+    columns: tuple[Column, ...]
+    weights: FloatArray | None
+    cluster: IntArray | None
+    notes: tuple[str, ...]
+
+    def __init__(
+        self,
+        y: object,
+        p: object,
+        x: object = None,
+        weights: object = None,
+        cluster: object = None,
+        names: Sequence[str] | None = None,
+        positive: object = None,
+        missing: Missing = "error",
+    ) -> None:
+        if missing not in ("error", "level", "drop"):
+            raise InputError(f"missing must be 'error', 'level' or 'drop', not {missing!r}")
+        labels, values, notes = read_labels(y, positive)
+        n = labels.size
+        if n < 2:
+            raise InputError(f"a sample needs at least 2 rows; this one has {n}")
+        covariates = read_covariates(x, names)
+        prob = read_probabilities(positive_column(p, values, positive), n)
+        for column in covariates:
+            same_length(f"covariate {column.name!r}", len(column), n)
+        parts = {
+            "y": labels,
+            "p": prob,
+            "columns": covariates,
+            "weights": None if weights is None else read_weights(weights, n),
+            "cluster": None if cluster is None else read_cluster(cluster, n),
+            "notes": notes,
+        }
+        self._fill(**settle_missing(parts, missing))
+
+    def _fill(self, **parts: Any) -> None:
+        for name, value in parts.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        label: str,
+        prob: str,
+        on: str | Sequence[str],
+        weights: str | None = None,
+        cluster: str | None = None,
+        positive: object = None,
+        missing: Missing = "error",
+    ) -> Self:
+        """Take the named columns of a pandas, polars or Arrow frame.
+
+        >>> import pyarrow as pa
+        >>> import itrust as it
+        >>> homes = pa.table({"owner": [1, 0], "p": [0.8, 0.3], "race": ["a", "b"]})
+        >>> it.Sample.from_frame(homes, label="owner", prob="p", on="race").names
+        ('race',)
+        """
+        columns = dict(frame_columns(frame))
+        on = [on] if isinstance(on, str) else list(on)
+        roles = {"label": label, "prob": prob, "weights": weights, "cluster": cluster}
+        for role, name in (*roles.items(), *(("on", name) for name in on)):
+            if name is not None and name not in columns:
+                hint = did_you_mean(str(name), list(columns))
+                raise InputError(f"{role}: the frame has no column {name!r}; {hint}")
+        for role in ("label", "prob"):
+            if roles[role] in on:
+                raise InputError(f"{roles[role]!r} is the {role} column; take it out of `on`")
+        return cls(
+            columns[label],
+            columns[prob],
+            unique_columns([(name, columns[name]) for name in on]),
+            weights=None if weights is None else columns[weights],
+            cluster=None if cluster is None else columns[cluster],
+            positive=positive,
+            missing=missing,
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.y.size)
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the covariates."""
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """One covariate by name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise InputError(f"there is no covariate {name!r}; {did_you_mean(name, self.names)}")
+
+    @cached_property
+    def points(self) -> Points:
+        """The label-free view that kernels see."""
+        return Points(self.p, self.columns)
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Observed minus predicted, e = y - p, shape (n,); positive: underestimated."""
+        return self.y - self.p
+
+    @property
+    def weights_or_ones(self) -> FloatArray:
+        """The weights, or 1 for every row, shape (n,)."""
+        return np.ones(self.n) if self.weights is None else self.weights
+
+    @property
+    def pair_weight(self) -> float:
+        """Sum over i != j of w_i w_j, which is n(n - 1) without weights."""
+        if self.weights is None:
+            return float(self.n) * (self.n - 1)
+        return float(self.weights.sum() ** 2 - (self.weights**2).sum())
+
+    @property
+    def impossible(self) -> IntArray:
+        """Rows whose label the model called impossible: p = 0 and y = 1, or p = 1 and y = 0."""
+        return np.flatnonzero(np.abs(self.residuals) == 1.0)
+
+    def take(self, rows: object) -> Self:
+        """Keep some rows: positions, a boolean mask or a slice. Names, levels, notes stay.
+
+        >>> import itrust as it
+        >>> it.Sample([0, 1, 1], [0.2, 0.7, 0.9]).take([True, False, True]).y
+        array([0., 1.])
+        """
+        index = _row_index(rows, self.n)
+        kept = object.__new__(type(self))
+        kept._fill(
+            y=self.y[index],
+            p=self.p[index],
+            columns=tuple(column.take(index) for column in self.columns),
+            weights=None if self.weights is None else self.weights[index],
+            cluster=None if self.cluster is None else self.cluster[index],
+            notes=self.notes,
+        )
+        return kept
+
+    def split(self, fractions: Sequence[float], rng: Rng = None) -> tuple[Self, ...]:
+        """Split at random into parts of the given fractions; clusters are never torn apart.
+
+        Fractions that sum to less than 1 leave the remaining rows out. Rows keep their order.
+
+        >>> import itrust as it
+        >>> s = it.Sample([0, 1] * 50, [0.5] * 100)
+        >>> [part.n for part in s.split([0.5, 0.25, 0.25], rng=0)]
+        [50, 25, 25]
+        """
+        shares = np.asarray(fractions, dtype=float)
+        if (
+            shares.ndim != 1
+            or shares.size == 0
+            or not (shares > 0).all()
+            or shares.sum() > 1 + 1e-9
+        ):
+            raise InputError(f"fractions must be positive and sum to at most 1, not {fractions!r}")
+        if self.cluster is None:
+            units, codes = self.n, np.arange(self.n)
+        else:
+            levels, codes = np.unique(self.cluster, return_inverse=True)
+            units = levels.size
+        shuffled = as_generator(rng).permutation(units)
+        cuts = np.rint(np.cumsum([0.0, *shares]) * units).astype(int)
+        part = np.full(units, -1)
+        for k, (start, stop) in enumerate(pairwise(cuts)):
+            part[shuffled[start:stop]] = k
+        rows = [np.flatnonzero(part[codes] == k) for k in range(shares.size)]
+        for k, chosen in enumerate(rows):
+            if chosen.size < 2:
+                raise InputError(
+                    f"part {k} of the split would have {chosen.size} of {self.n} rows; "
+                    f"each part needs at least 2"
+                )
+        return tuple(self.take(chosen) for chosen in rows)
+
+    def __str__(self) -> str:
+        head = (
+            f"Sample of {self.n:,} rows: {int(self.y.sum()):,} positive ({self.y.mean():.1%}), "
+            f"mean prediction {self.p.mean():.1%}"
+        ).replace("%", " %")
+        extras = [
+            "weighted" if self.weights is not None else "",
+            "" if self.cluster is None else f"{np.unique(self.cluster).size:,} clusters",
+        ]
+        width = max((len(name) for name in self.names), default=0)
+        lines = [f"  {c.name:<{width}}  {c.kind:<8}  {_extent(c)}" for c in self.columns]
+        notes = [f"  note: {note}" for note in self.notes]
+        return "\n".join([", ".join(filter(None, [head, *extras])), *lines, *notes])
+
+    def __repr__(self) -> str:
+        return f"<Sample: {self.n:,} rows, covariates {listed(self.names)}>"
+
+
+def _extent(column: Column) -> str:
+    if column.is_category:
+        return listed(column.levels)
+    text = f"{np.nanmin(column.values):.6g} to {np.nanmax(column.values):.6g}"
+    missing = int(column.missing.sum())
+    return f"{text}, {missing:,} missing" if missing else text
+
+
+def _row_index(rows: object, n: int) -> AnyArray:
+    if isinstance(rows, slice):
+        return np.arange(n)[rows]
+    index = np.asarray(rows)
+    if index.dtype == bool:
+        same_length("the row mask", index.size, n)
+        return np.flatnonzero(index)
+    if index.ndim != 1 or not (index.size == 0 or np.issubdtype(index.dtype, np.integer)):
+        raise InputError("rows must be integer positions, a boolean mask or a slice")
+    outside = (index < -n) | (index >= n)
+    if outside.any():
+        raise InputError(f"there is no row {index[np.argmax(outside)]}; rows are 0 to {n - 1}")
+    return index.astype(np.int64)

@@ -1,0 +1,131 @@
+"""Data with known truth, for the demo, the docs, the tests and the benchmarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, logit
+
+from itrust.sample import Sample
+from itrust.seeds import Rng, as_generator
+from itrust.typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A sample and the true P(y = 1 | x, f) of its rows, shape (n,)."""
+
+    sample: Sample
+    truth: FloatArray
+
+    @property
+    def bias(self) -> FloatArray:
+        """True minus predicted probability; positive: the model underestimates."""
+        return self.truth - self.sample.p
+
+
+def survey(n: int = 2_000, rng: Rng = None, *, trustworthy: bool = False) -> Simulated:
+    """Home ownership in a made-up town: income, age and region predict it.
+
+    The model knows income and age but has learned the wrong slope of age in the south: it
+    underestimates the old and overestimates the young there, and is right in the north and
+    west. Averaged over the town it looks calibrated. With `trustworthy` the model is the
+    truth.
+
+    >>> import itrust as it
+    >>> town = it.simulate.survey(1_000, rng=0)
+    >>> town.sample.names
+    ('income', 'age', 'region')
+    """
+    random = as_generator(rng)
+    income = random.lognormal(10.8, 0.5, n)
+    age = random.integers(20, 85, n)
+    region = random.choice(["north", "south", "west"], n, p=[0.4, 0.35, 0.25])
+    known = 0.3 + 1.2 * (np.log(income) - 10.8) + 0.03 * (age - 52)
+    truth = expit(known + np.where(region == "south", 0.035 * (age - 52), 0.0))
+    model = truth if trustworthy else expit(known)
+    x = {"income": np.round(income, -2), "age": age, "region": region}
+    return Simulated(Sample(random.random(n) < truth, model, x), truth)
+
+
+def calibrated(x: object, p: FloatArray, rng: Rng = None, **columns: object) -> Simulated:
+    """Labels drawn from the predictions themselves: a model that is right everywhere."""
+    y = as_generator(rng).random(len(p)) < p
+    return Simulated(Sample(y, p, x, **columns), np.asarray(p, dtype=float))  # type: ignore[arg-type]
+
+
+def papers_level_design(n: int = 50, rng: Rng = None) -> Simulated:
+    """The paper's type-I design: x normal, f = sigmoid(-1 + x / 2), labels from f."""
+    random = as_generator(rng)
+    x = random.normal(size=n)
+    return calibrated(x, expit(-1 + x / 2), random)
+
+
+def papers_power_design(n: int = 500, d: int = 10, rng: Rng = None) -> Simulated:
+    """The paper's type-II design: truth sigmoid(sum of d normals), the model lacks the last."""
+    random = as_generator(rng)
+    x = random.normal(size=(n, d))
+    truth = expit(x.sum(axis=1))
+    return Simulated(Sample(random.random(n) < truth, expit(x[:, :-1].sum(axis=1)), x), truth)
+
+
+def tight_clusters(n: int = 500, rng: Rng = None) -> Simulated:
+    """A calibrated model whose variance and density go together.
+
+    A fifth of the rows sit in ten tight clusters (spread .001, one unit apart) at f = .5, the
+    rest far away and apart at f = .01.
+    """
+    random = as_generator(rng)
+    tight = n // 5
+    inside = random.integers(10, size=tight) + random.normal(0, 0.001, tight)
+    outside = 100.0 + 10.0 * np.arange(n - tight)
+    p = np.concatenate([np.full(tight, 0.5), np.full(n - tight, 0.01)])
+    return calibrated(np.concatenate([inside, outside]), p, random)
+
+
+def rare_events(n: int = 500, rng: Rng = None) -> Simulated:
+    """A calibrated model of an outcome that happens to one row in fifty."""
+    random = as_generator(rng)
+    x = random.normal(size=(n, 2))
+    return calibrated(x, expit(logit(0.02) + 0.5 * x[:, 0]), random)
+
+
+def weighted_rows(n: int = 300, rng: Rng = None) -> Simulated:
+    """A calibrated model with survey weights that depend on a covariate."""
+    random = as_generator(rng)
+    x = random.normal(size=(n, 2))
+    return calibrated(x, expit(x[:, 0]), random, weights=np.exp(0.8 * x[:, 1]))
+
+
+def uniform_shift(n: int = 300, shift: float = 0.12, rng: Rng = None) -> Simulated:
+    """A model that is too low by the same amount everywhere: f uniform on (.05, .85)."""
+    random = as_generator(rng)
+    p = random.uniform(0.05, 0.85, n)
+    truth = p + shift
+    return Simulated(Sample(random.random(n) < truth, p, random.normal(size=n)), truth)
+
+
+def repeated_units(
+    units: int = 60, size: int = 5, share: float = 0.5, rng: Rng = None
+) -> Simulated:
+    """A calibrated model on units measured `size` times, which share x, f and some labels.
+
+    Every row takes its unit's label with probability `share` and its own otherwise, so rows
+    are not independent. The sample does not name the units; pass `cluster=` to do so.
+    """
+    random = as_generator(rng)
+    x = np.repeat(random.normal(size=units), size)
+    p = expit(x)
+    common = np.repeat(random.random(units), size)
+    uniform = np.where(random.random(x.size) < share, common, random.random(x.size))
+    return Simulated(Sample(uniform < p, p, x), p)
+
+
+def outcome_weights(n: int = 300, rng: Rng = None) -> Simulated:
+    """A calibrated model whose weights were built from the outcome, which breaks exactness."""
+    random = as_generator(rng)
+    x = random.normal(size=n)
+    p = expit(x)
+    y = random.random(n) < p
+    return Simulated(Sample(y, p, x, weights=np.where(y, 1.3, 1.0)), p)

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+import itrust as it
+from itrust import AssumptionWarning, Sample
+from itrust.assumptions import assumption_notes, dependence_of_twins, outcome_in_weights
+
+RUNS = range(40)
+
+
+def test_weights_built_from_the_outcome_are_noticed():
+    found = [outcome_in_weights(it.simulate.outcome_weights(rng=run).sample) for run in RUNS]
+    assert all(note and "not valid" in note for note in found)
+
+
+def test_weights_that_depend_on_covariates_are_not_suspected():
+    found = [outcome_in_weights(it.simulate.weighted_rows(rng=run).sample) for run in RUNS]
+    assert sum(note is not None for note in found) == 0
+
+
+def test_repeated_units_are_noticed():
+    found = [dependence_of_twins(it.simulate.repeated_units(100, rng=run).sample) for run in RUNS]
+    assert sum(note is not None for note in found) >= 36
+
+
+def test_independent_twins_are_not_suspected():
+    independent = [it.simulate.repeated_units(100, share=0.0, rng=run).sample for run in RUNS]
+    assert not any(dependence_of_twins(s) for s in independent)
+
+
+def test_a_wrong_model_on_coarse_data_is_not_taken_for_repeated_units():
+    rng = np.random.default_rng(0)
+    p = np.round(rng.uniform(0.05, 0.45, 2000), 2)
+    x = rng.integers(0, 20, 2000)
+    assert dependence_of_twins(Sample(rng.random(2000) < p + 0.4, p, x)) is None
+
+
+def test_a_constant_model_is_not_taken_for_repeated_units():
+    assert dependence_of_twins(Sample([1] * 90 + [0] * 10, [0.5] * 100)) is None
+
+
+def test_named_clusters_need_no_warning():
+    s = it.simulate.repeated_units(100, rng=0).sample
+    named = Sample(s.y, s.p, s.columns[0].values, cluster=np.repeat(np.arange(100), 5))
+    assert assumption_notes(named) == ()
+
+
+def test_the_test_warns_and_the_result_repeats_it():
+    s = it.simulate.outcome_weights(rng=0).sample
+    with pytest.warns(AssumptionWarning, match="weights go with the labels"):
+        r = it.klce_test(s, draws=19, rng=0)
+    assert "weights go with the labels" in " ".join(str(r).split())
+
+
+def test_weights_without_a_trace_pass_in_silence(mixed_sample):
+    assert assumption_notes(mixed_sample) == ()
+    constant = Sample([0, 1, 1], [0.2, 0.5, 0.7], weights=[2, 2, 2])
+    assert outcome_in_weights(constant) is None

@@ -1,0 +1,78 @@
+"""Data flows one way: a module imports only from the rooms above its own."""
+
+import ast
+from pathlib import Path
+
+import itrust
+
+ROOT = Path(itrust.__file__).parent
+
+# Top to bottom; rooms on one line do not import each other.
+LAYERS = [
+    ["errors", "typing"],
+    ["seeds", "progress"],
+    ["columns"],
+    ["intake"],
+    ["sample"],
+    ["kernels"],
+    ["engine"],
+    ["nulls"],
+    ["assumptions", "results"],
+    ["klce"],
+    ["scores", "simulate", "datasets"],
+    ["itrust"],  # the front door: what stands below it uses the package as users do
+    ["demo"],
+]
+DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
+
+
+def room_of(path: Path) -> str:
+    part = path.relative_to(ROOT).parts[0]
+    return part.removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """Rooms of the package that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            parts = node.module.split(".")
+            if parts[0] == "itrust":
+                found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+            found |= {
+                parts[1] if len(parts) > 1 else "itrust" for parts in names if parts[0] == "itrust"
+            }
+    return found
+
+
+FILES = [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
+
+
+def test_every_room_has_its_place():
+    assert {room_of(path) for path in FILES} | {"itrust"} == set(DEPTH)
+
+
+def test_imports_only_look_up():
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {other}"
+        for path in FILES
+        for other in imports(path) - {room_of(path)}
+        if DEPTH[other] >= DEPTH[room_of(path)]
+    ]
+    assert wrong == []
+
+
+def test_kernels_never_see_labels():
+    """Widths and kernels must not leak y: nothing above `engine` but the door names Sample."""
+    for path in (ROOT / "kernels").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert "Sample" not in names, path
+        assert not {"y", "residuals"} & attributes, path
+
+
+def test_no_public_name_starts_with_test():
+    assert not [name for name in itrust.__all__ if name.lower().startswith("test")]

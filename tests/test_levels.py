@@ -1,0 +1,92 @@
+"""Level and power in simulation, small versions of `make study NAME=level`."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import itrust as it
+from itrust import nulls, simulate
+from itrust.kernels import RBF, LocalKernel
+from oracles import plausible
+
+DRAWS = 99
+NARROW = LocalKernel(RBF(0.1), RBF(0.1))
+
+
+def rejections(design, runs, kernel=None, null=None, draws=DRAWS):
+    """Number of runs rejected at 0.05, run k with seed k."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", it.AssumptionWarning)
+        return sum(
+            it.klce_test(design(rng=run).sample, kernel, null, draws=draws, rng=run).pvalue <= 0.05
+            for run in range(runs)
+        )
+
+
+@pytest.mark.parametrize(
+    ("design", "kernel"),
+    [
+        pytest.param(simulate.papers_level_design, None, id="the paper's design"),
+        pytest.param(simulate.tight_clusters, NARROW, id="tight clusters"),
+        pytest.param(simulate.rare_events, None, id="rare events"),
+        pytest.param(simulate.weighted_rows, None, id="weights from x"),
+        pytest.param(lambda rng: simulate.papers_level_design(30, rng), None, id="thirty rows"),
+    ],
+)
+def test_exact_null_holds_its_level(design, kernel):
+    runs = 400
+    assert plausible(rejections(design, runs, kernel), runs)
+
+
+def test_algorithm_one_exceeds_its_level_where_variance_and_density_meet():
+    count = rejections(simulate.tight_clusters, 200, NARROW, nulls.ResidualBootstrap())
+    assert not plausible(count, 200)
+    assert 0.2 < count / 200 < 0.4
+
+
+SHIFT = LocalKernel(RBF(0.3))
+
+
+def test_exact_null_sees_a_uniform_shift_and_algorithm_one_does_not():
+    assert rejections(simulate.uniform_shift, 100, SHIFT) > 95
+    assert rejections(simulate.uniform_shift, 100, SHIFT, nulls.ResidualBootstrap()) <= 2
+
+
+def test_published_nulls_behave_as_measured():
+    """Paper's design, n = 50, wide kernel on f: permuting holds its level, centring breaks it."""
+    wide = LocalKernel(RBF(0.99 / np.sqrt(2)), it.kernels.Constant())
+    design, runs = simulate.papers_level_design, 300
+    assert plausible(rejections(design, runs, wide, nulls.Permutation()), runs)
+    assert rejections(design, runs, wide, nulls.Permutation(centred=True)) > 0.2 * runs
+    assert rejections(design, runs, wide, nulls.ResidualBootstrap()) == 0
+
+
+def test_repeated_units_break_exactness_and_clusters_mend_it():
+    def named(rng):
+        s = simulate.repeated_units(rng=rng).sample
+        unit = np.repeat(np.arange(60), 5)
+        clustered = it.Sample(s.y, s.p, s.columns[0].values, cluster=unit)
+        return simulate.Simulated(clustered, s.p)
+
+    assert rejections(simulate.repeated_units, 150) / 150 > 0.2
+    assert plausible(rejections(named, 300), 300)
+
+
+def test_weights_from_the_outcome_break_exactness():
+    assert not plausible(rejections(simulate.outcome_weights, 200), 200)
+
+
+def test_flipped_signs_hold_their_level():
+    assert plausible(rejections(simulate.papers_level_design, 300, None, nulls.Rademacher()), 300)
+
+
+def test_spectral_null_holds_its_level_at_moderate_n():
+    def design(rng):
+        return simulate.papers_level_design(200, rng)
+
+    assert plausible(rejections(design, 200, None, nulls.Spectral()), 200)
+
+
+def test_hoeffding_never_rejects_too_often():
+    assert rejections(simulate.papers_level_design, 200, None, nulls.Hoeffding()) == 0

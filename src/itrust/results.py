@@ -159,18 +159,15 @@ class KLCEResult:
         return f"{seed}{self.engine}, {self.elapsed:.2g} s"
 
     def _sentence(self) -> str:
-        given = " and ".join(
-            [", ".join(self.names[:-1]), self.names[-1]] if len(self.names) > 1 else self.names
-        )
-        right = f"If the probabilities were right given {given or 'themselves'}"
+        right = f"If the probabilities were right given {_in_words(self.names)}"
         if self.null_distribution is None:
+            return f"{right}, a KLCE^2 this large would have probability {self._p_text()} at most."
+        if self.at_least == 0:
             return (
-                f"{right}, a statistic this large would have probability {self._p_text()} at most."
+                f"{right}, a KLCE^2 this large would be rare: none of {self.draws:,} draws has it."
             )
-        return (
-            f"{right}, a statistic this large would come up in about "
-            f"{100 * self.pvalue:.3g} % of samples."
-        )
+        share = f"{100 * self.pvalue:.3g} %"
+        return f"{right}, a KLCE^2 this large would come up in about {share} of samples."
 
     def _alarms(self) -> list[str]:
         if not self.impossible:
@@ -181,6 +178,12 @@ class KLCEResult:
             f"y = 0). That alone refutes the null, whatever the p-value says."
         )
         return [alarm]
+
+
+def _in_words(names: tuple[str, ...]) -> str:
+    if len(names) < 2:
+        return names[0] if names else "themselves"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _entry(name: str, text: str) -> list[str]:

@@ -27,11 +27,9 @@ def dense_test(y, p, x, width_p, widths_x, draws, rng) -> tuple[float, float]:
     return statistic, (1 + np.count_nonzero(drawn >= statistic)) / (1 + draws)
 
 
-def element_wise_test(y, p, x, width_p, widths_x, draws, rng) -> tuple[float, float]:
+def element_wise_test(e, matrix, draws, rng) -> tuple[float, float]:
     """Algorithm 1 word by word: the (n, n) array of terms is formed again in every draw."""
-    n = len(y)
-    matrix = dense_kernel(p, x, width_p, widths_x)
-    e = y - p
+    n = len(e)
 
     def statistic(residuals: np.ndarray) -> float:
         terms = residuals[:, None] * matrix * residuals[None, :]

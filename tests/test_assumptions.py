@@ -35,6 +35,27 @@ def test_a_wrong_model_on_coarse_data_is_not_taken_for_repeated_units():
     assert dependence_of_twins(Sample(rng.random(2000) < p + 0.4, p, x)) is None
 
 
+def test_weights_by_state_or_by_step_are_not_suspected_of_a_wrong_model():
+    for run in range(10):
+        rng = np.random.default_rng(run)
+        state = rng.integers(50, size=2000)
+        x = rng.normal(size=2000)
+        p = rng.uniform(0.3, 0.7, 2000)
+        y = rng.random(2000) < p + 0.25 * np.where(state % 2, 1, -1) * (x > 1)
+        by_state = rng.exponential(size=50)[state] + (x > 1)
+        names = [f"s{k}" for k in state]
+        assert outcome_in_weights(Sample(y, p, {"state": names, "x": x}, weights=by_state)) is None
+
+
+def test_a_model_wrong_by_category_is_not_taken_for_repeated_units():
+    for run in range(10):
+        rng = np.random.default_rng(run)
+        p = np.round(rng.uniform(0.3, 0.7, 2000), 2)
+        group = rng.integers(4, size=2000)
+        y = rng.random(2000) < p + np.array([0.25, -0.25, 0.25, -0.25])[group]
+        assert dependence_of_twins(Sample(y, p, {"g": ["abcd"[k] for k in group]})) is None
+
+
 def test_a_constant_model_is_not_taken_for_repeated_units():
     assert dependence_of_twins(Sample([1] * 90 + [0] * 10, [0.5] * 100)) is None
 

@@ -29,6 +29,32 @@ def test_weights_of_both_signs_give_the_laplace_law(value):
     assert weighted_chi2_sf(value, weights) == pytest.approx(expected, rel=1e-9)
 
 
+LOPSIDED = [
+    np.concatenate([[1, 1], np.full(200, 0.01)]),
+    np.concatenate([[1, 1], np.full(1000, 0.01), [-12.0]]),
+    np.concatenate([np.full(30, 0.25), np.full(570, 0.0099), np.full(100, -0.13)]),
+    np.concatenate([[100.0], np.full(300, 1.0), np.full(3000, 1e-3)]),
+    np.concatenate([[1.0], np.full(50, -3.0)]),
+]
+
+
+@pytest.mark.parametrize("weights", LOPSIDED)
+def test_one_large_weight_beside_many_small_ones(weights):
+    rng = np.random.default_rng(2)
+    distinct, copies = np.unique(weights, return_counts=True)
+    drawn = rng.chisquare(copies, size=(100_000, distinct.size)) @ distinct
+    for level in (0.01, 0.1, 0.5, 0.7, 0.9, 0.99):
+        value = np.quantile(drawn, level)
+        error = np.sqrt(level * (1 - level) / drawn.size)
+        assert abs(weighted_chi2_sf(value, weights) - (1 - level)) < 4.5 * error
+
+
+def test_values_far_below_and_beyond_everything():
+    weights = np.concatenate([[1, 1], np.full(200, 0.01)])
+    assert weighted_chi2_sf(0.1, weights) == pytest.approx(1.0)
+    assert weighted_chi2_sf(1e9, weights) == 0.0
+
+
 def test_random_weights_agree_with_simulation():
     rng = np.random.default_rng(1)
     weights = rng.normal(size=25)

@@ -117,7 +117,7 @@ def test_a_level_that_is_called_missing_keeps_its_name():
         ([1.0, float("inf")], r"covariate 'x' must be finite; row 1 has inf"),
         ([None, None], r"covariate 'x' holds no value in any row"),
         ([dt.time(1), dt.time(2)], r"covariate 'x' is of type time64\[us\]; give numbers"),
-        ([{"a": 1}, {"a": 2}], r"covariate 'x' is of type struct"),
+        ([{"a": 1}, {"a": 2}], r"must hold one value a row; row 0 has"),
         (np.zeros((2, 2)), r"must be one column of values, not an array of shape \(2, 2\)"),
         (np.array([1j, 2j]), r"no numbers, text, booleans or dates"),
     ],

@@ -93,18 +93,34 @@ def test_download_checks_caches_and_reads(server, cache):
     assert len(served) == 1
 
 
-def test_personal_columns_never_reach_the_disk(server, cache):
+def test_personal_columns_never_reach_the_disk(server, cache, monkeypatch):
+    def refuse(*_args, **_settings):
+        raise AssertionError("pooch writes the whole file to disk")
+
+    monkeypatch.setattr("pooch.retrieve", refuse)
     url, _ = server
-    assert load(tiny(f"{url}/x.csv", personal=True)).to_pydict() == {"age": [31, 44]}
+    kept = hashlib.sha256(b"age\n31\n44\n").hexdigest()
+    dataset = tiny(f"{url}/x.csv", personal=True, kept_sha256=kept)
+    assert load(dataset).to_pydict() == {"age": [31, 44]}
     assert [path.name for path in cache.iterdir()] == ["tiny.csv"]
     assert (cache / "tiny.csv").read_bytes() == b"age\n31\n44\n"
 
 
-def test_other_bytes_are_refused_and_nothing_is_kept(server, cache):
+@pytest.mark.parametrize("personal", [False, True])
+def test_other_bytes_are_refused_and_nothing_is_kept(server, cache, personal):
     url, _ = server
     with pytest.raises(DatasetError, match="no longer has the published bytes"):
-        load(tiny(f"{url}/x.csv", content=b"other"))
+        load(tiny(f"{url}/x.csv", content=b"other", personal=personal))
     assert not cache.exists() or not list(cache.iterdir())
+
+
+def test_a_damaged_cache_is_mended(server, cache):
+    url, served = server
+    dataset = tiny(f"{url}/x.csv")
+    load(dataset)
+    (cache / "tiny.csv").write_text("name,age,dob\nAnn,99,x\n")
+    assert load(dataset).to_pydict() == {"age": [31, 44]}
+    assert len(served) == 2
 
 
 def test_a_missing_page_is_one_sentence(server, cache):  # noqa: ARG001
@@ -116,7 +132,7 @@ def test_a_missing_page_is_one_sentence(server, cache):  # noqa: ARG001
 def test_neither_network_nor_folder_is_one_sentence(cache):
     with pytest.raises(DatasetError, match=r"could not download .* connect to the network, or set"):
         load(tiny())
-    assert not cache.exists()
+    assert not cache.exists() or not list(cache.iterdir())
 
 
 def test_a_folder_without_the_file_is_one_sentence(tmp_path):

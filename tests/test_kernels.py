@@ -159,6 +159,19 @@ def test_local_kernel_between_two_samples():
     np.testing.assert_allclose(k, expected, atol=1e-15)
 
 
+def test_samples_are_matched_by_name_and_refused_by_kind():
+    a = Sample([0, 1], [0.2, 0.5], {"u": [1.0, 2.0], "v": [30.0, 40.0]})
+    b = Sample([0, 1], [0.2, 0.5], {"v": [30.0, 40.0], "u": [1.0, 2.0]})
+    kernel = LocalKernel(RBF(0.1), {"u": RBF(1.0), "v": RBF(5.0)})
+    k = kernel.gram(a.points, b.points).block(ALL, ALL)
+    np.testing.assert_allclose(np.diag(k), 1.0)
+    c = Sample([0, 1], [0.2, 0.5], {"u": ["x", "y"], "v": [30.0, 40.0]})
+    with pytest.raises(InputError, match="'u' is a category, not a number in the other sample"):
+        kernel.gram(a.points, c.points)
+    with pytest.raises(InputError, match="'v' is missing in the other sample"):
+        kernel.gram(a.points, Sample([0, 1], [0.2, 0.5], {"u": [1.0, 2.0]}).points)
+
+
 def test_precomputed_stands_for_its_matrix():
     s = Sample([0, 1, 1], [0.2, 0.5, 0.9])
     m = np.array([[1, 0.5, 0], [0.5, 1, 0.2], [0, 0.2, 1]])
@@ -170,8 +183,8 @@ def test_precomputed_stands_for_its_matrix():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RBF(0.0), "width must be positive and finite, not 0.0"),
-        (lambda: RBF([1.0, -1.0]), "width must be positive"),
+        (lambda: RBF(0.0), "width must be a positive, finite number, .* not 0.0"),
+        (lambda: RBF([1.0, -1.0]), "width must be a positive"),
         (lambda: RBF.from_gamma(-1), "gamma must be positive and finite, not -1"),
         (lambda: Matern(1.0, nu=0.5), "nu = 1.5 or 2.5, not 0.5"),
         (lambda: RationalQuadratic(1.0, alpha=0), "alpha > 0"),
@@ -182,6 +195,9 @@ def test_precomputed_stands_for_its_matrix():
             lambda: Precomputed([[1, 2], [3, 1]]),
             r"symmetric matrix; entry \(0, 1\) is 2, entry \(1, 0\)",
         ),
+        (lambda: RBF("median"), r"or a rule such as Median\(\), not 'median'"),
+        (lambda: RBF(1.0).on(["age"]), r"on takes names one by one, .* not \['age'\]"),
+        (lambda: LocalKernel(x={}), r"x={} names no covariate"),
         (lambda: LocalKernel(prob=0.1), r"prob must be a kernel such as RBF\(0.1\)"),
         (lambda: LocalKernel(x={"a": "rbf"}), r"x\['a'\] must be a kernel"),
     ],
@@ -195,7 +211,7 @@ def test_wrong_settings_are_refused(make, message):
     ("x", "message"),
     [
         (RBF(1.0), "RBF needs numbers, but 'sex' is a category; give each covariate its kernel"),
-        (RBF([1.0, 2.0, 3.0]).on("age"), "RBF has 3 widths for 1 columns: 'age'"),
+        (RBF([1.0, 2.0, 3.0]).on("age"), "RBF has 3 widths for 1 column: 'age'"),
         ({"age": RBF(1.0)}, "says nothing about 'sex'"),
         (
             {"age": RBF(1.0), "sx": Delta()},

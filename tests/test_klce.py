@@ -40,9 +40,9 @@ def test_klce2_equals_the_double_loop_for_mixed_covariates_and_weights(mixed_sam
     for tile in (7, 16, 512):
         found = it.klce2(s, LocalKernel(RBF(0.15), x), engine=Tiles(tile)) * s.pair_weight
         assert abs(found - total) <= 1e-10 * absolute
-    squares = np.sum((s.weights * s.residuals) ** 2)
+    squares = np.sum((s.weights_or_ones * s.residuals) ** 2)
     biased = it.klce2(s, LocalKernel(RBF(0.15), x), biased=True)
-    assert biased == pytest.approx((total + squares) / s.weights.sum() ** 2, rel=1e-12)
+    assert biased == pytest.approx((total + squares) / s.n**2, rel=1e-12)
 
 
 def test_equal_weights_are_no_weights():
@@ -135,12 +135,46 @@ def test_the_result_makes_itself_again():
 
 
 def test_ties_count_as_at_least_as_large():
-    """Two certain rows and equal probabilities: many draws equal the data exactly."""
+    """Equal probabilities: many draws equal the data exactly."""
     s = Sample([1, 0, 1, 0], [0.5, 0.5, 0.5, 0.5])
     r = it.klce_test(s, LocalKernel(Constant(), Constant()), draws=999, rng=0)
     # Two of four ones: the smallest value of (sum e)^2, so every draw is at least as large.
     assert r.pvalue == 1.0
-    assert r.exceedance < 0.7
+    assert r.exceedance == pytest.approx(0.625, abs=0.06)  # not two ones: 1 - 6 / 16
+
+
+def test_ties_up_to_rounding_are_no_exceedance():
+    s = it.simulate.papers_level_design(200, rng=0).sample
+    r = it.klce_test(s, LocalKernel(Constant(), Constant()), nulls.Permutation(), draws=99, rng=0)
+    assert (r.pvalue, r.exceedance) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1.0, 1e160])
+def test_the_scale_of_weights_is_free(scale):
+    s = it.simulate.weighted_rows(50, rng=0).sample
+    x = np.column_stack([c.values for c in s.columns])
+    scaled = Sample(s.y, s.p, x, weights=s.weights * scale)
+    assert it.klce2(scaled) == pytest.approx(it.klce2(s), rel=1e-12)
+    assert it.klce_test(scaled, draws=99, rng=0).pvalue == it.klce_test(s, draws=99, rng=0).pvalue
+
+
+def test_pair_weight_does_not_cancel():
+    s = Sample([0, 1, 1], [0.2, 0.5, 0.7], weights=[1e12, 1, 1])
+    assert s.pair_weight * s.weights.mean() ** 2 == pytest.approx(4e12 + 2, rel=1e-15)
+
+
+def test_a_statistic_that_overflows_is_refused():
+    s = it.simulate.papers_level_design(20, rng=0).sample
+    huge = Sample(s.y, s.p, s.columns[0].values * 1e200)
+    with np.errstate(all="ignore"), pytest.raises(InputError, match="statistic is not finite"):
+        it.klce_test(huge, LocalKernel(RBF(0.1), it.kernels.Linear()), draws=9, rng=0)
+
+
+def test_many_distinct_rows_and_categories_take_no_memory():
+    rng = np.random.default_rng(0)
+    x = {"a": rng.normal(size=2000), "b": rng.normal(size=2000), "c": list("uv" * 1000)}
+    s = Sample(rng.random(2000) < 0.5, rng.uniform(size=2000), x)
+    assert it.klce_test(s, draws=1, rng=0).n == 2000
 
 
 def test_rows_that_are_certain_leave_nothing_to_draw():
@@ -157,7 +191,16 @@ def test_clusters_make_sign_flips_the_default_and_are_told():
     assert "approximate" in str(r)
     assert any("flipped by cluster" in note for note in r.notes)
     ignoring = it.klce_test(s, KERNEL, nulls.Bernoulli(), draws=99, rng=0)
-    assert any("ignores the clusters" in note for note in ignoring.notes)
+    assert any("ignores the clusters" in doubt for doubt in ignoring.doubts)
+
+
+def test_few_clusters_and_clusters_that_nothing_crosses_are_told():
+    s = it.simulate.survey(200, rng=0).sample
+    region = s.column("region").values
+    few = it.klce_test(Sample(s.y, s.p, cluster=region), draws=99, rng=0)
+    assert any("3 clusters are few" in note and "0.25" in note for note in few.notes)
+    torn = Sample(s.y, s.p, {"region": region.astype(str)}, cluster=region)
+    assert any("cannot see anything" in a for a in it.klce_test(torn, draws=99, rng=0).alarms)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +210,7 @@ def test_clusters_make_sign_flips_the_default_and_are_told():
         (dict(null="bernoulli"), r"null must be one of itrust.nulls, .* not 'bernoulli'"),
         (dict(draws=0), r"draws must be a whole number of at least 1, not 0"),
         (dict(draws=10.5), r"draws must be a whole number"),
+        (dict(draws=True), r"draws must be a whole number"),
         (dict(rng=-3), r"rng must be a non-negative int"),
         (dict(engine="gpu"), r"engine must be 'auto' or itrust.engine.Tiles\(...\), not 'gpu'"),
     ],
@@ -176,9 +220,19 @@ def test_wrong_arguments_get_one_sentence(arguments, message):
         it.klce_test(it.simulate.papers_level_design(20, rng=0).sample, **arguments)
 
 
-def test_a_kernel_without_match_gives_no_evidence():
+def test_a_kernel_without_match_gives_no_evidence_and_says_so():
     s = Sample([0, 1, 1], [0.2, 0.5, 0.9], ["a", "b", "c"])
-    assert it.klce_test(s, draws=19, rng=0).pvalue == 1.0
+    r = it.klce_test(s, draws=19, rng=0)
+    assert r.pvalue == 1.0
+    assert any("cannot see anything" in alarm for alarm in r.alarms)
+
+
+@pytest.mark.parametrize(
+    "function", [it.klce2, it.klce_test, it.null_sd, it.scores.brier, it.scores.ece]
+)
+def test_what_is_no_sample_is_refused_with_the_way_to_make_one(function):
+    with pytest.raises(InputError, match=r"expected an itrust.Sample, not a dict; make one with"):
+        function({"y": [0, 1]})
 
 
 def test_missing_covariates_are_tested_as_a_level():

@@ -88,5 +88,13 @@ def test_spectral_null_holds_its_level_at_moderate_n():
     assert plausible(rejections(design, 200, None, nulls.Spectral()), 200)
 
 
-def test_hoeffding_never_rejects_too_often():
+def test_hoeffding_is_conservative_but_not_blind():
     assert rejections(simulate.papers_level_design, 200, None, nulls.Hoeffding()) == 0
+
+    def plainly_wrong(rng):
+        return simulate.uniform_shift(2000, 0.14, rng)
+
+    everywhere = LocalKernel(it.kernels.Constant(), it.kernels.Constant())
+    assert rejections(plainly_wrong, 3, everywhere, nulls.Hoeffding()) == 0
+    blunt = it.Sample(np.ones(500), np.full(500, 0.3))
+    assert it.klce_test(blunt, everywhere, nulls.Hoeffding()).pvalue < 1e-6

@@ -2,11 +2,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 import itrust as it
 from itrust import InputError, Sample, nulls
 from itrust.kernels import RBF, Constant, Linear, LocalKernel
-from itrust.nulls.simulated import labels_from_bits
+from itrust.nulls.simulated import redrawn_labels
 
 KERNEL = LocalKernel(RBF(0.2), RBF(0.5))
 
@@ -28,10 +29,25 @@ def test_redrawn_labels_follow_their_probabilities():
     assert (labels[1] == 1).all()
 
 
-def test_certain_rows_never_move_even_at_extreme_bits():
-    bits = np.array([[0, 2**32 - 1]] * 4, dtype=np.uint32)
-    labels = labels_from_bits(bits, np.array([0.0, 1.0, 1e-12, 1 - 1e-12]))
-    assert labels.tolist() == [[False, False], [True, True], [False, False], [True, True]]
+def test_certain_rows_never_move():
+    labels = redrawn_labels(np.array([0.0, 1.0]), range(2), range(200_000), 0)
+    assert not labels[0].any()
+    assert labels[1].all()
+
+
+@pytest.mark.parametrize("p", [2.0**-17, 0.5 + 2.0**-17, 1 - 2.0**-17, 3e-6])
+def test_probabilities_between_two_digits_are_kept(p):
+    """Only the refinement of tied digits tells these from their neighbours 2^-17 away."""
+    count = int(redrawn_labels(np.full(4000, p), range(4000), range(4000), 1).sum())
+    assert binomtest(count, 4000 * 4000, p).pvalue > 1e-3
+
+
+def test_label_means_are_right_for_every_size_of_p():
+    p = np.concatenate([np.logspace(-2, -0.01, 200), 1 - np.logspace(-2, -0.01, 200)])
+    labels = redrawn_labels(p, range(400), range(20_000), 5)
+    z = (labels.mean(axis=1) - p) / np.sqrt(p * (1 - p) / 20_000)
+    assert np.abs(z).max() < 4.5
+    assert 0.8 < z.std() < 1.2
 
 
 def test_bootstrap_and_permutation_keep_the_residuals():
@@ -112,6 +128,15 @@ def test_spectral_and_redraws_agree_in_the_body():
     tails = [nulls.Spectral().tail(value, s, gram, 1.0) for value in values]
     np.testing.assert_allclose(tails, [0.5, 0.1, 0.01], rtol=0.25)
     assert limit.statistic == pytest.approx(exact.statistic, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_spectral_survives_heteroscedastic_data(seed):
+    rng = np.random.default_rng(seed)
+    p = np.concatenate([np.full(30, 0.5), np.full(270, 0.01)])
+    s = Sample(rng.random(300) < p, p, rng.normal(size=300))
+    exact = it.klce_test(s, draws=299, rng=0)
+    assert it.klce_test(s, null=nulls.Spectral()).pvalue == pytest.approx(exact.pvalue, abs=0.15)
 
 
 def test_spectral_reports_no_number_below_its_depth():

@@ -22,7 +22,10 @@ def result(**changes):
         seed=0,
         engine="tiles of 512",
         elapsed=0.1,
+        weighted=False,
+        clusters=None,
         impossible=0,
+        doubts=(),
         notes=(),
     )
     return KLCEResult(**{**facts, **changes})
@@ -71,8 +74,35 @@ def test_print_tells_of_impossible_labels():
     s = Sample([1, 0, 1, 1], [0.0, 0.3, 0.5, 0.6])
     r = it.klce_test(s, draws=9, rng=0)
     assert r.impossible == 1
-    assert "! 1 row has a label that the model called impossible" in str(r)
-    assert "refutes the null" in str(r)
+    assert "! 1 row with a label that the model called impossible" in str(r)
+    assert "refutes the null" in " ".join(str(r).split())
+
+
+def test_print_says_how_rows_were_counted():
+    assert "rows            50, weighted, 7 clusters" in str(result(weighted=True, clusters=7))
+
+
+def test_print_without_covariates_asks_about_calibration():
+    assert "Is the model calibrated?" in str(result(names=()))
+
+
+def test_doubts_take_the_word_exact_back():
+    text = " ".join(str(result(doubts=("rows look like twins",))).split())
+    assert "! rows look like twins" in text
+    assert "exact if rows are independent, see !" in text
+
+
+def test_a_null_that_cannot_vary_is_an_alarm():
+    still = result(statistic=0.0, null_distribution=np.zeros(4))
+    assert "cannot see anything" in " ".join(still.alarms)
+    assert not result().alarms
+
+
+def test_kernels_are_described_width_by_width():
+    s = it.simulate.survey(100, rng=0).sample
+    text = " ".join(str(it.klce_test(s, draws=9, rng=0)).split())
+    assert "RBF of width income " in text
+    assert "; Delta() on region" in text
 
 
 def test_repr_is_one_line():

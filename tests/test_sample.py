@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.sparse import csr_matrix
 
 import itrust as it
 from itrust import InputError, Sample
@@ -62,6 +63,38 @@ def test_rows_of_mixed_lists_keep_numbers_and_text_apart():
     assert [c.kind for c in s.columns] == ["number", "category"]
 
 
+def test_rows_may_be_tuples_that_start_with_text_or_arrays():
+    s = Sample(Y, P, [("f", 3), ("m", 4), ("f", 5)])
+    assert [c.kind for c in s.columns] == ["category", "number"]
+    assert Sample(Y, P, [np.array(row) for row in X]).names == ("x1", "x2")
+
+
+def test_no_covariates_in_every_form():
+    for x in (None, [], {}, pd.DataFrame(index=range(3))):
+        assert Sample(Y, P, x).names == ()
+    assert Sample.from_frame(FRAME, "owner", "p", positive="yes").names == ()
+
+
+def test_declared_categories_of_numbers_and_intervals_stay_categories():
+    codes = pd.Categorical([1, 5, 1])
+    x = {"code": codes, "band": pd.cut(pd.Series([1.0, 5.0, 9.0]), 2), "n": pd.Series(codes)}
+    assert [c.kind for c in Sample(Y, P, x).columns] == ["category"] * 3
+
+
+def test_names_that_are_numbers_are_found():
+    frame = pd.DataFrame({0: Y, 1: P, 2: [1, 2, 3]})
+    assert Sample.from_frame(frame, label=0, prob=1, on=[2]).names == ("2",)
+
+
+def test_remarks_on_odd_columns():
+    n = 30
+    x = {"id": [f"u{k}" for k in range(n)], "zip": [str(k % 4) for k in range(n)]}
+    notes = " ".join(Sample([0, 1] * 15, [0.5] * n, x).notes)
+    assert "'id' has 30 levels in 30 rows: few rows match" in notes
+    assert "'zip' is text that holds numbers or dates, taken as a category" in notes
+    assert "every p is 0 or 1" in " ".join(Sample(Y, [0.0, 1.0, 1.0]).notes)
+
+
 def test_one_covariate_may_be_a_plain_column():
     assert Sample(Y, P, [1, 2, 3]).names == ("x1",)
     assert Sample(Y, P, pd.Series([1, 2, 3], name="age")).names == ("age",)
@@ -89,6 +122,10 @@ def test_a_matrix_of_two_columns_gives_the_positive_one():
         Sample(["n", "y", "y"], pd.DataFrame(matrix, columns=["n", "y"]), positive="y").p[0] == 0.2
     )
     assert Sample(Y, np.array(P)[:, None]).p.tolist() == P
+    assert Sample(np.array(Y)[:, None], pd.DataFrame({"p": P})).p.tolist() == P
+    backwards = pd.DataFrame(matrix[:, ::-1], columns=[1, 0])
+    assert Sample(Y, backwards, positive=1).p.tolist() == P
+    assert Sample(Y, matrix.tolist(), positive=1).p.tolist() == P
 
 
 WRONG = [
@@ -96,18 +133,44 @@ WRONG = [
     (dict(y=Y, p=P, x=[1, 2]), r"covariate 'x1' has 2 rows, but there are 3 labels"),
     (dict(y=Y, p=P, weights=[1, 2]), r"weights has 2 rows"),
     (dict(y=Y, p=P, cluster=[1, 2]), r"cluster has 2 rows"),
-    (dict(y=[0, 1, 2], p=P), r"two values, not 0, 1, 2; row 2 is the first with a third, 2"),
+    (dict(y=[0, 1, 2], p=P), r"two values, not 0, 1, 2; the rarest is 2 \(1 row, first in row 2\)"),
     (dict(y=["a", "b", "b"], p=P), r"label has the values 'a', 'b'; name the 1 with positive='b'"),
     (dict(y=[1, 2, 2], p=P), r"label has the values 1, 2; name the 1 with positive=2"),
     (dict(y=["a", "b", "b"], p=P, positive="B"), r"positive='B' is not among the labels 'a', 'b'"),
     (dict(y=[0, None, 1], p=P), r"label is missing in row 1"),
     (dict(y=[0, float("nan"), 1], p=P), r"label is missing in row 1"),
+    (dict(y=np.linspace(0, 1, 30), p=[0, 1] * 15), r"are label and prob swapped"),
+    (dict(y=["no", "yes", "no"], p=P, positive="Yes"), r"not among .*; did you mean 'yes'"),
+    (dict(y=[[0, 1], [1, 0], [1, 1]], p=P), r"label must hold one value a row; row 0 has \[0, 1\]"),
+    (dict(y=Y, p=[0.2, "n/a", 0.9]), r"prob mixes types: .* row 1 has 'n/a' \(str\)"),
+    (dict(y=Y, p=[[0.2, 0.8], [0.7], [0.9, 0.1]]), r"prob: row 1 has 1 value, row 0 has 2"),
+    (dict(y=Y, p=(v for v in P)), r"prob must be a column of values, not a generator \(list"),
+    (dict(y=Y, p=P, weights="w"), r"weights must be a column of values, not a str"),
+    (dict(y=Y, p=P, x=csr_matrix(X)), r"not a csr_matrix .*toarray\(\) of something sparse"),
+    (dict(y=Y, p=P, x=[pd.Series(Y), pd.Series(Y)]), r"x is a list of columns; name them in a map"),
+    (dict(y=Y, p=np.ma.masked_array(P, [0, 0, 1])), r"prob must not be missing; row 2 is"),
+    (dict(y=Y, p=P, x=np.ma.masked_array([1.0, 2, 9], [0, 0, 1])), r"missing: 'x1' in 1 row"),
+    (dict(y=Y, p=P, cluster=pl.Series([1.0, float("nan"), 2.0])), r"cluster is missing in row 1"),
+    (dict(y=Y, p=P, x=[np.nan] * 3, missing="level"), r"'x1' holds no value in any row"),
+    (dict(y=pd.DataFrame({"a": Y, "b": Y}), p=P), r"label must be one column, not a frame with"),
+    (
+        dict(y=pd.Series(Y), p=pd.Series(P, index=[2, 0, 1])),
+        r"label and prob have different indexes \(row 0: 0 and 2\), but rows go by position",
+    ),
+    (
+        dict(y=["n", "y", "y"], p=pd.DataFrame({"p_y": P, "p_n": P}) * 0 + 0.5, positive="y"),
+        r"columns 'p_y', 'p_n', and it is not clear which one is 'y'",
+    ),
+    (dict(y=Y, p=P, x=[2**70, 1, 2]), r"covariate 'x1' has values that are no numbers"),
+    (dict(y=Y, p=P, x=[1, 2.5, "a"]), r"mixes types: row 0 has 1 \(int\), row 2 has 'a'"),
+    (dict(y=Y, p=[None] * 3), r"prob must not be missing; row 0 is"),
+    (dict(y=Y, p=["0.1", "0.2", "0.3"]), r"row 0 has '0.1' \(convert the column"),
     (dict(y=[0, "a", 1], p=P), r"label mixes types: row 0 has 0 \(int\), row 1 has 'a'"),
     (dict(y=Y, p=[0.2, 1.2, 0.9]), r"prob must lie in \[0, 1\]; row 1 has 1.2 \(pass logits"),
-    (dict(y=Y, p=[-2.0, 0.3, 1.5]), r"row 0 has -2 \(pass logits through scipy.special.expit"),
-    (dict(y=Y, p=[20, 70, 90]), r"row 0 has 20 \(divide percentages by 100"),
-    (dict(y=Y, p=[0.2, 0.7, 1 + 1e-9]), r"row 2 has 1 \(clip rounding errors"),
-    (dict(y=Y, p=[0.2, float("nan"), 0.9]), r"prob is missing in row 1"),
+    (dict(y=Y, p=[-2.0, 0.3, 1.5]), r"row 0 has -2.0 \(pass logits through scipy.special.expit"),
+    (dict(y=Y, p=[20, 70, 90]), r"row 0 has 20.0 \(divide percentages by 100"),
+    (dict(y=Y, p=[0.2, 0.7, 1 + 1e-9]), r"row 2 has 1.000000001 \(clip rounding errors"),
+    (dict(y=Y, p=[0.2, float("nan"), 0.9]), r"prob must not be missing; row 1 is"),
     (dict(y=Y, p=[0.2, float("inf"), 0.9]), r"prob.* must be finite; row 1 has inf"),
     (dict(y=Y, p=["a", "b", "c"]), r"prob must be numbers; row 0 has 'a'"),
     (dict(y=[1], p=[0.5]), r"at least 2 rows; this one has 1"),
@@ -117,14 +180,14 @@ WRONG = [
     (dict(y=Y, p=np.full((3, 3), 0.4)), r"prob must be one column, not an array of shape \(3, 3\)"),
     (dict(y=Y, p=P, weights=[1, -1, 1]), r"weights must not be negative; row 1 has -1"),
     (dict(y=Y, p=P, weights=[0, 0, 0]), r"weights are zero in all rows but at most one"),
-    (dict(y=Y, p=P, weights=[1, None, 1]), r"weights is missing in row 1"),
+    (dict(y=Y, p=P, weights=[1, None, 1]), r"weights must not be missing; row 1 is"),
     (dict(y=Y, p=P, cluster=[1, None, 1]), r"cluster is missing in row 1"),
     (dict(y=Y, p=P, x=[[1], [2, 3], [4]]), r"x: row 1 has 2 values, row 0 has 1"),
-    (dict(y=Y, p=P, x=X, names=["a"]), r"names gives 1 names for 2 covariates"),
+    (dict(y=Y, p=P, x=X, names=["a"]), r"names gives 1 name for 2 covariates"),
     (dict(y=Y, p=P, x=X, names=["a", "a"]), r"column names must differ; 'a' stands more than once"),
     (dict(y=Y, p=P, x=np.zeros((3, 2, 2))), r"x must be a frame or an array \(n, d\)"),
     (dict(y=Y, p=P, x=[1.0, None, None]), r"missing: 'x1' in 2 rows \(first: 'x1', row 1\)"),
-    (dict(y=Y, p=P, x=[1.0, None, None], missing="drop"), r"would leave 1 rows"),
+    (dict(y=Y, p=P, x=[1.0, None, None], missing="drop"), r"would leave 1 row"),
     (dict(y=Y, p=P, x=[1, 2, 3], missing="keep"), r"missing must be 'error', 'level' or 'drop'"),
     (dict(y=Y, p=P, x=pl.LazyFrame({"a": Y})), r"the frame is lazy; call .collect\(\)"),
 ]
@@ -168,16 +231,20 @@ def test_duplicate_columns_of_a_frame_are_refused():
 
 
 def test_one_class_is_allowed_with_a_note():
-    assert Sample([0, 0], [0.1, 0.2]).notes == ("one class only: every label is 0",)
+    assert Sample([0, 0], [0.1, 0.2]).notes == ("one class only: every label is 0, counted as 0",)
     s = Sample(["no", "no"], [0.1, 0.2], positive="yes")
     assert s.y.tolist() == [0, 0]
+    assert s.notes == ("one class only: every label is 'no', counted as 0",)
+    assert Sample(["a", "b", "b"], P, positive="b").take([1, 2]).notes == (
+        "one class only: every label is 'b', counted as 1",
+    )
 
 
 def test_a_constant_covariate_is_allowed_with_a_note():
     s = Sample(Y, P, {"race": ["a"] * 3, "age": [7, 7, 7], "ok": [1, 2, 3]})
     assert s.notes == (
-        "covariate 'race' has the one value 'a' in every row",
-        "covariate 'age' has the one value 7.0 in every row",
+        "'race' has the one value 'a' in every row",
+        "'age' has the one value 7.0 in every row",
     )
 
 
@@ -187,7 +254,7 @@ def test_missing_rows_are_dropped_and_counted():
     )
     assert s.n == 2
     assert s.weights.tolist() == [1, 3]
-    assert s.notes == ("dropped 1 rows with missing covariates",)
+    assert s.notes == ("dropped 1 row with missing covariates",)
 
 
 def test_missing_values_become_a_level():
@@ -223,14 +290,21 @@ def test_take_keeps_names_levels_and_notes():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
+        ([0], "at least 2 rows; this one has 1"),
+        ([], "at least 2 rows"),
         ([7], "no row 7; rows are 0 to 2"),
-        ([True], "row mask has 1 rows"),
+        ([True], "row mask has 1 row"),
         ([0.5], "integer positions"),
     ],
 )
 def test_take_refuses_rows_that_are_not_there(rows, message):
     with pytest.raises(InputError, match=message):
         Sample(Y, P).take(rows)
+
+
+def test_take_refuses_rows_without_weight():
+    with pytest.raises(InputError, match="weights are zero in all rows but at most one"):
+        Sample(Y, P, weights=[1, 1, 0]).take([1, 2])
 
 
 def test_split_parts_are_disjoint_and_repeatable():
@@ -252,7 +326,7 @@ def test_split_never_tears_a_cluster_apart():
 
 @pytest.mark.parametrize("fractions", [[], [0.5, 0.6], [0.0, 1.0], [-0.1]])
 def test_split_refuses_odd_fractions(fractions):
-    with pytest.raises(InputError, match="fractions must be positive"):
+    with pytest.raises(InputError, match="fractions must be a list of positive numbers"):
         Sample([0, 1] * 5, [0.5] * 10).split(fractions)
     with pytest.raises(InputError, match="part 0 of the split would have 0 of 3 rows"):
         Sample(Y, P).split([0.1])
@@ -265,6 +339,27 @@ def test_impossible_labels_are_found():
 def test_a_sample_survives_pickling():
     s = pickle.loads(pickle.dumps(Sample(Y, P, X)))
     assert it.klce2(s) == it.klce2(Sample(Y, P, X))
+
+
+def test_a_copy_is_as_frozen_as_the_original():
+    s = pickle.loads(pickle.dumps(Sample(Y, P, X, weights=[1, 2, 3])))
+    for array in (s.y, s.weights, s.columns[0].values):
+        assert not array.flags.writeable
+
+
+def test_tiny_probabilities_are_not_impossible():
+    assert Sample([1, 0], [1e-18, 0.5]).impossible.size == 0
+
+
+def test_ordered_categories_keep_their_order():
+    x = pd.Series(pd.Categorical(list("lhm"), categories=list("lmh"), ordered=True), name="dose")
+    column = Sample(Y, P, x).column("dose")
+    assert (column.levels, column.values.tolist()) == (("l", "m", "h"), [0, 2, 1])
+
+
+def test_dates_are_shown_as_dates():
+    s = Sample(Y, P, {"day": np.array(["2021-01-05", "2021-02-03", "2022-12-31"], "datetime64[D]")})
+    assert "2021-01-05 to 2022-12-31" in str(s)
 
 
 def test_str_names_every_covariate():

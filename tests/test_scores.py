@@ -38,10 +38,8 @@ def test_curve_is_scikit_learns(bins, strategy):
     s = sample()
     curve = scores.reliability_curve(s, bins)
     observed, predicted = calibration_curve(s.y, s.p, n_bins=bins.number, strategy=strategy)
-    np.testing.assert_allclose(curve.predicted, predicted, atol=0.004)
-    np.testing.assert_allclose(curve.observed, observed, atol=0.03)
-    if strategy == "uniform":
-        np.testing.assert_allclose(curve.observed, observed, rtol=1e-12)
+    np.testing.assert_allclose(curve.predicted, predicted, rtol=1e-12)
+    np.testing.assert_allclose(curve.observed, observed, rtol=1e-12)
     assert curve.rows.sum() == s.n
     assert curve.share.sum() == pytest.approx(1)
 
@@ -72,6 +70,12 @@ def test_ece_and_mce_by_hand():
     assert scores.mce(s, EqualWidth(2)) == pytest.approx(0.3)
     weighted = Sample([0, 1, 1, 1], [0.2, 0.2, 0.8, 0.9], weights=[3, 1, 0, 4])
     assert scores.ece(weighted, EqualWidth(2)) == pytest.approx((4 * 0.05 + 4 * 0.1) / 8)
+
+
+def test_equal_mass_bins_hold_equal_rows():
+    for n in (10, 100):
+        s = Sample([0, 1] * (n // 2), np.linspace(0.01, 0.99, n))
+        assert scores.reliability_curve(s, EqualMass(10)).rows.tolist() == [n // 10] * 10
 
 
 def test_equal_mass_bins_survive_ties():
@@ -120,7 +124,17 @@ def test_smooth_ece_falls_with_calibration_and_knows_zero():
     assert scores.smooth_ece(right) < 0.05 < scores.smooth_ece(wrong)
 
 
+def test_curves_print_as_a_table():
+    text = str(scores.reliability_curve(Sample([0, 1, 1, 1], [0.2, 0.2, 0.8, 0.9]), EqualWidth(2)))
+    assert "2      0.200     0.500" in text
+    assert "positive: the model is too low" in text
+
+
 def test_odd_settings_are_refused():
+    with pytest.raises(
+        InputError, match=r"bins must be EqualWidth\(10\) or EqualMass\(10\), not 10"
+    ):
+        scores.ece(sample(), 10)
     with pytest.raises(InputError, match="bins need a whole number of at least 1, not 0"):
         EqualWidth(0)
     with pytest.raises(InputError, match="confidence must lie between 0 and 1"):

@@ -5,20 +5,22 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from itrust import InputError
-from itrust.seeds import as_generator, as_seed, keyed_bits
+from itrust.seeds import as_generator, as_seed, keyed_bits, keyed_fractions
 
 
+@pytest.mark.parametrize("dtype", [np.uint16, np.uint32])
 @settings(max_examples=50, deadline=None)
 @given(
     seed=st.integers(0, 2**70),
     rows=st.tuples(st.integers(0, 50), st.integers(1, 50)),
     draws=st.tuples(st.integers(0, 40), st.integers(1, 40)),
 )
-def test_any_block_of_bits_is_part_of_the_whole(seed, rows, draws):
+def test_any_block_of_bits_is_part_of_the_whole(dtype, seed, rows, draws):
     rows, draws = range(rows[0], sum(rows)), range(draws[0], sum(draws))
-    whole = keyed_bits(seed, range(100), range(80))
+    whole = keyed_bits(seed, range(100), range(80), dtype)
     np.testing.assert_array_equal(
-        keyed_bits(seed, rows, draws), whole[rows.start : rows.stop, draws.start : draws.stop]
+        keyed_bits(seed, rows, draws, dtype),
+        whole[rows.start : rows.stop, draws.start : draws.stop],
     )
 
 
@@ -49,3 +51,18 @@ def test_seeds_come_from_ints_generators_and_nothing():
 def test_other_seeds_are_refused(rng):
     with pytest.raises(InputError, match="rng must be a non-negative int"):
         as_seed(rng)
+
+
+def test_fractions_are_uniform_and_their_own():
+    rows, draws = (index.ravel() for index in np.indices((300, 300)))
+    u = keyed_fractions(1, rows, draws)
+    assert kstest(u, "uniform").pvalue > 1e-3
+    grid = u.reshape(300, 300)
+    for a, b in (
+        (grid[1:], grid[:-1]),
+        (grid[:, 1:], grid[:, :-1]),
+        (u, keyed_fractions(2, rows, draws)),
+    ):
+        assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 4.5 / np.sqrt(u.size)
+    bits = keyed_bits(1, range(300), range(300)).ravel()
+    assert abs(np.corrcoef(u, bits)[0, 1]) < 4.5 / np.sqrt(u.size)

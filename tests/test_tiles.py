@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from threadpoolctl import threadpool_info
 from itrust import InputError
 from itrust.columns import encode
 from itrust.engine import Tiles
-from itrust.engine.tiles import available_threads
+from itrust.engine.threads import available_threads
 from itrust.kernels import RBF
 from itrust.kernels.grams import DenseGram
 
@@ -63,8 +65,20 @@ def test_blas_threads_are_restored():
 def test_threads_follow_the_environment(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert available_threads() == 1
-    monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
-    assert available_threads() >= 1
+    for value in (" 1 ", "1,2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert available_threads() == 1
+    for value in ("nonsense", "\u00b2", "-1", ""):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert available_threads() >= 1
+
+
+def test_blas_threads_are_restored_after_concurrent_use():
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    gram, residuals = DenseGram(np.eye(300)), np.ones((300, 50))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: Tiles(10, threads=2).forms(gram, residuals), range(12)))
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
 
 
 @pytest.mark.parametrize("settings", [dict(tile=0), dict(threads=0)])

@@ -9,15 +9,15 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from sklearn.tree import DecisionTreeRegressor
 
 from itrust.columns import Column, share_codes
-from itrust.errors import AssumptionWarning
+from itrust.errors import AssumptionWarning, counted
 from itrust.sample import Sample
-from itrust.typing import FloatArray
 
 CLEAR = 4.0  # standard errors
 STRONG = 0.12  # correlation that miscalibration alone seldom reaches
-MOST_DUMMIES = 30
+FEWEST_ROWS, MOST_ROWS = 50, 20_000
 FEWEST_GROUPS, LARGEST_GROUP = 20, 20  # repeated units are many and small; strata are not
 
 
@@ -26,26 +26,31 @@ def assumption_notes(sample: Sample) -> tuple[str, ...]:
     found = (outcome_in_weights(sample), dependence_of_twins(sample))
     notes = tuple(note for note in found if note)
     for note in notes:
-        warnings.warn(note, AssumptionWarning, stacklevel=4)
+        warnings.warn(note, AssumptionWarning, stacklevel=3)
     return notes
 
 
 def outcome_in_weights(sample: Sample) -> str | None:
-    """Weights that go with the labels beyond what p and x explain linearly.
+    """Weights that go with the labels beyond what p and x explain.
 
-    Cost O(n d^2).
+    A regression tree takes out of the weights what is a function of (p, x); it never sees a
+    label. Looks at 20,000 rows at most.
     """
-    if sample.weights is None or np.ptp(sample.weights) == 0:
+    if sample.weights is None or np.ptp(sample.weights) == 0 or sample.n < FEWEST_ROWS:
         return None
-    basis = _basis(sample)
-    unexplained = sample.weights - basis @ np.linalg.lstsq(basis, sample.weights)[0]
-    if np.abs(unexplained).max() < 1e-9 * sample.weights.max():
-        return None
-    products = unexplained * sample.residuals
-    z = products.sum() / (np.sqrt((products**2).sum()) or 1.0)
-    correlation = products.sum() / np.sqrt(
-        (unexplained**2).sum() * (sample.residuals**2).sum() or 1.0
+    rows = np.unique(np.linspace(0, sample.n - 1, MOST_ROWS).astype(int))
+    weights, residuals = sample.weights_or_ones[rows], sample.residuals[rows]
+    table = np.column_stack(
+        [np.nan_to_num(c.values[rows], nan=-1e30) for c in _all_columns(sample)]
     )
+    tree = DecisionTreeRegressor(min_samples_leaf=5, max_leaf_nodes=512, random_state=0)
+    unexplained = weights - tree.fit(table, weights).predict(table)
+    products = unexplained * residuals
+    scale = np.sqrt((unexplained**2).sum() * (residuals**2).sum())
+    if np.abs(unexplained).max() < 1e-9 or scale == 0:
+        return None
+    z = products.sum() / np.sqrt((products**2).sum())
+    correlation = products.sum() / scale
     if abs(z) < CLEAR or abs(correlation) < STRONG:
         return None
     return (
@@ -54,35 +59,22 @@ def outcome_in_weights(sample: Sample) -> str | None:
     )
 
 
-def _basis(sample: Sample) -> FloatArray:
-    """Intercept, p, covariates, squares and dummies: what weights may well depend on."""
-    parts = [np.ones(sample.n), sample.p, sample.p**2]
-    for column in sample.columns:
-        parts.extend(_terms(column))
-    return np.column_stack(parts)
-
-
-def _terms(column: Column) -> list[FloatArray]:
-    if column.is_category:
-        return [
-            (column.values == k).astype(float) for k in range(min(len(column.levels), MOST_DUMMIES))
-        ]
-    values = np.nan_to_num(
-        (column.values - np.nanmean(column.values)) / (np.nanstd(column.values) or 1.0)
-    )
-    return [values, values**2, column.missing.astype(float)]
+def _all_columns(sample: Sample) -> list[Column]:
+    return [sample.points.prediction, *sample.columns]
 
 
 def dependence_of_twins(sample: Sample) -> str | None:
     """Many small groups of rows with identical (p, x) whose labels agree more than neighbours'.
 
     Labels also agree where the model is wrong, but then those of neighbouring rows do, too: the
-    agreement between groups that are next in p is taken off. Cost O(n log n).
+    agreement between groups next to each other is taken off. Cost O(n log n).
     """
     if sample.cluster is not None:
         return None
-    columns = [sample.points.prediction, *sample.columns]
-    codes, _ = share_codes(columns, columns)  # numbered in the order of p
+    # Neighbours share their categories and are next in p, then in the numbers.
+    columns = sorted(_all_columns(sample), key=lambda column: not column.is_category)
+    codes, _ = share_codes(columns, columns)
+    _, codes = np.unique(codes, return_inverse=True)
     size = np.bincount(codes)
     twins = size >= 2
     if twins.sum() < FEWEST_GROUPS or np.median(size[twins]) > LARGEST_GROUP:
@@ -98,7 +90,7 @@ def dependence_of_twins(sample: Sample) -> str | None:
     if correlation < STRONG or correlation * within_scale < CLEAR * spread:
         return None
     return (
-        f"{int(size[twins].sum()):,} rows share p and all covariates with another row, and their "
-        f"labels agree more than those of neighbours (correlation {correlation:.2f}); if they are "
-        f"repeated units, pass cluster=, for the p-value takes rows as independent"
+        f"{counted(int(size[twins].sum()), 'row')} share p and all covariates with another row, "
+        f"and their labels agree more than those of neighbours (correlation {correlation:.2f}); if "
+        f"they are repeated units, pass cluster=, for the p-value takes rows as independent"
     )

@@ -6,6 +6,7 @@ Arrow column are judged by the same few lines.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -15,11 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust.errors import InputError
+from itrust.errors import InputError, listed, shown
 from itrust.typing import AnyArray, BoolArray, FloatArray
 
 MAX_TEXT_LEVELS = 1_000
 MICROSECONDS_PER_DAY = 86_400_000_000
+NUMBER_OR_DATE = re.compile(
+    r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?|\d{4}-\d\d?-\d\d?.*|\d\d?[./]\d\d?[./]\d+"
+)
 
 Kind = Literal["number", "boolean", "date", "category"]
 
@@ -47,6 +51,10 @@ class Column:
     levels: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
+        self.values.flags.writeable = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
         self.values.flags.writeable = False
 
     def __len__(self) -> int:
@@ -93,27 +101,97 @@ class Column:
         value = self.values[row]
         return self.levels[int(value)] if self.is_category else float(value)
 
+    def extent(self) -> str:
+        """From where to where the values go, for people."""
+        if self.is_category:
+            return listed(self.levels)
+        present = self.values[~self.missing]
+        if present.size == 0:
+            return "all missing"
+        ends = [present.min(), present.max()]
+        if self.kind == "date":
+            text = [str(np.datetime64(0, "D") + np.timedelta64(int(end), "D")) for end in ends]
+        else:
+            text = [f"{end:.6g}" for end in ends]
+        missing = self.values.size - present.size
+        return f"{text[0]} to {text[1]}{f', {missing:,} missing' if missing else ''}"
+
+    def remarks(self) -> list[str]:
+        """What an attentive colleague would say about the column."""
+        said = []
+        if self.constant_value is not None:
+            said.append(
+                f"{self.name!r} has the one value {shown(self.constant_value)} in every row"
+            )
+        if self.is_category and len(self.levels) > 1:
+            present = np.unique(self.values).size
+            if len(self) > 20 and present > len(self) / 2:
+                said.append(
+                    f"{self.name!r} has {present:,} levels in {len(self):,} rows: few rows match"
+                )
+            if all(_looks_numeric(level) for level in self.levels):
+                said.append(
+                    f"{self.name!r} is text that holds numbers or dates, taken as a category"
+                )
+        return said
+
+
+def _looks_numeric(level: object) -> bool:
+    return isinstance(level, str) and bool(NUMBER_OR_DATE.fullmatch(level.strip()))
+
 
 def as_arrow(values: object, what: str) -> pa.Array:
-    """Turn any one-dimensional column into one Arrow array, or say why it cannot be."""
-    native = nw.from_native(values, series_only=True, pass_through=True)
+    """Turn any column of single values into one Arrow array, or say why it cannot be."""
     try:
-        if isinstance(native, nw.Series):
-            values = native.to_arrow()
-        if isinstance(values, pa.ChunkedArray):
-            values = values.unify_dictionaries().combine_chunks()
-        if isinstance(values, pa.Array):
-            return values
-        return pa.array(_one_dimensional(values, what), from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        array = _arrow(values, what)
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowTypeError,
+        pa.ArrowNotImplementedError,
+        OverflowError,
+    ) as error:
         raise InputError(_why_not_a_column(values, what, error)) from None
+    if pa.types.is_nested(array.type):
+        raise InputError(f"{what} must hold one value a row; row 0 has {shown(array[0].as_py())}")
+    return array
+
+
+def _arrow(values: object, what: str) -> pa.Array:
+    native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame):
+        if len(native.columns) != 1:
+            names = listed(native.columns)
+            raise InputError(f"{what} must be one column, not a frame with the columns {names}")
+        native = native[native.columns[0]]
+    if isinstance(native, nw.Series):
+        try:
+            values = native.to_arrow()
+        except (TypeError, ValueError):  # a column type Arrow does not know, such as sparse
+            values = pa.array(native.to_numpy(), from_pandas=True)
+    if isinstance(values, pa.ChunkedArray):
+        values = values.unify_dictionaries().combine_chunks()
+    if isinstance(values, pa.Array):
+        return values
+    if isinstance(values, np.ma.MaskedArray):
+        return pa.array(np.ma.getdata(values), mask=np.ma.getmaskarray(values))
+    if hasattr(values, "__arrow_array__") or hasattr(values, "categories"):
+        return pa.array(values, from_pandas=True)
+    return pa.array(_one_dimensional(values, what), from_pandas=True)
 
 
 def _one_dimensional(values: object, what: str) -> AnyArray | list[Any]:
     """Lists keep their Python objects (NumPy would turn [1, "a"] into text); the rest is NumPy."""
-    if isinstance(values, list | tuple):
+    if isinstance(values, list | tuple | range):
         return list(values)
     array = np.asarray(values)
+    if array.ndim == 0:
+        kind = type(values).__name__
+        raise InputError(
+            f"{what} must be a column of values, not a {kind} (list(...) of something iterable, "
+            f".toarray() of something sparse; for column names use Sample.from_frame)"
+        )
+    if array.ndim == 2 and array.shape[1] == 1:
+        return array[:, 0]
     if array.ndim != 1:
         raise InputError(
             f"{what} must be one column of values, not an array of shape {array.shape}"
@@ -123,20 +201,28 @@ def _one_dimensional(values: object, what: str) -> AnyArray | list[Any]:
 
 def _why_not_a_column(values: object, what: str, error: Exception) -> str:
     """Name the first row whose type differs from the first value's type."""
-    cells = values.to_list() if isinstance(values, nw.Series) else list(values)  # type: ignore[call-overload]
-    types = [(row, cell) for row, cell in enumerate(cells) if not _is_null(cell)]
-    for row, cell in types:
-        first_row, first = types[0]
-        if type(cell) is not type(first):
+    cells = list(values) if hasattr(values, "__iter__") else []
+    present = [(row, cell) for row, cell in enumerate(cells) if not _is_null(cell)]
+    for row, cell in present:
+        first_row, first = present[0]
+        if _family(cell) is not _family(first):
             return (
-                f"{what} mixes types: row {first_row} has {first!r} ({type(first).__name__}), "
-                f"row {row} has {cell!r} ({type(cell).__name__}); convert it to one type"
+                f"{what} mixes types: row {first_row} has {shown(first)} ({type(first).__name__}), "
+                f"row {row} has {shown(cell)} ({type(cell).__name__}); convert it to one type"
             )
     return f"{what} has values that are no numbers, text, booleans or dates ({error})"
 
 
+def _family(cell: object) -> type:
+    """Integers and decimals mix; text, booleans and dates do not."""
+    is_number = isinstance(cell, int | float | np.integer | np.floating) and not isinstance(
+        cell, bool
+    )
+    return float if is_number else type(cell)
+
+
 def _is_null(cell: object) -> bool:
-    return cell is None or cell != cell  # NaN is the value unlike itself
+    return cell is None or bool(np.isscalar(cell) and cell != cell)  # NaN is unlike itself
 
 
 def encode(name: str, values: object) -> Column:
@@ -146,25 +232,51 @@ def encode(name: str, values: object) -> Column:
     array([ 1,  0, -1,  1])
     """
     what = f"covariate {name!r}"
-    array = as_arrow(values, what)
-    kind = array.type
-    if pa.types.is_null(kind):
+    column = _encoded(name, as_arrow(values, what), what)
+    if len(column) and column.missing.all():
         raise InputError(f"{what} holds no value in any row; leave it out")
-    if pa.types.is_dictionary(kind):
-        return _category(name, array.dictionary_decode(), what, declared=True)
-    if _is_text(kind):
-        return _category(name, array, what, declared=False)
+    if not column.is_category:
+        refuse_infinite(column.values, what)
+    return column
+
+
+def encode_numbers(values: object, what: str) -> FloatArray:
+    """Encode a column that must hold finite numbers in every row."""
+    array = as_arrow(values, what)
+    if not pa.types.is_null(array.type) and not _is_numeric(array.type):
+        row = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False)))
+        raise InputError(
+            f"{what} must be numbers; row {row} has {shown(array[row].as_py())} (convert the "
+            f"column, for instance with float or pandas.to_numeric)"
+        )
+    column = _encoded(what, array, what)
+    if column.missing.any():
+        row = int(np.argmax(column.missing))
+        raise InputError(f"{what} must not be missing; row {row} is (fill it or drop the row)")
+    refuse_infinite(column.values, what)
+    return column.values
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+    return any(test(kind) for test in tests)
+
+
+def _encoded(name: str, array: pa.Array, what: str) -> Column:
+    kind = array.type
+    if pa.types.is_dictionary(kind) or _is_text(kind):
+        return _category(name, array, what)
     if pa.types.is_boolean(kind):
         return Column(name, "boolean", _floats(array.cast(pa.int8())))
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return Column(name, "date", _days(array.cast(pa.timestamp("us", _zone(kind)), safe=False)))
     if pa.types.is_duration(kind):
         return Column(name, "number", _days(array.cast(pa.duration("us"), safe=False)))
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    if pa.types.is_null(kind):
+        return Column(name, "number", np.full(len(array), np.nan))
+    if not _is_numeric(kind):
         raise InputError(f"{what} is of type {kind}; give numbers, text, booleans or dates")
-    column = Column(name, "number", _floats(array))
-    refuse_infinite(column.values, what)
-    return column
+    return Column(name, "number", _floats(array))
 
 
 def refuse_infinite(values: FloatArray, what: str) -> None:
@@ -196,26 +308,46 @@ def _days(array: pa.Array) -> FloatArray:
 
 
 def levels_and_codes(array: pa.Array) -> tuple[tuple[Any, ...], AnyArray]:
-    """Sorted distinct values and each row's position among them (-1 where missing)."""
+    """Distinct values, sorted or in their declared order, and each row's position (-1: missing)."""
+    ordered = None
+    if pa.types.is_dictionary(array.type):
+        array = _comparable_levels(array)
+        ordered = array.dictionary.to_pylist() if array.type.ordered else None
+        array = array.dictionary_decode()
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
+    if pa.types.is_floating(array.type):
+        array = pa.array(array.to_numpy(zero_copy_only=False), from_pandas=True)  # NaN is missing
     encoded = array.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
+    if ordered is not None:
+        position = {level: k for k, level in enumerate(ordered)}
+        order = np.argsort([position[level] for level in encoded.dictionary.to_pylist()])
     rank = np.empty(order.size, dtype=np.int64)
     rank[order] = np.arange(order.size)
     levels = encoded.dictionary.take(pa.array(order)).to_pylist()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return tuple(levels), np.where(codes < 0, -1, rank[codes])
+    return tuple(levels), np.where(codes < 0, -1, rank[codes] if rank.size else -1)
 
 
-def _category(name: str, array: pa.Array, what: str, *, declared: bool) -> Column:
+def _comparable_levels(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Turn levels that Arrow cannot compare, such as intervals, into their text."""
+    if pa.types.is_nested(array.type.value_type) or isinstance(
+        array.type.value_type, pa.BaseExtensionType
+    ):
+        levels = pa.array([str(level) for level in array.dictionary.to_pandas()])
+        return pa.DictionaryArray.from_arrays(array.indices, levels, ordered=array.type.ordered)
+    return array
+
+
+def _category(name: str, array: pa.Array, what: str) -> Column:
     levels, codes = levels_and_codes(array)
-    if not declared and len(levels) > MAX_TEXT_LEVELS:
+    if _is_text(array.type) and len(levels) > MAX_TEXT_LEVELS:
         row = int(np.argmax(codes >= 0))
         raise InputError(
             f"{what} is text with {len(levels):,} different values (row {row} has "
-            f"{levels[codes[row]]!r}); leave it out, group it, convert it to numbers if it holds "
-            f"numbers, or declare it a categorical column if you mean it"
+            f"{shown(levels[codes[row]])}); leave it out, group it, convert it to numbers if it "
+            f"holds numbers, or declare it a categorical column if you mean it"
         )
     return Column(name, "category", codes, levels)
 
@@ -224,14 +356,30 @@ def share_codes(left: Sequence[Column], right: Sequence[Column]) -> tuple[AnyArr
     """Number the distinct rows of several columns alike on two sides: equal code, equal values.
 
     Categories are matched by level, so two samples with different levels compare rightly;
-    missing equals missing.
+    missing equals missing. Codes ascend with the first column, then the second, and so on, and
+    stay below twice the number of rows.
     """
     split = len(left[0])
     combined = np.zeros(split + len(right[0]), dtype=np.int64)
+    size = 1
     for a, b in zip(left, right, strict=True):
-        _, codes = np.unique(np.concatenate(_comparable(a, b)), return_inverse=True)
-        _, combined = np.unique(combined * (codes.max() + 1) + codes, return_inverse=True)
+        codes, levels = _dense_codes(np.concatenate(_comparable(a, b)), a.is_category)
+        if size * levels >= 2**62:
+            distinct, combined = np.unique(combined, return_inverse=True)
+            size = distinct.size
+        combined = combined * levels + codes
+        size *= levels
+    if size > 2 * combined.size:
+        _, combined = np.unique(combined, return_inverse=True)
     return combined[:split], combined[split:]
+
+
+def _dense_codes(values: AnyArray, is_category: bool) -> tuple[AnyArray, int]:
+    """Small non-negative numbers for values, and how many there may be."""
+    if is_category:
+        return values + 1, int(values.max(initial=-1)) + 2
+    distinct, codes = np.unique(values, return_inverse=True)
+    return codes, max(distinct.size, 1)
 
 
 def _comparable(a: Column, b: Column) -> tuple[AnyArray, AnyArray]:

@@ -207,44 +207,42 @@ def _in_folder(dataset: Dataset, folder: Path) -> Path:
 
 
 def _in_cache(dataset: Dataset) -> Path:
-    """The cached file, downloaded if need be; it appears whole or not at all."""
+    """The cached file; one that is absent or damaged is downloaded, whole or not at all."""
     cache = Path(pooch.os_cache("itrust"))
     path = cache / dataset.file
-    if path.is_file():
+    if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == dataset.kept_sha256:
         return path
-    content = _download(dataset)
-    if dataset.personal:
-        content = keep_columns(content, list(dataset.columns))
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=cache, delete=False) as draft:
-        draft.write(content)
-    os.replace(draft.name, path)
+    try:
+        if dataset.personal:
+            _write_whole(path, keep_columns(_in_memory(dataset), list(dataset.columns)))
+        else:
+            pooch.retrieve(dataset.url, f"sha256:{dataset.sha256}", dataset.file, cache)
+    except (requests.RequestException, OSError) as error:
+        raise DatasetError(
+            f"could not download {dataset.file} from {dataset.url} ({type(error).__name__}); "
+            f"connect to the network, or set {FOLDER_VARIABLE} to a folder that holds the file"
+        ) from None
+    except ValueError:
+        raise DatasetError(
+            f"{dataset.url} no longer has the published bytes (another SHA-256); nothing was kept"
+        ) from None
     return path
 
 
-def _download(dataset: Dataset) -> bytes:
-    """The bytes of the source, checked; nothing stays on disk."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            fetched = pooch.retrieve(
-                dataset.url,
-                known_hash=f"sha256:{dataset.sha256}",
-                fname=dataset.file,
-                path=folder,
-                downloader=pooch.HTTPDownloader(timeout=30),
-            )
-        except (requests.RequestException, OSError) as error:
-            raise DatasetError(
-                f"could not download {dataset.file} from {dataset.url} "
-                f"({type(error).__name__}); connect to the network, or set {FOLDER_VARIABLE} to a "
-                f"folder that holds the file"
-            ) from None
-        except ValueError:
-            raise DatasetError(
-                f"{dataset.url} no longer has the published bytes (another SHA-256); "
-                f"nothing was kept"
-            ) from None
-        return Path(fetched).read_bytes()
+def _in_memory(dataset: Dataset) -> bytes:
+    """The bytes of the source, checked; pooch would write them to disk first."""
+    answer = requests.get(dataset.url, timeout=60)
+    answer.raise_for_status()
+    if hashlib.sha256(answer.content).hexdigest() != dataset.sha256:
+        raise ValueError("another SHA-256")
+    return answer.content
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as draft:
+        draft.write(content)
+    os.replace(draft.name, path)
 
 
 def keep_columns(content: bytes, names: list[str]) -> bytes:

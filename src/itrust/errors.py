@@ -18,15 +18,34 @@ class AssumptionWarning(UserWarning):
     """The data contradict an assumption that the exact p-value rests on."""
 
 
+def shown(value: object, most: int = 60) -> str:
+    """A value as Python would write it, cut where it is long.
+
+    >>> shown("x" * 100, most=10)
+    "'xxxxxx..."
+    """
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "row"), counted(2_000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def listed(values: Iterable[object], most: int = 6) -> str:
     """Join values for a message: quoted as Python would, cut after `most`.
 
     >>> listed(["a", "b", 3], most=2)
     "'a', 'b', ... (3 in all)"
     """
-    shown = list(values)
-    text = ", ".join(repr(value) for value in shown[:most])
-    return text if len(shown) <= most else f"{text}, ... ({len(shown)} in all)"
+    items = list(values)
+    text = ", ".join(shown(value) for value in items[:most])
+    return text if len(items) <= most else f"{text}, ... ({len(items):,} in all)"
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

@@ -19,11 +19,16 @@ from itrust.kernels.grams import Gram, SquaredGram
 from itrust.nulls import AnalyticNull, Bernoulli, Null, Rademacher, SimulatedNull
 from itrust.progress import progress_bar
 from itrust.results import KLCEResult
-from itrust.sample import Sample
+from itrust.sample import Sample, checked_sample
 from itrust.seeds import Rng, as_seed
 from itrust.typing import FloatArray
 
 BATCH_BYTES = 2**28  # residual columns held at once
+FEW_CLUSTERS = 20
+SIGNS_BY_CLUSTER = (
+    "signs are flipped by cluster; KLCE^2 itself includes pairs within a cluster, which "
+    "dependence alone can make positive"
+)
 
 Engine = Tiles | Literal["auto"]
 
@@ -59,14 +64,17 @@ def klce2(
     >>> round(it.klce2(s, LocalKernel(prob=RBF(0.1), x=RBF(1.0))), 6)
     -0.151633
     """
-    resolved = _resolved(kernel, sample)
-    gram = resolved.gram(sample.points)
-    weighted = sample.weights_or_ones * sample.residuals
-    pairs = float(_tiles(engine).forms(gram, weighted[:, None])[0])
+    gram = _resolved(kernel, checked_sample(sample)).gram(sample.points)
+    pairs = _sum_over_pairs(sample, gram, _tiles(engine))
     if not biased:
         return pairs / sample.pair_weight
-    everything = pairs + float(np.sum(weighted**2 * gram.diagonal()))
-    return everything / float(sample.weights_or_ones.sum()) ** 2
+    squares = (sample.weights_or_ones * sample.residuals) ** 2 * gram.diagonal()
+    return (pairs + float(squares.sum())) / float(sample.weights_or_ones.sum()) ** 2
+
+
+def _sum_over_pairs(sample: Sample, gram: Gram, tiles: Tiles) -> float:
+    weighted = sample.weights_or_ones * sample.residuals
+    return float(_finite(tiles.forms(gram, weighted[:, None]))[0])
 
 
 def null_sd(sample: Sample, kernel: LocalKernel | None = None, *, engine: Engine = "auto") -> float:
@@ -75,7 +83,7 @@ def null_sd(sample: Sample, kernel: LocalKernel | None = None, *, engine: Engine
     Variance of the sum: 2 sum over i != j of (w_i w_j P_ij)^2 v_i v_j with v = p(1 - p). Uses
     no label. Cost O(n^2).
     """
-    gram = SquaredGram(_resolved(kernel, sample).gram(sample.points))
+    gram = SquaredGram(_resolved(kernel, checked_sample(sample)).gram(sample.points))
     v = sample.weights_or_ones**2 * sample.p * (1 - sample.p)
     variance = 2 * float(_tiles(engine).forms(gram, v[:, None])[0])
     return float(np.sqrt(variance)) / sample.pair_weight
@@ -115,13 +123,14 @@ def klce_test(
     >>> r.pvalue
     0.005
     """
-    if not isinstance(draws, int | np.integer) or draws < 1:
+    checked_sample(sample)
+    if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 1:
         raise InputError(f"draws must be a whole number of at least 1, not {draws!r}")
     begun = time.perf_counter()
     tiles, seed = _tiles(engine), as_seed(rng)
     null = _checked_null(null, sample)
     resolved = _resolved(kernel, sample)
-    notes = (*sample.notes, *assumption_notes(sample), *_cluster_note(sample, null))
+    doubts = (*assumption_notes(sample), *_ignored_clusters(sample, null))
     gram = resolved.gram(sample.points)
     drawn: FloatArray | None = None
     tail: float | None = None
@@ -130,7 +139,7 @@ def klce_test(
         values.flags.writeable = False
         statistic, drawn = float(values[0]), values[1:]
     elif isinstance(null, AnalyticNull):
-        statistic = klce2(sample, resolved, engine=tiles)
+        statistic = _sum_over_pairs(sample, gram, tiles) / sample.pair_weight
         tail = null.tail(statistic, sample, gram, resolved.supremum)
     return KLCEResult(
         statistic=statistic,
@@ -144,8 +153,11 @@ def klce_test(
         seed=None if drawn is None else seed,
         engine=str(tiles),
         elapsed=time.perf_counter() - begun,
+        weighted=sample.weights is not None,
+        clusters=sample.clusters,
         impossible=int(sample.impossible.size),
-        notes=notes,
+        doubts=doubts,
+        notes=(*sample.notes, *_cluster_notes(sample, null)),
     )
 
 
@@ -171,9 +183,15 @@ def _simulate(
             residuals[:, :data] = sample.residuals[:, None]
             null.fill(residuals[:, data:], sample, block, seed)
             if sample.weights is not None:
-                residuals *= sample.weights[:, None]
+                residuals *= sample.weights_or_ones[:, None]
             sums.append(tiles.forms(gram, residuals, advance))
-    return np.concatenate(sums) / sample.pair_weight
+    return _finite(np.concatenate(sums)) / sample.pair_weight
+
+
+def _finite(sums: FloatArray) -> FloatArray:
+    if not np.isfinite(sums).all():
+        raise InputError("the statistic is not finite; rescale the columns that the kernel sees")
+    return sums
 
 
 def _resolved(kernel: LocalKernel | None, sample: Sample) -> LocalKernel:
@@ -198,13 +216,20 @@ def _checked_null(null: Null | None, sample: Sample) -> Null:
     return null
 
 
-def _cluster_note(sample: Sample, null: Null) -> tuple[str, ...]:
-    if sample.cluster is None:
+def _ignored_clusters(sample: Sample, null: Null) -> tuple[str, ...]:
+    if sample.cluster is None or isinstance(null, Rademacher):
         return ()
-    if isinstance(null, Rademacher):
-        note = (
-            "clusters: signs are flipped by cluster, which is approximate; KLCE^2 itself "
-            "includes pairs within a cluster, which dependence alone can make positive"
-        )
-        return (note,)
     return (f"{type(null).__name__}() takes rows as independent and ignores the clusters",)
+
+
+def _cluster_notes(sample: Sample, null: Null) -> list[str]:
+    if sample.clusters is None or not isinstance(null, Rademacher):
+        return []
+    notes = [SIGNS_BY_CLUSTER]
+    if sample.clusters < FEW_CLUSTERS:
+        outcomes = 2 ** (sample.clusters - 1)
+        notes.append(
+            f"{sample.clusters} clusters are few for an approximation: signs can be flipped in "
+            f"{outcomes:,} ways only, so no p-value below about {1 / outcomes:.2g} means anything"
+        )
+    return notes

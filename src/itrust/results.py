@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from itrust.errors import counted
 from itrust.kernels import LocalKernel
 from itrust.nulls import AnalyticNull, Null
 from itrust.typing import FloatArray
@@ -38,8 +39,11 @@ class KLCEResult:
     engine : str
     elapsed : float
         Seconds.
+    weighted : bool
+    clusters : int or None
     impossible : int
         Rows with a label the model gave probability 0.
+    doubts : what speaks against the assumptions of the null
     notes : what the reader should know about the data
     """
 
@@ -54,7 +58,10 @@ class KLCEResult:
     seed: int | None
     engine: str
     elapsed: float
+    weighted: bool
+    clusters: int | None
     impossible: int
+    doubts: tuple[str, ...]
     notes: tuple[str, ...]
 
     @cached_property
@@ -62,9 +69,13 @@ class KLCEResult:
         """Number of draws at least as large as the statistic, ties counted."""
         if self.null_distribution is None:
             return 0
-        drawn = self.null_distribution
-        tie = TIE * max(abs(self.statistic), float(np.abs(drawn).max(initial=0.0)))
-        return int(np.count_nonzero(drawn >= self.statistic - tie))
+        return int(np.count_nonzero(self.null_distribution >= self.statistic - self._tie))
+
+    @cached_property
+    def _tie(self) -> float:
+        """Differences that are rounding errors."""
+        values = (self.statistic,) if self.null_distribution is None else self.null_distribution
+        return TIE * max(abs(self.statistic), float(np.abs(values).max()))
 
     @property
     def pvalue(self) -> float:
@@ -84,13 +95,14 @@ class KLCEResult:
         """
         if self.null_distribution is None:
             raise AttributeError(f"{type(self.null).__name__} has a formula instead of draws")
-        return float(np.mean(self.null_distribution > self.statistic))
+        return float(np.mean(self.null_distribution > self.statistic + self._tie))
 
     def to_dict(self) -> dict[str, Any]:
         """All facts, ready for JSON; draws are summarised (the seed makes them again)."""
         return {
             "statistic": self.statistic,
             "pvalue": self.pvalue,
+            "pvalue_is_below": self.tail is not None and self.tail < self.pvalue,
             "n": self.n,
             "draws": self.draws,
             "on": list(self.names),
@@ -100,7 +112,10 @@ class KLCEResult:
             "seed": self.seed,
             "engine": self.engine,
             "elapsed": self.elapsed,
+            "weighted": self.weighted,
+            "clusters": self.clusters,
             "impossible": self.impossible,
+            "alarms": list(self.alarms),
             "notes": list(self.notes),
         }
 
@@ -114,27 +129,62 @@ class KLCEResult:
     def __repr__(self) -> str:
         return f"<KLCEResult: statistic {self.statistic:.6g}, p {self._p_text()}, n {self.n:,}>"
 
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """What overrides the p-value or takes away its meaning, in words."""
+        said = list(self.doubts)
+        if self.impossible:
+            told = counted(self.impossible, "row")
+            said.append(
+                f"{told} with a label that the model called impossible (p = 0 and y = 1, or p = 1 "
+                f"and y = 0): that alone refutes the null, whatever the p-value (probabilities "
+                f"rounded to 0 or 1, as forests give them, need smoothing first)"
+            )
+        if self._is_degenerate:
+            said.append(
+                "no draw differs from the data: the kernel compares no rows whose labels could "
+                "vary, so this test cannot see anything and its p-value says nothing"
+            )
+        return tuple(said)
+
+    @property
+    def _is_degenerate(self) -> bool:
+        drawn = self.null_distribution
+        if drawn is None:
+            return False
+        return bool(np.ptp(drawn) <= self._tie)
+
     def __str__(self) -> str:
-        on = ", ".join(self.names) or "(none: calibration alone)"
+        on = ", ".join(self.names) or "none: this asks about calibration alone"
         rows = [
-            ("rows", f"{self.n:,}"),
+            ("rows", self._rows_text()),
             ("covariates", on),
             ("KLCE^2", f"{self.statistic:.6g}   (unbiased, so it may be negative)"),
             ("under the null", self._null_text()),
             ("p-value", f"{self._p_text()}   {self._p_origin()}"),
-            ("kernel on p", repr(self.kernel.prob)),
-            ("kernel on x", repr(self.kernel.x)),
+            *self._kernel_rows(),
             ("null", f"{type(self.null).__name__}: {self.null.meaning}"),
             ("made with", self._provenance()),
         ]
-        lines = [
-            *(f"! {note}" for note in self._alarms()),
-            *(f"note: {note}" for note in self.notes),
-        ]
+        title = (
+            "Is the model calibrated given the covariates?   H0: P(y = 1 | x, p) = p"
+            if self.names
+            else "Is the model calibrated?   H0: P(y = 1 | p) = p"
+        )
+        alarms = [line for alarm in self.alarms for line in _wrapped(f"! {alarm}")]
         body = [line for name, text in rows for line in _entry(name, text)]
-        tail = [line for text in (self._sentence(), *lines) for line in _wrapped(text, "  ")]
-        title = "Is the model calibrated given the covariates?   H0: P(y = 1 | x, p) = p"
-        return "\n".join([title, "", *body, "", *tail])
+        ending = [self._sentence(), *(f"note: {note}" for note in self.notes)]
+        tail = [line for text in ending for line in _wrapped(text)]
+        return "\n".join([title, "", *alarms, *([""] if alarms else []), *body, "", *tail])
+
+    def _kernel_rows(self) -> list[tuple[str, str]]:
+        parts = ("kernel on p", self.kernel.prob, ["p"]), ("kernel on x", self.kernel.x, self.names)
+        return [(title, kernel.describe(names)) for title, kernel, names in parts if kernel]
+
+    def _rows_text(self) -> str:
+        weighted = ", weighted" if self.weighted else ""
+        clusters = f", {counted(self.clusters, 'cluster')}" if self.clusters else ""
+        return f"{self.n:,}{weighted}{clusters}"
 
     def _p_text(self) -> str:
         if isinstance(self.null, AnalyticNull) and self.tail is not None:
@@ -144,24 +194,30 @@ class KLCEResult:
 
     def _p_origin(self) -> str:
         if self.null_distribution is None:
-            return "(a valid bound at any n)" if self.null.exact else "(approximate)"
+            return "(a bound, valid at any n)" if self.null.exact else "(approximate)"
         kind = "exact" if self.null.exact else "approximate"
+        if self.doubts:
+            kind += " if rows are independent, see !"
         return f"({kind}; {self.at_least:,} of {self.draws:,} draws are as large)"
 
     def _null_text(self) -> str:
         summary = self._null_summary()
         if summary is None:
             return "no draws: a formula"
-        return f"mean 0, sd {summary['sd']:.3g}, 95 % of draws below {summary['q95']:.3g}"
+        return f"sd {summary['sd']:.3g}, 95 % of draws below {summary['q95']:.3g}"
 
     def _provenance(self) -> str:
         seed = "" if self.seed is None else f"{self.draws:,} draws, seed {self.seed}, "
         return f"{seed}{self.engine}, {self.elapsed:.2g} s"
 
     def _sentence(self) -> str:
-        right = f"If the probabilities were right given {_in_words(self.names)}"
+        given = f" given {_in_words(self.names)}" if self.names else ""
+        right = f"If the probabilities were right{given}"
+        if not self.null.is_local_calibration:
+            right = f"If {self.null.meaning} were what a right model gives (it is not)"
         if self.null_distribution is None:
-            return f"{right}, a KLCE^2 this large would have probability {self._p_text()} at most."
+            at_most = " at most" if self.null.exact else ""
+            return f"{right}, a KLCE^2 this large would have probability {self._p_text()}{at_most}."
         if self.at_least == 0:
             return (
                 f"{right}, a KLCE^2 this large would be rare: none of {self.draws:,} draws has it."
@@ -169,20 +225,10 @@ class KLCEResult:
         share = f"{100 * self.pvalue:.3g} %"
         return f"{right}, a KLCE^2 this large would come up in about {share} of samples."
 
-    def _alarms(self) -> list[str]:
-        if not self.impossible:
-            return []
-        rows = f"{self.impossible:,} row{'s have' if self.impossible > 1 else ' has'}"
-        alarm = (
-            f"{rows} a label that the model called impossible (p = 0 and y = 1, or p = 1 and "
-            f"y = 0). That alone refutes the null, whatever the p-value says."
-        )
-        return [alarm]
-
 
 def _in_words(names: tuple[str, ...]) -> str:
-    if len(names) < 2:
-        return names[0] if names else "themselves"
+    if len(names) == 1:
+        return names[0]
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -191,5 +237,5 @@ def _entry(name: str, text: str) -> list[str]:
     return [f"  {name:<16}{first}", *(f"{'':18}{line}" for line in rest)]
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, 78, initial_indent=indent, subsequent_indent=indent)
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 78, initial_indent="  ", subsequent_indent="  ")

@@ -5,7 +5,7 @@ Everything behind this door trusts what it gets. Rows in messages count from 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from itrust.columns import Column
-from itrust.errors import InputError, did_you_mean, listed
+from itrust.errors import InputError, counted, did_you_mean, listed, shown
 from itrust.intake import (
     Missing,
     frame_columns,
@@ -24,9 +24,11 @@ from itrust.intake import (
     read_labels,
     read_probabilities,
     read_weights,
+    refuse_duplicates,
+    refuse_empty_weights,
+    same_index,
     same_length,
     settle_missing,
-    unique_columns,
 )
 from itrust.seeds import Rng, as_generator
 from itrust.typing import AnyArray, FloatArray, IntArray
@@ -94,7 +96,8 @@ class Sample:
     columns: tuple[Column, ...]
     weights: FloatArray | None
     cluster: IntArray | None
-    notes: tuple[str, ...]
+    values: tuple[Any, Any]
+    dropped: tuple[str, ...]
 
     def __init__(
         self,
@@ -109,12 +112,14 @@ class Sample:
     ) -> None:
         if missing not in ("error", "level", "drop"):
             raise InputError(f"missing must be 'error', 'level' or 'drop', not {missing!r}")
-        labels, values, notes = read_labels(y, positive)
+        columns = x.items() if isinstance(x, Mapping) else [("x", x)]
+        roles = [("label", y), ("prob", p), ("weights", weights), ("cluster", cluster)]
+        same_index([*roles, *columns])
+        labels, found = read_labels(y, positive)
         n = labels.size
-        if n < 2:
-            raise InputError(f"a sample needs at least 2 rows; this one has {n}")
+        _refuse_too_few(n)
+        prob = read_probabilities(positive_column(p, found, positive), n)
         covariates = read_covariates(x, names)
-        prob = read_probabilities(positive_column(p, values, positive), n)
         for column in covariates:
             same_length(f"covariate {column.name!r}", len(column), n)
         parts = {
@@ -123,11 +128,15 @@ class Sample:
             "columns": covariates,
             "weights": None if weights is None else read_weights(weights, n),
             "cluster": None if cluster is None else read_cluster(cluster, n),
-            "notes": notes,
+            "values": _both_values(found, 1 if positive is None else positive),
+            "dropped": (),
         }
         self._fill(**settle_missing(parts, missing))
 
     def _fill(self, **parts: Any) -> None:
+        _refuse_too_few(parts["y"].size)
+        if parts["weights"] is not None:
+            refuse_empty_weights(parts["weights"])
         for name, value in parts.items():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -139,7 +148,7 @@ class Sample:
         frame: object,
         label: str,
         prob: str,
-        on: str | Sequence[str],
+        on: str | Sequence[str] = (),
         weights: str | None = None,
         cluster: str | None = None,
         positive: object = None,
@@ -153,22 +162,27 @@ class Sample:
         >>> it.Sample.from_frame(homes, label="owner", prob="p", on="race").names
         ('race',)
         """
-        columns = dict(frame_columns(frame))
-        on = [on] if isinstance(on, str) else list(on)
+        columns = frame_columns(frame)
+        chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
         roles = {"label": label, "prob": prob, "weights": weights, "cluster": cluster}
-        for role, name in (*roles.items(), *(("on", name) for name in on)):
-            if name is not None and name not in columns:
-                hint = did_you_mean(str(name), list(columns))
+        named = {role: str(name) for role, name in roles.items() if name is not None}
+        for role, name in (*named.items(), *(("on", name) for name in chosen)):
+            if name not in columns:
+                hint = did_you_mean(name, list(columns))
                 raise InputError(f"{role}: the frame has no column {name!r}; {hint}")
-        for role in ("label", "prob"):
-            if roles[role] in on:
-                raise InputError(f"{roles[role]!r} is the {role} column; take it out of `on`")
+        for role in ("label", "prob", "weights"):
+            others = [r for r, name in named.items() if r != role and name == named.get(role)]
+            if others:
+                raise InputError(f"{named[role]!r} cannot be {role} and {others[0]} at once")
+            if role != "weights" and named[role] in chosen:
+                raise InputError(f"{named[role]!r} is the {role} column; take it out of `on`")
+        refuse_duplicates(chosen)
         return cls(
-            columns[label],
-            columns[prob],
-            unique_columns([(name, columns[name]) for name in on]),
-            weights=None if weights is None else columns[weights],
-            cluster=None if cluster is None else columns[cluster],
+            columns[named["label"]],
+            columns[named["prob"]],
+            {name: columns[name] for name in chosen},
+            weights=columns[named["weights"]] if weights is not None else None,
+            cluster=columns[named["cluster"]] if cluster is not None else None,
             positive=positive,
             missing=missing,
         )
@@ -194,6 +208,11 @@ class Sample:
         raise InputError(f"there is no covariate {name!r}; {did_you_mean(name, self.names)}")
 
     @cached_property
+    def clusters(self) -> int | None:
+        """Number of clusters, None without."""
+        return None if self.cluster is None else int(np.unique(self.cluster).size)
+
+    @cached_property
     def points(self) -> Points:
         """The label-free view that kernels see."""
         return Points(self.p, self.columns)
@@ -205,20 +224,31 @@ class Sample:
 
     @property
     def weights_or_ones(self) -> FloatArray:
-        """The weights, or 1 for every row, shape (n,)."""
-        return np.ones(self.n) if self.weights is None else self.weights
+        """The weights scaled to mean 1, or 1 for every row, shape (n,); no result needs a scale."""
+        return np.ones(self.n) if self.weights is None else self.weights / self.weights.mean()
 
     @property
     def pair_weight(self) -> float:
-        """Sum over i != j of w_i w_j, which is n(n - 1) without weights."""
-        if self.weights is None:
-            return float(self.n) * (self.n - 1)
-        return float(self.weights.sum() ** 2 - (self.weights**2).sum())
+        """Sum over i != j of w_i w_j with weights of mean 1: n(n - 1) without weights."""
+        ascending = np.sort(self.weights_or_ones)  # sums of positive terms only: no cancellation
+        return 2 * float(np.sum(ascending[1:] * np.cumsum(ascending)[:-1]))
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What an attentive colleague would say about these rows."""
+        said = list(self.dropped)
+        for label, value in enumerate(self.values):
+            if (self.y == label).all():
+                said.append(f"one class only: every label is {shown(value)}, counted as {label}")
+        if np.isin(self.p, (0.0, 1.0)).all():
+            said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
+        said.extend(remark for column in self.columns for remark in column.remarks())
+        return tuple(said)
 
     @property
     def impossible(self) -> IntArray:
         """Rows whose label the model called impossible: p = 0 and y = 1, or p = 1 and y = 0."""
-        return np.flatnonzero(np.abs(self.residuals) == 1.0)
+        return np.flatnonzero(((self.p == 0) & (self.y == 1)) | ((self.p == 1) & (self.y == 0)))
 
     def take(self, rows: object) -> Self:
         """Keep some rows: positions, a boolean mask or a slice. Names, levels, notes stay.
@@ -235,7 +265,8 @@ class Sample:
             columns=tuple(column.take(index) for column in self.columns),
             weights=None if self.weights is None else self.weights[index],
             cluster=None if self.cluster is None else self.cluster[index],
-            notes=self.notes,
+            values=self.values,
+            dropped=self.dropped,
         )
         return kept
 
@@ -256,7 +287,10 @@ class Sample:
             or not (shares > 0).all()
             or shares.sum() > 1 + 1e-9
         ):
-            raise InputError(f"fractions must be positive and sum to at most 1, not {fractions!r}")
+            raise InputError(
+                f"fractions must be a list of positive numbers that sum to at most 1, such as "
+                f"[0.5, 0.5], not {fractions!r}"
+            )
         if self.cluster is None:
             units, codes = self.n, np.arange(self.n)
         else:
@@ -276,17 +310,25 @@ class Sample:
                 )
         return tuple(self.take(chosen) for chosen in rows)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for array in (self.y, self.p, self.weights, self.cluster):
+            if array is not None:
+                array.flags.writeable = False
+
     def __str__(self) -> str:
+        w = self.weights_or_ones
+        rates = [100 * float(w @ values / w.sum()) for values in (self.y, self.p)]
         head = (
-            f"Sample of {self.n:,} rows: {int(self.y.sum()):,} positive ({self.y.mean():.1%}), "
-            f"mean prediction {self.p.mean():.1%}"
-        ).replace("%", " %")
+            f"Sample of {self.n:,} rows: {int(self.y.sum()):,} positive ({rates[0]:.1f} %), "
+            f"mean prediction {rates[1]:.1f} %"
+        )
         extras = [
             "weighted" if self.weights is not None else "",
-            "" if self.cluster is None else f"{np.unique(self.cluster).size:,} clusters",
+            "" if self.clusters is None else counted(self.clusters, "cluster"),
         ]
         width = max((len(name) for name in self.names), default=0)
-        lines = [f"  {c.name:<{width}}  {c.kind:<8}  {_extent(c)}" for c in self.columns]
+        lines = [f"  {c.name:<{width}}  {c.kind:<8}  {c.extent()}" for c in self.columns]
         notes = [f"  note: {note}" for note in self.notes]
         return "\n".join([", ".join(filter(None, [head, *extras])), *lines, *notes])
 
@@ -294,12 +336,25 @@ class Sample:
         return f"<Sample: {self.n:,} rows, covariates {listed(self.names)}>"
 
 
-def _extent(column: Column) -> str:
-    if column.is_category:
-        return listed(column.levels)
-    text = f"{np.nanmin(column.values):.6g} to {np.nanmax(column.values):.6g}"
-    missing = int(column.missing.sum())
-    return f"{text}, {missing:,} missing" if missing else text
+def _refuse_too_few(n: int) -> None:
+    if n < 2:
+        raise InputError(f"a sample needs at least 2 rows; this one has {n}")
+
+
+def _both_values(found: tuple[Any, ...], positive: object) -> tuple[Any, Any]:
+    """The label values that count as 0 and 1; a value that never occurs is only named."""
+    others = [value for value in found if value != positive]
+    return (others[0] if others else f"not {positive!r}"), positive
+
+
+def checked_sample(sample: object) -> Sample:
+    """Pass a Sample on; refuse anything else with the way to make one."""
+    if not isinstance(sample, Sample):
+        raise InputError(
+            f"expected an itrust.Sample, not a {type(sample).__name__}; make one with "
+            f"Sample(y, p, x) or Sample.from_frame(frame, label=..., prob=..., on=[...])"
+        )
+    return sample
 
 
 def _row_index(rows: object, n: int) -> AnyArray:

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn import metrics
 
 from itrust.errors import InputError
-from itrust.sample import Sample
+from itrust.sample import Sample, checked_sample
 from itrust.typing import FloatArray, IntArray
 
 SMOOTH_CELLS = 8_192
@@ -25,6 +25,7 @@ def brier(sample: Sample) -> float:
     >>> round(brier(it.Sample([0, 1], [0.5, 0.9])), 6)
     0.13
     """
+    checked_sample(sample)
     return float(
         metrics.brier_score_loss(sample.y, sample.p, sample_weight=sample.weights, pos_label=1)
     )
@@ -39,6 +40,7 @@ def log_loss(sample: Sample) -> float:
     >>> round(log_loss(it.Sample([0, 1], [0.5, 0.5])), 6)
     0.693147
     """
+    checked_sample(sample)
     return float(
         metrics.log_loss(sample.y, sample.p, sample_weight=sample.weights, labels=[0.0, 1.0])
     )
@@ -51,7 +53,7 @@ class Bins(ABC):
     number: int = 10
 
     def __post_init__(self) -> None:
-        if not isinstance(self.number, int) or self.number < 1:
+        if not isinstance(self.number, int | np.integer) or self.number < 1:
             raise InputError(f"bins need a whole number of at least 1, not {self.number!r}")
 
     @abstractmethod
@@ -74,7 +76,8 @@ class EqualMass(Bins):
 
     def inner_edges(self, sample: Sample) -> FloatArray:
         """Weighted quantiles of the predictions."""
-        levels = np.linspace(0, 1, self.number + 1)[1:-1]
+        # Just below k / number, so that rounding does not move a row into the next bin.
+        levels = np.linspace(0, 1, self.number + 1)[1:-1] - 1e-12
         return np.unique(
             np.quantile(sample.p, levels, weights=sample.weights, method="inverted_cdf")
         )
@@ -107,6 +110,17 @@ class ReliabilityCurve:
         """Observed minus predicted; positive: the model underestimates."""
         return self.observed - self.predicted
 
+    def __str__(self) -> str:
+        head = f"{'rows':>9} {'predicted':>10} {'observed':>9} {'interval':>16} {'gap':>8}"
+        columns = self.rows, self.predicted, self.observed, self.lower, self.upper, self.gap
+        lines = [
+            f"{rows:>9,} {mean:>10.3f} {rate:>9.3f} {low:>8.3f} {high:>7.3f} {gap:>+8.3f}"
+            for rows, mean, rate, low, high, gap in zip(*columns, strict=True)
+        ]
+        return "\n".join(
+            [head, *lines, "gap = observed - predicted; positive: the model is too low"]
+        )
+
 
 def reliability_curve(
     sample: Sample, bins: Bins | None = None, *, confidence: float = 0.95
@@ -130,7 +144,10 @@ def reliability_curve(
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1, not {confidence!r}")
-    edges = (bins or EqualWidth()).inner_edges(sample)
+    bins = EqualWidth() if bins is None else bins
+    if not isinstance(bins, Bins):
+        raise InputError(f"bins must be EqualWidth(10) or EqualMass(10), not {bins!r}")
+    edges = bins.inner_edges(checked_sample(sample))
     place = np.searchsorted(edges, sample.p)
     w = sample.weights_or_ones
     size = edges.size + 1
@@ -178,7 +195,7 @@ def smooth_ece(sample: Sample) -> float:
     >>> round(smooth_ece(it.Sample([0, 1, 1, 1], [0.5] * 4)), 6)
     0.25
     """
-    w = sample.weights_or_ones / sample.weights_or_ones.sum()
+    w = checked_sample(sample).weights_or_ones / sample.weights_or_ones.sum()
     cell = np.minimum((sample.p * SMOOTH_CELLS).astype(int), SMOOTH_CELLS - 1)
     residual = np.bincount(cell, w * sample.residuals, minlength=SMOOTH_CELLS)
     # Reflected Gaussians are diagonal in the cosine transform: the heat equation on [0, 1].

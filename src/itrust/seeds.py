@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from itrust.errors import InputError
+from itrust.typing import FloatArray, IntArray
 
 Rng: TypeAlias = int | np.random.Generator | None
+UnsignedArray = NDArray[np.unsignedinteger[Any]]
 
-DRAWS_PER_COUNTER = 8  # one Philox 4x64 output holds eight 32-bit numbers
+COUNTER_BYTES = 32  # one Philox 4x64 output
 
 
 def as_seed(rng: Rng) -> int:
@@ -34,21 +36,26 @@ def as_generator(rng: Rng) -> np.random.Generator:
     return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(as_seed(rng))
 
 
-def keyed_bits(seed: int, rows: range, draws: range) -> NDArray[np.uint32]:
-    """Uniform 32-bit numbers that depend on (seed, row, draw) and on nothing else.
+def keyed_bits(
+    seed: int, rows: range, draws: range, dtype: type[np.unsignedinteger[Any]] = np.uint32
+) -> UnsignedArray:
+    """Uniform integers that depend on (seed, row, draw) and on nothing else.
 
-    Draw b of row i is word b mod 8 of the Philox output with key (seed, b div 8) and counter
-    i, so any block of rows and draws can be made alone, in any order, on any machine.
+    With m words of `dtype` in 32 bytes, draw b of row i is word b mod m of the Philox output
+    with key (seed, b div m) and counter i, so any block of rows and draws can be made alone,
+    in any order, on any machine.
 
     Parameters
     ----------
     seed : int
     rows, draws : range
         Consecutive positions (step 1).
+    dtype : unsigned integer type
+        Different types give different, dependent numbers: use one for one purpose.
 
     Returns
     -------
-    (len(rows), len(draws)) array of uint32
+    (len(rows), len(draws)) array of `dtype`
 
     Examples
     --------
@@ -56,15 +63,34 @@ def keyed_bits(seed: int, rows: range, draws: range) -> NDArray[np.uint32]:
     >>> bool((keyed_bits(0, range(4, 6), range(7, 19)) == whole[4:6, 7:19]).all())
     True
     """
-    key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-    first, last = draws.start // DRAWS_PER_COUNTER, -(-draws.stop // DRAWS_PER_COUNTER)
-    bits = np.empty((len(rows), (last - first) * DRAWS_PER_COUNTER), dtype=np.uint32)
+    key = _key(seed)
+    words = COUNTER_BYTES // np.dtype(dtype).itemsize
+    little = np.dtype(dtype).newbyteorder("<")
+    first, last = draws.start // words, -(-draws.stop // words)
+    bits = np.empty((len(rows), (last - first) * words), dtype=dtype)
     for block in range(first, last):
         philox = np.random.Philox(
             key=np.array([key, block], dtype=np.uint64), counter=[rows.start, 0, 0, 0]
         )
-        words = philox.random_raw(4 * len(rows)).astype("<u8", copy=False).view("<u4")
-        at = (block - first) * DRAWS_PER_COUNTER
-        bits[:, at : at + DRAWS_PER_COUNTER] = words.reshape(len(rows), DRAWS_PER_COUNTER)
-    offset = draws.start - first * DRAWS_PER_COUNTER
+        raw = philox.random_raw(4 * len(rows)).astype("<u8", copy=False).view(little)
+        at = (block - first) * words
+        bits[:, at : at + words] = raw.reshape(len(rows), words)
+    offset = draws.start - first * words
     return bits[:, offset : offset + len(draws)]
+
+
+def keyed_fractions(seed: int, rows: IntArray, draws: IntArray) -> FloatArray:
+    """Uniform numbers in [0, 1) for single (row, draw) pairs, apart from `keyed_bits`.
+
+    A 64-bit finaliser (Steele, Lea and Flood 2014) of the pair's own number.
+    """
+    pair = rows.astype(np.uint64) * np.uint64(2**32) + draws.astype(np.uint64)
+    z = pair * np.uint64(0x9E3779B97F4A7C15) + _key(seed)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = (z ^ (z >> np.uint64(31))) >> np.uint64(11)
+    return z.astype(np.float64) * 2.0**-53
+
+
+def _key(seed: int) -> np.uint64:
+    return np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

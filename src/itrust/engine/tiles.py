@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from itrust.engine.threads import available_threads, one_blas_thread
 from itrust.errors import InputError
 from itrust.kernels.grams import Gram
 from itrust.progress import Advance
@@ -64,8 +62,10 @@ class Tiles:
         total = np.zeros(residuals.shape[1])
         starts = range(0, len(residuals), self.tile)
         threads = min(self.threads or available_threads(), len(starts))
-        one_thread_each = _blas().limit(limits=1, user_api="blas")
-        with one_thread_each, ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
+        with (
+            one_blas_thread(),
+            ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool,
+        ):
             work = (pool.map if pool else map)(
                 lambda start: self._row_of_tiles(gram, residuals, start), starts
             )
@@ -92,18 +92,3 @@ class Tiles:
     def _slices(self, start: int, stop: int) -> Iterator[slice]:
         for at in range(start, stop, self.tile):
             yield slice(at, min(at + self.tile, stop))
-
-
-def available_threads() -> int:
-    """Cores this process may use, or OMP_NUM_THREADS if that is smaller."""
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, int(asked)) if asked.isdigit() and int(asked) > 0 else cores
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Found once: looking the libraries up takes milliseconds."""
-    return ThreadpoolController()

@@ -36,7 +36,18 @@ class Kernel(ABC):
 
     def on(self, *names: str) -> Kernel:
         """Apply the kernel to the named covariates only."""
+        if not names:
+            raise InputError("on needs a name, as in .on('age')")
+        for name in names:
+            if not isinstance(name, str):
+                raise InputError(
+                    f"on takes names one by one, as in .on('age', 'sex'), not {name!r}"
+                )
         return On(self, names)
+
+    def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  most do not need them
+        """The kernel and its settings for people, applied to the columns of these names."""
+        return repr(self)
 
     def __mul__(self, other: Kernel) -> Kernel:
         return Product((self, other)) if isinstance(other, Kernel) else NotImplemented
@@ -81,6 +92,10 @@ class Product(Kernel):
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         """Bind every factor."""
         return product([factor.gram(left, right) for factor in self.factors])
+
+    def describe(self, names: Sequence[str]) -> str:
+        """Every factor in turn."""
+        return "; ".join(factor.describe(names) for factor in self.factors)
 
     def __repr__(self) -> str:
         return " * ".join(f"({f!r})" if isinstance(f, Sum) else repr(f) for f in self.factors)
@@ -145,6 +160,11 @@ class On(Kernel):
                 hint = did_you_mean(name, list(by_name)) if by_name else "it has no covariates"
                 raise InputError(f"the kernel names {name!r}, which the sample lacks; {hint}")
         return [by_name[name] for name in self.names]
+
+    def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  it has its own
+        """The kernel inside, on its own covariates."""
+        text = self.kernel.describe(self.names)
+        return text if self.names[0] in text else f"{text} on {', '.join(self.names)}"
 
     def __repr__(self) -> str:
         inner = (

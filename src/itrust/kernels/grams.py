@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from itrust.columns import Column, share_codes
 from itrust.typing import AnyArray, FloatArray
 
 # Above this squared norm the expansion |a|^2 + |b|^2 - 2ab loses more than 1e-11.
@@ -274,8 +275,8 @@ def product(grams: Sequence[Gram]) -> Gram:
 
 def _both_match(a: MatchGram, b: MatchGram) -> MatchGram:
     """Two exact matches are one match of the crossed codes."""
-    split = a.left.size
-    codes = [np.concatenate([gram.left, gram.right]).astype(np.int64) for gram in (a, b)]
-    crossed = codes[0] * (codes[1].max() + 1) + codes[1]
-    _, dense = np.unique(crossed, return_inverse=True)
-    return MatchGram(dense[:split], dense[split:], 0.0)
+    columns = [
+        [Column("code", "category", codes) for codes in side]
+        for side in ((a.left, b.left), (a.right, b.right))
+    ]
+    return MatchGram(*share_codes(*columns), 0.0)

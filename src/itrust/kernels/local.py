@@ -47,6 +47,8 @@ class LocalKernel:
 
     def __post_init__(self) -> None:
         if isinstance(self.x, Mapping):
+            if not self.x:
+                raise InputError("x={} names no covariate; use x=Constant() to leave all out")
             parts = tuple(_checked(k, f"x[{name!r}]").on(name) for name, k in self.x.items())
             object.__setattr__(self, "x", _product(parts))
         for part, where in ((self.prob, "prob"), (self.x, "x")):
@@ -80,7 +82,7 @@ class LocalKernel:
             raise InputError("LocalKernel must be resolved before it is used")
         predictions = [points.prediction], [other.prediction]
         # Without covariates x reads no column, and any will do to count the rows.
-        covariates = (points.columns, other.columns) if points.columns else predictions
+        covariates = (points.columns, _aligned(points, other)) if points.columns else predictions
         return product([self.prob.gram(*predictions), self.x.gram(*covariates)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,6 +91,19 @@ class LocalKernel:
             "prob": None if self.prob is None else self.prob.to_dict(),
             "x": None if self.x is None else self.x.to_dict(),
         }
+
+
+def _aligned(points: Points, other: Points) -> tuple[Column, ...]:
+    """The columns of `other` in the order of `points`; refused where names or kinds differ."""
+    if other is points:
+        return points.columns
+    by_name = {column.name: column for column in other.columns}
+    for column in points.columns:
+        match = by_name.get(column.name)
+        if match is None or match.is_category != column.is_category:
+            told = "is missing" if match is None else f"is a {match.kind}, not a {column.kind}"
+            raise InputError(f"covariate {column.name!r} {told} in the other sample")
+    return tuple(by_name[column.name] for column in points.columns)
 
 
 def default_covariate_kernel(columns: Sequence[Column]) -> Kernel:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from itrust.columns import Column, share_codes
-from itrust.errors import InputError, listed
+from itrust.errors import InputError, counted, listed
 from itrust.kernels.base import Kernel
 from itrust.kernels.grams import (
     DistanceGram,
@@ -46,9 +46,15 @@ class SmoothKernel(Kernel):
     def __post_init__(self) -> None:
         if isinstance(self.width, WidthRule):
             return
-        widths = np.asarray(self.width, dtype=float)
+        try:
+            widths = np.asarray(self.width, dtype=float)
+        except (TypeError, ValueError):
+            widths = np.array(np.nan)
         if widths.ndim > 1 or not (np.isfinite(widths) & (widths > 0)).all():
-            raise InputError(f"a kernel width must be positive and finite, not {self.width!r}")
+            raise InputError(
+                f"a kernel width must be a positive, finite number, one for each column, or a rule "
+                f"such as Median(), not {self.width!r}"
+            )
         plain = float(widths) if widths.ndim == 0 else tuple(float(width) for width in widths)
         object.__setattr__(self, "width", plain)
 
@@ -99,9 +105,15 @@ class SmoothKernel(Kernel):
                 )
         if isinstance(self.width, tuple) and len(self.width) != len(columns):
             names = listed([column.name for column in columns])
-            raise InputError(
-                f"{name} has {len(self.width)} widths for {len(columns)} columns: {names}"
-            )
+            told = counted(len(self.width), "width"), counted(len(columns), "column")
+            raise InputError(f"{name} has {told[0]} for {told[1]}: {names}")
+
+    def describe(self, names: Sequence[str]) -> str:
+        """The name of the kernel and the width of each column."""
+        if not isinstance(self.width, tuple) or len(self.width) != len(names):
+            return repr(self)
+        widths = ", ".join(f"{n} {_short(w)}" for n, w in zip(names, self.width, strict=True))
+        return f"{type(self).__name__} of width {widths}"
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{k}={_short(v)}" for k, v in vars(self).items())
@@ -199,7 +211,10 @@ class RationalQuadratic(SmoothKernel):
 
 @dataclass(frozen=True, repr=False)
 class Linear(SmoothKernel):
-    """sum_j x_j x'_j / width_j^2, on values as they are: it has no supremum."""
+    """sum_j x_j x'_j / width_j^2, on values as they are: it has no supremum.
+
+    A missing value counts as 0 here: rows that lack every column are compared with nobody.
+    """
 
     width: Any = 1.0
 

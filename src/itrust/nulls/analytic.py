@@ -67,9 +67,13 @@ class Hoeffding(AnalyticNull):
     """
 
     papers_constant: bool = False
-    exact: ClassVar[bool] = True
     meaning: ClassVar[str] = "Hoeffding's distribution-free bound"
     depth: ClassVar[float] = 0.0
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Whether the constant is the one that makes a valid bound."""
+        return not self.papers_constant
 
     def blocks(self, n: int) -> int:
         """Number m of independent pairs the bound counts."""

@@ -16,6 +16,7 @@ class Null(ABC):
 
     exact: ClassVar[bool]
     meaning: ClassVar[str]
+    is_local_calibration: ClassVar[bool] = True  # the nulls of the paper's code are another's
 
     def to_dict(self) -> dict[str, Any]:
         """Name, settings and whether it is exact, ready for JSON."""

@@ -9,11 +9,12 @@ import numpy as np
 
 from itrust.nulls.base import SimulatedNull
 from itrust.sample import Sample
-from itrust.seeds import keyed_bits
+from itrust.seeds import keyed_bits, keyed_fractions
 from itrust.typing import BoolArray, FloatArray
 
 BITS = 32
-DRAWS_AT_ONCE = 128  # keeps the random bits of a block in the cache
+DIGIT_BITS = 16
+DRAWS_AT_ONCE = 128  # random bits held at once
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Bernoulli(SimulatedNull):
     def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
         """Residuals of redrawn labels."""
         for block, part in _blocks(out, draws):
-            bits = keyed_bits(seed, range(sample.n), block)
-            np.subtract(labels_from_bits(bits, sample.p), sample.p[:, None], out=part)
+            labels = redrawn_labels(sample.p, range(sample.n), block, seed)
+            np.subtract(labels, sample.p[:, None], out=part)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class ResidualBootstrap(SimulatedNull):
 
     exact: ClassVar[bool] = False
     meaning: ClassVar[str] = "residuals resampled with replacement (the paper's Algorithm 1)"
+    is_local_calibration: ClassVar[bool] = False
 
     def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
         """Residuals of other rows."""
@@ -68,6 +70,7 @@ class Permutation(SimulatedNull):
     centred: bool = False
     exact: ClassVar[bool] = False
     meaning: ClassVar[str] = "residuals permuted (the published code)"
+    is_local_calibration: ClassVar[bool] = False
 
     def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
         """Residuals in another order."""
@@ -98,15 +101,20 @@ class Rademacher(SimulatedNull):
             np.multiply(residuals, 1.0 - 2.0 * flip[units], out=part)
 
 
-def labels_from_bits(bits: np.ndarray, p: FloatArray) -> BoolArray:
-    """Bernoulli(p) labels from 32-bit uniforms, (n, B) and (n,) -> (n, B).
+def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolArray:
+    """Bernoulli(p) labels keyed by (seed, row, draw), (len(rows), len(draws)).
 
-    P(label = 1) is p rounded to a multiple of 2^-32; 0 and 1 are kept exactly.
+    A label is 1 when a uniform number is below p. Its first 16 bits decide nearly always; the
+    one pair in 65,536 where they equal those of p takes 53 more, so that the probability is p
+    to its last digit, and 0 and 1 are kept.
     """
-    ones = np.rint(p * 2.0**BITS).astype(np.uint64)  # how many of the 2^32 numbers give a 1
-    last = np.maximum(ones, 1).astype(np.uint64) - np.uint64(1)
-    labels: BoolArray = bits <= last.astype(np.uint32)[:, None]
-    labels[ones == 0] = False
+    scaled = p * 2.0**DIGIT_BITS
+    digit = np.minimum(scaled, 2.0**DIGIT_BITS - 1).astype(np.uint16)
+    drawn = keyed_bits(seed, rows, draws, np.uint16)
+    labels: BoolArray = drawn < digit[:, None]
+    at, draw = np.nonzero(drawn == digit[:, None])
+    fraction = keyed_fractions(seed, at + rows.start, draw + draws.start)
+    labels[at, draw] = fraction < (scaled - digit)[at]
     return labels
 
 

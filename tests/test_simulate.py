@@ -32,12 +32,15 @@ def test_same_seed_same_sample(design):
     np.testing.assert_array_equal(a.p, b.p)
 
 
-def test_the_survey_is_wrong_in_the_south_only():
-    town = simulate.survey(5000, rng=0)
+def test_the_survey_is_right_in_the_north_and_on_the_whole_only():
+    town = simulate.survey(20_000, rng=0)
     region = town.sample.column("region")
-    south = region.values == region.levels.index("south")
-    assert np.abs(town.bias[~south]).max() == 0
-    assert np.abs(town.bias[south]).mean() > 0.05
+    north = region.values == region.levels.index("north")
+    assert np.abs(town.bias[north]).max() == 0
+    assert np.abs(town.bias[~north]).mean() > 0.07
+    tenths = np.digitize(town.sample.p, np.linspace(0, 1, 11))
+    gaps = [town.bias[tenths == k].mean() for k in range(3, 10)]
+    assert np.abs(gaps).max() < 0.03
     assert simulate.survey(100, rng=0, trustworthy=True).bias.tolist() == [0.0] * 100
 
 

@@ -7,8 +7,8 @@ import sys
 import itrust as it
 
 TOWN = """\
-A simulated survey: a model predicts who owns a home from income and age. In the south
-it has learned the wrong slope of age; elsewhere its probabilities are the truth.
+A simulated survey: a model predicts who owns a home from income and age. It does not
+know that age counts double in the south and not at all in the west.
 """
 
 
@@ -26,14 +26,13 @@ def main() -> int:
     print(it.klce_test(sample, rng=0))
     print()
     print("What was known beforehand (bias = observed - predicted; positive: too low):")
-    south = sample.column("region").values == sample.column("region").levels.index("south")
-    age = sample.column("age").values
-    for where, rows in (
-        ("south, under 40", south & (age < 40)),
-        ("south, over 65", south & (age > 65)),
-        ("north and west", ~south),
-    ):
-        print(f"  {where:<16}{rows.sum():>6,} rows  true bias {town.bias[rows].mean():+.3f}")
+    region, age = sample.column("region"), sample.column("age").values
+    for name in region.levels:
+        inside = region.values == region.levels.index(name)
+        for ages, rows in (("under 40", age < 40), ("over 65", age > 65)):
+            chosen = inside & rows
+            told = f"{name}, {ages}"
+            print(f"  {told:<18}{chosen.sum():>5,} rows  true bias {town.bias[chosen].mean():+.3f}")
     print()
     right = it.klce_test(it.simulate.survey(2_000, rng=2025, trustworthy=True).sample, rng=0)
     print(f"The same town with a model that is right: p-value {right.pvalue:.3f}")

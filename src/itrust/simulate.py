@@ -28,10 +28,10 @@ class Simulated:
 def survey(n: int = 2_000, rng: Rng = None, *, trustworthy: bool = False) -> Simulated:
     """Home ownership in a made-up town: income, age and region predict it.
 
-    The model knows income and age but has learned the wrong slope of age in the south: it
-    underestimates the old and overestimates the young there, and is right in the north and
-    west. Averaged over the town it looks calibrated. With `trustworthy` the model is the
-    truth.
+    The model knows income and age, but not that age counts double in the south and not at all
+    in the west: it underestimates the old in the south and the young in the west, overestimates
+    the others there, and is right in the north. Averaged over the town it is nearly
+    calibrated. With `trustworthy` the model is the truth.
 
     >>> import itrust as it
     >>> town = it.simulate.survey(1_000, rng=0)
@@ -41,9 +41,10 @@ def survey(n: int = 2_000, rng: Rng = None, *, trustworthy: bool = False) -> Sim
     random = as_generator(rng)
     income = random.lognormal(10.8, 0.5, n)
     age = random.integers(20, 85, n)
-    region = random.choice(["north", "south", "west"], n, p=[0.4, 0.35, 0.25])
-    known = 0.3 + 1.2 * (np.log(income) - 10.8) + 0.03 * (age - 52)
-    truth = expit(known + np.where(region == "south", 0.035 * (age - 52), 0.0))
+    region = random.choice(["north", "south", "west"], n, p=[0.4, 0.3, 0.3])
+    slope = 0.03 * (age - 52)
+    known = 0.3 + 1.2 * (np.log(income) - 10.8) + slope
+    truth = expit(known + slope * np.select([region == "south", region == "west"], [1, -1], 0))
     model = truth if trustworthy else expit(known)
     x = {"income": np.round(income, -2), "age": age, "region": region}
     return Simulated(Sample(random.random(n) < truth, model, x), truth)

@@ -112,8 +112,10 @@ class SmoothKernel(Kernel):
         """The name of the kernel and the width of each column."""
         if not isinstance(self.width, tuple) or len(self.width) != len(names):
             return repr(self)
-        widths = ", ".join(f"{n} {_short(w)}" for n, w in zip(names, self.width, strict=True))
-        return f"{type(self).__name__} of width {widths}"
+        if len(names) == 1:
+            return f"{type(self).__name__} of width {_short(self.width)}"
+        widths = [f"{_short(w)} for {n}" for n, w in zip(names, self.width, strict=True)]
+        return f"{type(self).__name__} of width {', '.join(widths)}"
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{k}={_short(v)}" for k, v in vars(self).items())

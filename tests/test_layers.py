@@ -17,7 +17,7 @@ LAYERS = [
     ["kernels"],
     ["engine"],
     ["nulls"],
-    ["assumptions", "results"],
+    ["assumptions", "results", "evaluate"],
     ["klce"],
     ["scores", "simulate", "datasets"],
     ["itrust"],  # the front door: what stands below it uses the package as users do

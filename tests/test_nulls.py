@@ -125,7 +125,15 @@ def test_spectral_and_redraws_agree_in_the_body():
     limit = it.klce_test(s, null=nulls.Spectral())
     values = np.quantile(exact.null_distribution, [0.5, 0.9, 0.99])
     gram = exact.kernel.gram(s.points)
-    tails = [nulls.Spectral().tail(value, s, gram, 1.0) for value in values]
+    root = np.sqrt(s.p * (1 - s.p))
+    matrix = root[:, None] * gram.block(slice(None), slice(None)) * root
+    np.fill_diagonal(matrix, 0.0)
+    spectrum = np.linalg.eigvalsh(matrix)
+    facts = [
+        nulls.Facts(value, value * s.pair_weight, s.n, False, 1.0, lambda: spectrum, lambda: 0.0)
+        for value in values
+    ]
+    tails = [nulls.Spectral().tail(fact) for fact in facts]
     np.testing.assert_allclose(tails, [0.5, 0.1, 0.01], rtol=0.25)
     assert limit.statistic == pytest.approx(exact.statistic, rel=1e-9)
 
@@ -150,8 +158,8 @@ def test_spectral_reports_no_number_below_its_depth():
 
 def test_spectral_says_how_many_rows_it_takes():
     s = Sample(np.tile([0, 1], 2501), np.full(5002, 0.5))
-    with pytest.raises(InputError, match="Spectral takes up to 5,000 rows, this sample has 5,002"):
-        it.klce_test(s, null=nulls.Spectral())
+    with pytest.raises(InputError, match=r"Spectral\(\) takes up to 5,000 rows with tiles"):
+        it.klce_test(s, null=nulls.Spectral(), engine=it.engine.Tiles())
 
 
 def test_hoeffding_by_hand_with_both_constants():

@@ -21,6 +21,7 @@ def result(**changes):
         null=nulls.Bernoulli(),
         seed=0,
         engine="tiles of 512",
+        certificate=None,
         elapsed=0.1,
         weighted=False,
         clusters=None,

@@ -71,7 +71,7 @@ class Column:
         mask: BoolArray = self.values < 0 if self.is_category else np.isnan(self.values)
         return mask
 
-    def take(self, rows: AnyArray) -> Column:
+    def take(self, rows: AnyArray | slice) -> Column:
         """Keep some rows; name and levels stay."""
         return replace(self, values=self.values[rows])
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from itrust.engine import Certificate
 from itrust.errors import counted
 from itrust.kernels import LocalKernel
 from itrust.nulls import AnalyticNull, Null
@@ -37,6 +38,8 @@ class KLCEResult:
         `klce_test(sample, kernel=r.kernel, null=r.null, draws=r.draws, rng=r.seed)` makes
         the result again; None if nothing was drawn.
     engine : str
+    certificate : Certificate or None
+        How far an approximate kernel can be from the true one.
     elapsed : float
         Seconds.
     weighted : bool
@@ -57,6 +60,7 @@ class KLCEResult:
     null: Null
     seed: int | None
     engine: str
+    certificate: Certificate | None
     elapsed: float
     weighted: bool
     clusters: int | None
@@ -111,6 +115,7 @@ class KLCEResult:
             "null_summary": self._null_summary(),
             "seed": self.seed,
             "engine": self.engine,
+            "certificate": None if self.certificate is None else self.certificate.to_dict(),
             "elapsed": self.elapsed,
             "weighted": self.weighted,
             "clusters": self.clusters,
@@ -165,6 +170,7 @@ class KLCEResult:
             *self._kernel_rows(),
             ("null", f"{type(self.null).__name__}: {self.null.meaning}"),
             ("made with", self._provenance()),
+            *self._certificate_rows(),
         ]
         title = (
             "Is the model calibrated given the covariates?   H0: P(y = 1 | x, p) = p"
@@ -176,6 +182,13 @@ class KLCEResult:
         ending = [self._sentence(), *(f"note: {note}" for note in self.notes)]
         tail = [line for text in ending for line in _wrapped(text)]
         return "\n".join([title, "", *alarms, *([""] if alarms else []), *body, "", *tail])
+
+    def _certificate_rows(self) -> list[tuple[str, str]]:
+        if self.certificate is None:
+            return []
+        bound, sampled = 100 * self.certificate.bound, 100 * self.certificate.sampled
+        text = f"at most {bound:.2g} % of the null sd (sampled: {sampled:.2g} %)"
+        return [("approximation", f"{text}; the p-value is exact for the approximate kernel")]
 
     def _kernel_rows(self) -> list[tuple[str, str]]:
         parts = ("kernel on p", self.kernel.prob, ["p"]), ("kernel on x", self.kernel.x, self.names)

@@ -5,7 +5,7 @@ Everything behind this door trusts what it gets. Rows in messages count from 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -30,7 +30,7 @@ from itrust.intake import (
     same_length,
     settle_missing,
 )
-from itrust.seeds import Rng, as_generator
+from itrust.seeds import Rng, as_generator, smallest_tickets, tickets
 from itrust.typing import AnyArray, FloatArray, IntArray
 
 
@@ -51,6 +51,27 @@ class Points:
 
     def __len__(self) -> int:
         return int(self.p.size)
+
+    def take(self, rows: AnyArray | slice) -> Points:
+        """Keep some rows."""
+        return Points(self.p[rows], tuple(column.take(rows) for column in self.columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Consecutive rows on their way through an engine; `first` is the number of the first."""
+
+    first: int
+    y: FloatArray
+    p: FloatArray
+    points: Points
+    weights: FloatArray | None = None
+    cluster: IntArray | None = None
+
+    @property
+    def rows(self) -> range:
+        """Numbers of the rows in the whole."""
+        return range(self.first, self.first + self.y.size)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -222,7 +243,7 @@ class Sample:
         """Observed minus predicted, e = y - p, shape (n,); positive: underestimated."""
         return self.y - self.p
 
-    @property
+    @cached_property
     def weights_or_ones(self) -> FloatArray:
         """The weights scaled to mean 1, or 1 for every row, shape (n,); no result needs a scale."""
         return np.ones(self.n) if self.weights is None else self.weights / self.weights.mean()
@@ -249,6 +270,25 @@ class Sample:
     def impossible(self) -> IntArray:
         """Rows whose label the model called impossible: p = 0 and y = 1, or p = 1 and y = 0."""
         return np.flatnonzero(((self.p == 0) & (self.y == 1)) | ((self.p == 1) & (self.y == 0)))
+
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """All rows in order, `size` at a time, without copying."""
+        for first in range(0, self.n, size):
+            rows = slice(first, first + size)
+            yield Chunk(
+                first,
+                self.y[rows],
+                self.p[rows],
+                self.points.take(rows),
+                None if self.weights is None else self.weights_or_ones[rows],
+                None if self.cluster is None else self.cluster[rows],
+            )
+
+    def pilot(self, size: int, seed: int) -> tuple[Points, FloatArray]:
+        """Random rows for choosing landmarks, and their w^2 p (1 - p); labels stay behind."""
+        rows = smallest_tickets(tickets(seed, 0, self.n), size)
+        v = np.square(self.weights_or_ones) * self.p * (1 - self.p)
+        return self.points.take(rows), v[rows]
 
     def take(self, rows: object) -> Self:
         """Keep some rows: positions, a boolean mask or a slice. Names, levels, notes stay.

@@ -92,5 +92,22 @@ def keyed_fractions(seed: int, rows: IntArray, draws: IntArray) -> FloatArray:
     return z.astype(np.float64) * 2.0**-53
 
 
+def tickets(seed: int, first: int, count: int) -> FloatArray:
+    """A uniform number for each of `count` consecutive rows, from (seed, row) alone.
+
+    The rows with the smallest tickets are a random sample of the whole, and can be found in any
+    order and in parts.
+    """
+    rows = np.arange(first, first + count, dtype=np.int64)
+    return keyed_fractions(seed, rows, np.full(1, 2**32 - 1, dtype=np.int64))
+
+
+def smallest_tickets(drawn: FloatArray, size: int) -> IntArray:
+    """Positions of the smallest tickets, ascending."""
+    if drawn.size <= size:
+        return np.arange(drawn.size)
+    return np.sort(np.argpartition(drawn, size)[:size])
+
+
 def _key(seed: int) -> np.uint64:
     return np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

@@ -1,5 +1,6 @@
 """Engines that compute e'Pe for many residual columns at once."""
 
+from itrust.engine.factor import Certificate, Factor
 from itrust.engine.tiles import Tiles
 
-__all__ = ["Tiles"]
+__all__ = ["Certificate", "Factor", "Tiles"]

@@ -30,6 +30,11 @@ class Kernel(ABC):
         """Whether the value depends on the columns at all."""
         return True
 
+    @property
+    def is_positional(self) -> bool:
+        """Whether only the position of a row counts, so that other points have no value."""
+        return False
+
     def resolve(self, columns: Sequence[Column]) -> Kernel:  # noqa: ARG002  most have no rule
         """Replace width rules by the numbers they give on these columns."""
         return self
@@ -85,6 +90,11 @@ class Product(Kernel):
         """Whether any factor does."""
         return any(factor.reads_columns for factor in self.factors)
 
+    @property
+    def is_positional(self) -> bool:
+        """Whether any factor is."""
+        return any(factor.is_positional for factor in self.factors)
+
     def resolve(self, columns: Sequence[Column]) -> Kernel:
         """Resolve every factor."""
         return Product(tuple(factor.resolve(columns) for factor in self.factors))
@@ -117,6 +127,11 @@ class Sum(Kernel):
         """Whether any term does."""
         return any(term.reads_columns for term in self.terms)
 
+    @property
+    def is_positional(self) -> bool:
+        """Whether any term is."""
+        return any(term.is_positional for term in self.terms)
+
     def resolve(self, columns: Sequence[Column]) -> Kernel:
         """Resolve every term."""
         return Sum(tuple(term.resolve(columns) for term in self.terms))
@@ -140,6 +155,11 @@ class On(Kernel):
     def supremum(self) -> float:
         """That of the kernel inside."""
         return self.kernel.supremum
+
+    @property
+    def is_positional(self) -> bool:
+        """As the kernel inside."""
+        return self.kernel.is_positional
 
     def resolve(self, columns: Sequence[Column]) -> Kernel:
         """Resolve on the named columns."""

@@ -109,6 +109,11 @@ class Precomputed(Kernel):
         """No: only the position of a row counts."""
         return False
 
+    @property
+    def is_positional(self) -> bool:
+        """Yes."""
+        return True
+
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         """Hand the matrix over if it fits the sample."""
         n = len(self.matrix)

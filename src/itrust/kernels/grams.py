@@ -16,10 +16,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from itrust.columns import Column, share_codes
-from itrust.typing import AnyArray, FloatArray
+from itrust.typing import AnyArray, FloatArray, IntArray
 
 # Above this squared norm the expansion |a|^2 + |b|^2 - 2ab loses more than 1e-11.
 LARGEST_EXPANDED_NORM = 1e4
+
+Rows = slice | IntArray
 
 
 class Gram(ABC):
@@ -31,7 +33,7 @@ class Gram(ABC):
         """Numbers of left and right points."""
 
     @abstractmethod
-    def block(self, rows: slice, cols: slice) -> FloatArray:
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
         """Evaluate some rows and columns into a new array that the caller may change."""
 
     @abstractmethod
@@ -65,7 +67,7 @@ class GaussianGram(Gram):
     def shape(self) -> tuple[int, int]:
         return len(self.left), len(self.right)
 
-    def block(self, rows: slice, cols: slice) -> FloatArray:
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
         augmented: tuple[FloatArray, FloatArray] | None = self._augmented  # type: ignore[attr-defined]
         if augmented is None:
             exponent = cdist(self.left[rows], self.right[cols], "sqeuclidean")
@@ -91,7 +93,7 @@ class DistanceGram(Gram):
     def shape(self) -> tuple[int, int]:
         return len(self.left), len(self.right)
 
-    def block(self, rows: slice, cols: slice) -> FloatArray:
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
         return self.profile(cdist(self.left[rows], self.right[cols], self.metric))
 
     def diagonal(self) -> FloatArray:
@@ -110,13 +112,13 @@ class MatchGram(Gram):
     def shape(self) -> tuple[int, int]:
         return self.left.size, self.right.size
 
-    def block(self, rows: slice, cols: slice) -> FloatArray:
-        same = self.left[rows, None] == self.right[None, cols]
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
+        same = self.left[rows][:, None] == self.right[cols]
         return np.where(same, 1.0, self.otherwise)
 
-    def multiply_into(self, block: FloatArray, rows: slice, cols: slice) -> None:
+    def multiply_into(self, block: FloatArray, rows: Rows, cols: Rows) -> None:
         """Scale a block of another kernel in place."""
-        same = self.left[rows, None] == self.right[None, cols]
+        same = self.left[rows][:, None] == self.right[cols]
         np.multiply(
             block, same if self.otherwise == 0 else np.where(same, 1.0, self.otherwise), block
         )
@@ -136,7 +138,7 @@ class LinearGram(Gram):
     def shape(self) -> tuple[int, int]:
         return len(self.left), len(self.right)
 
-    def block(self, rows: slice, cols: slice) -> FloatArray:
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
         return self.left[rows] @ self.right[cols].T
 
     def diagonal(self) -> FloatArray:
@@ -155,9 +157,12 @@ class ConstantGram(Gram):
     def shape(self) -> tuple[int, int]:
         return self.size
 
-    def block(self, rows: slice, cols: slice) -> FloatArray:
-        n, m = self.size
-        return np.full((len(range(n)[rows]), len(range(m)[cols])), self.value)
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
+        left, right = (
+            np.arange(size)[chosen].size
+            for size, chosen in zip(self.size, (rows, cols), strict=True)
+        )
+        return np.full((left, right), self.value)
 
     def diagonal(self) -> FloatArray:
         return np.full(self.size[0], self.value)
@@ -174,8 +179,8 @@ class DenseGram(Gram):
         n, m = self.matrix.shape
         return n, m
 
-    def block(self, rows: slice, cols: slice) -> FloatArray:
-        return self.matrix[rows, cols].copy()
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
+        return self.matrix[rows][:, cols].copy()
 
     def diagonal(self) -> FloatArray:
         return np.diagonal(self.matrix).copy()
@@ -191,7 +196,7 @@ class SumGram(Gram):
     def shape(self) -> tuple[int, int]:
         return self.terms[0].shape
 
-    def block(self, rows: slice, cols: slice) -> FloatArray:
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
         first, *rest = self.terms
         total = first.block(rows, cols)
         for term in rest:
@@ -212,7 +217,7 @@ class ProductGram(Gram):
     def shape(self) -> tuple[int, int]:
         return self.factors[0].shape
 
-    def block(self, rows: slice, cols: slice) -> FloatArray:
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
         first, *rest = self.factors
         result = first.block(rows, cols)
         for factor in rest:
@@ -236,12 +241,23 @@ class SquaredGram(Gram):
     def shape(self) -> tuple[int, int]:
         return self.base.shape
 
-    def block(self, rows: slice, cols: slice) -> FloatArray:
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
         result = self.base.block(rows, cols)
         return np.square(result, out=result)
 
     def diagonal(self) -> FloatArray:
         return np.square(self.base.diagonal())
+
+
+def split_match(gram: Gram) -> tuple[Gram, MatchGram | None]:
+    """The part that is nowhere exactly zero, and the exact match that decides where the rest is."""
+    factors = gram.factors if isinstance(gram, ProductGram) else (gram,)
+    exact = [f for f in factors if isinstance(f, MatchGram) and f.otherwise == 0]
+    others = tuple(factor for factor in factors if factor not in exact)
+    if not exact:
+        return gram, None
+    smooth = product(others) if others else ConstantGram(1.0, gram.shape)
+    return smooth, reduce(_both_match, exact)
 
 
 def product(grams: Sequence[Gram]) -> Gram:

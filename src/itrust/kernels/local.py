@@ -60,6 +60,11 @@ class LocalKernel:
         """The largest value of the product."""
         return math.prod(part.supremum for part in (self.prob, self.x) if part is not None)
 
+    @property
+    def is_positional(self) -> bool:
+        """Whether a part knows rows by position only."""
+        return any(part.is_positional for part in (self.prob, self.x) if part is not None)
+
     def resolve(self, points: Points) -> LocalKernel:
         """Fill in defaults and replace width rules by numbers, from (p, x) alone."""
         prob = RBF() if self.prob is None else self.prob

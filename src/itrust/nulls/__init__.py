@@ -1,17 +1,19 @@
 """Null distributions: how the statistic behaves when the model is right."""
 
 from itrust.nulls.analytic import Hoeffding, Spectral
-from itrust.nulls.base import AnalyticNull, Null, SimulatedNull
+from itrust.nulls.base import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull
 from itrust.nulls.simulated import Bernoulli, Permutation, Rademacher, ResidualBootstrap
 
 __all__ = [
     "AnalyticNull",
     "Bernoulli",
+    "Facts",
     "Hoeffding",
     "Null",
     "Permutation",
     "Rademacher",
     "ResidualBootstrap",
+    "RowwiseNull",
     "SimulatedNull",
     "Spectral",
 ]

@@ -6,16 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from itrust.errors import InputError
-from itrust.kernels.grams import Gram
-from itrust.nulls.base import AnalyticNull
+from itrust.nulls.base import AnalyticNull, Facts
 from itrust.nulls.chisquare import weighted_chi2_sf
-from itrust.sample import Sample
-from itrust.typing import FloatArray
-
-MOST_DENSE_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -26,31 +19,17 @@ class Spectral(AnalyticNull):
     w_i w_j P_ij sqrt(v_i v_j) and, because i = j is left out, a zero diagonal; mean and variance
     agree with the exact ones. An approximation: with rare events the true tail is heavier
     (f = .02, n = 1,000: 2.5e-12 where the truth is 3e-9), so nothing below 1e-6 is reported
-    as a number. Cost O(n^3), up to 5,000 rows.
+    as a number. With tiles the eigenvalues are those of A, cost O(n^3), up to 5,000 rows; with
+    the factor engine those of its small matrix, scaled to the exact variance.
     """
 
     exact: ClassVar[bool] = False
     meaning: ClassVar[str] = "weighted chi-square limit"
     depth: ClassVar[float] = 1e-6
 
-    def tail(self, statistic: float, sample: Sample, gram: Gram, supremum: float) -> float:  # noqa: ARG002
+    def tail(self, facts: Facts) -> float:
         """Upper tail of the limit law at the statistic."""
-        if sample.n > MOST_DENSE_ROWS:
-            raise InputError(
-                f"Spectral takes up to {MOST_DENSE_ROWS:,} rows, this sample has {sample.n:,}; "
-                f"use Bernoulli(), which is exact"
-            )
-        return weighted_chi2_sf(statistic * sample.pair_weight, _eigenvalues(sample, gram))
-
-
-def _eigenvalues(sample: Sample, gram: Gram) -> FloatArray:
-    everything = slice(None)
-    root = sample.weights_or_ones * np.sqrt(sample.p * (1 - sample.p))
-    matrix = gram.block(everything, everything)
-    matrix *= root[:, None]
-    matrix *= root
-    np.fill_diagonal(matrix, 0.0)
-    return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
+        return weighted_chi2_sf(facts.over_pairs + facts.offset(), facts.spectrum())
 
 
 @dataclass(frozen=True)
@@ -87,12 +66,13 @@ class Hoeffding(AnalyticNull):
         """
         return supremum * math.sqrt(2 * math.log(1 / level) / self.blocks(n))
 
-    def tail(self, statistic: float, sample: Sample, gram: Gram, supremum: float) -> float:  # noqa: ARG002
+    def tail(self, facts: Facts) -> float:
         """Bound on the probability of a statistic at least as large."""
-        if sample.weights is not None:
+        if facts.weighted:
             raise InputError("Hoeffding's bound is for unweighted rows; use Bernoulli()")
-        if not math.isfinite(supremum):
+        if not math.isfinite(facts.supremum):
             raise InputError("Hoeffding's bound needs a bounded kernel; this one has no supremum")
-        if supremum == 0:
+        if facts.supremum == 0:
             return 1.0
-        return math.exp(-self.blocks(sample.n) * (max(statistic, 0.0) / supremum) ** 2 / 2)
+        t = max(facts.statistic, 0.0) / facts.supremum
+        return math.exp(-self.blocks(facts.n) * t**2 / 2)

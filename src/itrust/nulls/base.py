@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from itrust.kernels.grams import Gram
-from itrust.sample import Sample
-from itrust.typing import FloatArray
+import numpy as np
+
+from itrust.sample import Chunk, Sample
+from itrust.typing import AnyArray, FloatArray
+
+DRAWS_AT_ONCE = 128  # random bits held at once
 
 
 class Null(ABC):
@@ -32,11 +36,48 @@ class SimulatedNull(Null):
         """Write unweighted residuals under the null into `out`, shape (n, len(draws))."""
 
 
+class RowwiseNull(SimulatedNull):
+    """A null that can draw rows apart from each other, so that a stream of chunks suffices."""
+
+    @abstractmethod
+    def draw(self, chunk: Chunk, draws: range, seed: int) -> AnyArray:
+        """Labels (boolean) or residuals (float) of a chunk's rows, (n, len(draws))."""
+
+    def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
+        """Residuals of all rows."""
+        (whole,) = sample.chunks(sample.n)
+        for block, part in column_blocks(out, draws):
+            drawn = self.draw(whole, block, seed)
+            if drawn.dtype == bool:
+                np.subtract(drawn, sample.p[:, None], out=part)
+            else:
+                part[...] = drawn
+
+
+def column_blocks(out: FloatArray, draws: range) -> Iterator[tuple[range, FloatArray]]:
+    """Some draws at a time, with the columns they belong to."""
+    for at in range(0, len(draws), DRAWS_AT_ONCE):
+        yield draws[at : at + DRAWS_AT_ONCE], out[:, at : at + DRAWS_AT_ONCE]
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What a formula may ask about the sample and its statistic."""
+
+    statistic: float
+    over_pairs: float  # the statistic times the sum of pair weights
+    n: int
+    weighted: bool
+    supremum: float
+    spectrum: Callable[[], FloatArray]
+    offset: Callable[[], float]  # the law is that of sum l_j z_j^2 minus this
+
+
 class AnalyticNull(Null):
     """A null whose tail is a formula."""
 
     depth: ClassVar[float]  # p-values below this are reported as "below", not as a number
 
     @abstractmethod
-    def tail(self, statistic: float, sample: Sample, gram: Gram, supremum: float) -> float:
+    def tail(self, facts: Facts) -> float:
         """Probability, or a bound on it, of a KLCE^2 at least as large."""

@@ -7,18 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from itrust.nulls.base import SimulatedNull
-from itrust.sample import Sample
+from itrust.nulls.base import RowwiseNull, SimulatedNull, column_blocks
+from itrust.sample import Chunk, Sample
 from itrust.seeds import keyed_bits, keyed_fractions
 from itrust.typing import BoolArray, FloatArray
 
 BITS = 32
 DIGIT_BITS = 16
-DRAWS_AT_ONCE = 128  # random bits held at once
 
 
 @dataclass(frozen=True)
-class Bernoulli(SimulatedNull):
+class Bernoulli(RowwiseNull):
     """Redraw every label from its own probability: exact at every n and for every kernel.
 
     The null says that the labels are independent Bernoulli(f), so redrawing them simulates it
@@ -28,11 +27,9 @@ class Bernoulli(SimulatedNull):
     exact: ClassVar[bool] = True
     meaning: ClassVar[str] = "labels redrawn from the probabilities"
 
-    def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
-        """Residuals of redrawn labels."""
-        for block, part in _blocks(out, draws):
-            labels = redrawn_labels(sample.p, range(sample.n), block, seed)
-            np.subtract(labels, sample.p[:, None], out=part)
+    def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+        """Redrawn labels."""
+        return redrawn_labels(chunk.p, chunk.rows, draws, seed)
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class ResidualBootstrap(SimulatedNull):
     def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
         """Residuals of other rows."""
         residuals = sample.residuals
-        for block, part in _blocks(out, draws):
+        for block, part in column_blocks(out, draws):
             bits = keyed_bits(seed, range(sample.n), block).astype(np.uint64)
             part[...] = residuals[(bits * np.uint64(sample.n)) >> np.uint64(BITS)]
 
@@ -75,13 +72,13 @@ class Permutation(SimulatedNull):
     def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
         """Residuals in another order."""
         residuals = sample.residuals - (sample.residuals.mean() if self.centred else 0.0)
-        for block, part in _blocks(out, draws):
+        for block, part in column_blocks(out, draws):
             bits = keyed_bits(seed, range(sample.n), block)
             part[...] = residuals[np.argsort(bits, axis=0, kind="stable")]
 
 
 @dataclass(frozen=True)
-class Rademacher(SimulatedNull):
+class Rademacher(RowwiseNull):
     """Flip the signs of residuals at random, one sign a cluster if the sample has clusters.
 
     Right in the limit of many rows or clusters, for it keeps the variances and, within a
@@ -92,13 +89,14 @@ class Rademacher(SimulatedNull):
     exact: ClassVar[bool] = False
     meaning: ClassVar[str] = "signs of the residuals flipped"
 
-    def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
+    def draw(self, chunk: Chunk, draws: range, seed: int) -> FloatArray:
         """Residuals times a random sign of their row or cluster."""
-        units = np.arange(sample.n) if sample.cluster is None else sample.cluster
-        residuals = sample.residuals[:, None]
-        for block, part in _blocks(out, draws):
-            flip = keyed_bits(seed, range(int(units.max()) + 1), block) >> np.uint32(BITS - 1)
-            np.multiply(residuals, 1.0 - 2.0 * flip[units], out=part)
+        if chunk.cluster is None:
+            flip = keyed_bits(seed, chunk.rows, draws)
+        else:
+            flip = keyed_bits(seed, range(int(chunk.cluster.max()) + 1), draws)[chunk.cluster]
+        signs = 1.0 - 2.0 * (flip >> np.uint32(BITS - 1))
+        return (chunk.y - chunk.p)[:, None] * signs
 
 
 def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolArray:
@@ -116,8 +114,3 @@ def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolA
     fraction = keyed_fractions(seed, at + rows.start, draw + draws.start)
     labels[at, draw] = fraction < (scaled - digit)[at]
     return labels
-
-
-def _blocks(out: FloatArray, draws: range) -> list[tuple[range, FloatArray]]:
-    starts = range(0, len(draws), DRAWS_AT_ONCE)
-    return [(draws[at : at + DRAWS_AT_ONCE], out[:, at : at + DRAWS_AT_ONCE]) for at in starts]

@@ -1,0 +1,282 @@
+"""Landmarks: few points that stand for all, chosen from (p, x) so that the error is certified.
+
+P ~ F F' with F = K(rows, landmarks) T. The residual R = P - F F' is positive semi-definite, so its
+diagonal bounds it, and under the null the error's standard deviation relative to the statistic's
+own is at most trace(V R) / ||V^(1/2) P V^(1/2)||_F (diagonal left out of the norm).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.linalg import solve_triangular
+
+from itrust.kernels import LocalKernel
+from itrust.kernels.grams import Gram, Rows, split_match
+from itrust.sample import Points
+from itrust.typing import AnyArray, FloatArray, IntArray
+
+PIVOTS_AT_ONCE = 48
+SPENT_ON_LANDMARKS = 0.5  # share of the tolerance; compression takes most of the rest
+SPENT_IN_ALL = 0.85  # the pilot rows are a sample, so some is left for the others
+SAMPLED_ROWS = 700
+ALL = slice(None)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Landmarks that share their exact matches, and the map from kernel values to features."""
+
+    landmarks: IntArray
+    projection: AnyArray  # (landmarks, rank)
+
+    @property
+    def rank(self) -> int:
+        """Number of features."""
+        return int(self.projection.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that one pass over the rows needs to know; made without labels.
+
+    Attributes
+    ----------
+    kernel : LocalKernel, resolved
+    landmarks : Points
+    blocks : one for each combination of exactly matched values among the landmarks
+    error : float
+        The bound on the null error relative to the null standard deviation, on pilot rows.
+    sampled_error : float
+        The ratio itself, estimated from sampled pairs of pilot rows.
+    """
+
+    kernel: LocalKernel
+    landmarks: Points
+    blocks: tuple[Block, ...]
+    error: float
+    sampled_error: float
+    dtype: DTypeLike
+
+    @property
+    def rank(self) -> int:
+        """Number of features of all blocks."""
+        return sum(block.rank for block in self.blocks)
+
+    def features(self, points: Points) -> list[tuple[Rows, int, AnyArray]]:
+        """Rows, number of the block and features (rows, rank) of every block that has rows."""
+        smooth, match = split_match(self.kernel.gram(points, self.landmarks))
+        if match is None:
+            return [(ALL, 0, self._features(smooth, ALL, self.blocks[0]))] if self.blocks else []
+        order = np.argsort(match.left, kind="stable")
+        ordered = match.left[order]
+        found: list[tuple[Rows, int, AnyArray]] = []
+        for number, block in enumerate(self.blocks):
+            code = match.right[block.landmarks[0]]
+            first, last = np.searchsorted(ordered, [code, code + 1])
+            if first < last:
+                rows = order[first:last]
+                found.append((rows, number, self._features(smooth, rows, block)))
+        return found
+
+    def _features(self, smooth: Gram, rows: Rows, block: Block) -> AnyArray:
+        values = smooth.block(rows, block.landmarks).astype(self.dtype, copy=False)
+        features: AnyArray = values @ block.projection
+        return features
+
+
+def make_plan(
+    kernel: LocalKernel,
+    pilot: Points,
+    variances: FloatArray,
+    *,
+    tolerance: float,
+    max_rank: int,
+    rng: np.random.Generator,
+) -> Plan:
+    """Choose landmarks among the pilot rows until the certificate is below the tolerance.
+
+    Random pivots (probability proportional to the residual variance of a row, Chen et al.
+    2022) in blocks; then the features are rotated to their principal axes and cut.
+
+    Parameters
+    ----------
+    kernel : LocalKernel, resolved
+    pilot : Points
+        Random rows of the whole.
+    variances : (m,) array
+        w^2 p (1 - p) of the pilot rows.
+    max_rank : int
+        Most landmarks for rows that share their exact matches; 8 times that in all.
+    """
+    gram = kernel.gram(pilot)
+    smooth, match = split_match(gram)
+    codes = np.zeros(len(pilot), dtype=np.int64) if match is None else match.left
+    growing = [
+        _Growing(smooth, np.flatnonzero(codes == code), gram.diagonal(), variances, max_rank)
+        for code in np.unique(codes)
+    ]
+    _grow(growing, len(pilot), tolerance, 8 * max_rank, rng)
+    norm = _norm(growing)
+    lost = sum(block.lost for block in growing)
+    blocks, cut = _compress(growing, norm * tolerance * SPENT_IN_ALL - lost)
+    pivots = np.concatenate([block.rows[block.pivots] for block in growing]).astype(np.int64)
+    plan = Plan(
+        kernel,
+        pilot.take(pivots),
+        blocks,
+        error=(lost + cut) / norm if norm else 0.0,
+        sampled_error=0.0,
+        dtype=np.float64,
+    )
+    return _finished(plan, gram, pilot, variances, tolerance)
+
+
+class _Growing:
+    """Pivoted Cholesky of one block of pilot rows, a few pivots at a time."""
+
+    def __init__(
+        self,
+        smooth: Gram,
+        rows: IntArray,
+        diagonal: FloatArray,
+        variances: FloatArray,
+        max_rank: int,
+    ) -> None:
+        self.smooth, self.rows, self.variances = smooth, rows, variances[rows]
+        self.start = diagonal[rows]
+        self.left = self.start.copy()
+        self.pivots: list[int] = []
+        self.features = np.zeros((rows.size, min(max_rank, rows.size)))
+
+    @property
+    def done(self) -> FloatArray:
+        return self.features[:, : len(self.pivots)]
+
+    @property
+    def chance(self) -> FloatArray:
+        """What each row still adds to the bound; 0 where no pivot is to be had."""
+        if len(self.pivots) == self.features.shape[1]:
+            return np.zeros(self.rows.size)
+        return np.where(self.left > 1e-12 * self.start, self.variances * self.left, 0.0)
+
+    @property
+    def lost(self) -> float:
+        return float(self.variances @ self.left)
+
+    @property
+    def moments(self) -> FloatArray:
+        """F'VF of the pilot rows, (r, r)."""
+        return (self.done * self.variances[:, None]).T @ self.done
+
+    def add(self, tried: IntArray, rng: np.random.Generator) -> None:
+        tried = tried[: self.features.shape[1] - len(self.pivots)]
+        columns = self.smooth.block(self.rows, self.rows[tried]) - self.done @ self.done[tried].T
+        chosen, triangle = _accepted(columns[tried], rng)
+        new = solve_triangular(triangle, columns[:, chosen].T, lower=True).T
+        self.features[:, len(self.pivots) : len(self.pivots) + len(chosen)] = new
+        self.pivots.extend(tried[chosen].tolist())
+        self.left = np.maximum(self.left - np.square(new).sum(axis=1), 0.0)
+        self.left[self.pivots] = 0.0
+
+
+def _grow(
+    growing: list[_Growing], m: int, tolerance: float, most: int, rng: np.random.Generator
+) -> None:
+    """Add pivots where most is left until the bound is met or the rank is used up."""
+    block_of = np.concatenate([np.full(g.rows.size, k) for k, g in enumerate(growing)])
+    place = np.concatenate([np.arange(g.rows.size) for g in growing])
+    while sum(len(g.pivots) for g in growing) < most:
+        chance = np.concatenate([g.chance for g in growing])
+        enough = SPENT_ON_LANDMARKS * tolerance * _norm(growing)
+        if chance.sum() == 0 or sum(g.lost for g in growing) <= enough:
+            return
+        size = min(PIVOTS_AT_ONCE * min(len(growing), 8), int(np.count_nonzero(chance)))
+        tried = rng.choice(m, size, replace=False, p=chance / chance.sum())
+        for number in np.unique(block_of[tried]):
+            growing[number].add(place[tried[block_of[tried] == number]], rng)
+
+
+def _norm(growing: list[_Growing]) -> float:
+    """||V^(1/2) F F' V^(1/2)||_F without the diagonal: below that of P, so it is safe."""
+    everything = sum(float(np.square(g.moments).sum()) for g in growing)
+    diagonal = sum(
+        float(np.square(g.variances * np.square(g.done).sum(axis=1)).sum()) for g in growing
+    )
+    return float(np.sqrt(max(everything - diagonal, 0.0)))
+
+
+def _accepted(block: FloatArray, rng: np.random.Generator) -> tuple[list[int], FloatArray]:
+    """Candidates that still add something after those before them, and their Cholesky factor.
+
+    Each is kept with the probability that one-by-one pivoting would have given it.
+    """
+    size = len(block)
+    triangle = np.zeros((size, size))
+    chosen: list[int] = []
+    for candidate in range(size):
+        row = triangle[: len(chosen), : len(chosen)]
+        cross = block[chosen, candidate]
+        part = solve_triangular(row, cross, lower=True) if chosen else np.empty(0)
+        rest = block[candidate, candidate] - part @ part
+        if chosen and rest < max(rng.random(), 1e-3) * block[candidate, candidate]:
+            continue
+        triangle[len(chosen), : len(chosen)] = part
+        triangle[len(chosen), len(chosen)] = np.sqrt(rest)
+        chosen.append(candidate)
+    return chosen, triangle[: len(chosen), : len(chosen)]
+
+
+def _compress(growing: list[_Growing], allowance: float) -> tuple[tuple[Block, ...], float]:
+    """Rotate each block to its principal axes and drop the smallest up to an allowed trace."""
+    rotated = [np.linalg.eigh(block.moments) for block in growing]
+    everything = np.sort(np.concatenate([values for values, _ in rotated]))
+    cut = int(np.searchsorted(np.cumsum(everything), max(allowance, 0.0)))
+    floor = everything[cut] if cut < everything.size else np.inf
+    blocks, first = [], 0
+    for block, (values, axes) in zip(growing, rotated, strict=True):
+        kept = axes[:, values >= floor]
+        if kept.shape[1]:
+            projection = solve_triangular(block.done[block.pivots].T, kept, lower=False)
+            blocks.append(Block(first + np.arange(len(block.pivots)), projection))
+        first += len(block.pivots)
+    return tuple(blocks), float(np.maximum(everything[everything < floor], 0).sum())
+
+
+def _finished(
+    plan: Plan, gram: Gram, pilot: Points, variances: FloatArray, tolerance: float
+) -> Plan:
+    """Add the sampled error, and single precision where it costs nothing that counts."""
+    rows = np.arange(min(SAMPLED_ROWS, len(pilot)))
+    points, v = pilot.take(rows), variances[rows]
+    exact = gram.block(slice(0, rows.size), slice(0, rows.size))
+    double, single = (
+        _low_rank(_with_dtype(plan, kind), points) for kind in (np.float64, np.float32)
+    )
+    weights = np.sqrt(np.outer(v, v))
+    np.fill_diagonal(weights, 0.0)
+    norm = np.linalg.norm(weights * exact) or 1.0
+    sampled = float(np.linalg.norm(weights * (exact - double)) / norm)
+    rounding = float(np.linalg.norm(weights * (single - double)) / norm)
+    dtype = np.float32 if rounding < 0.05 * tolerance else np.float64
+    finished = _with_dtype(plan, dtype)
+    return Plan(
+        finished.kernel, finished.landmarks, finished.blocks, plan.error, sampled, finished.dtype
+    )
+
+
+def _with_dtype(plan: Plan, dtype: Any) -> Plan:
+    blocks = tuple(Block(b.landmarks, b.projection.astype(dtype)) for b in plan.blocks)
+    return Plan(plan.kernel, plan.landmarks, blocks, plan.error, plan.sampled_error, dtype)
+
+
+def _low_rank(plan: Plan, points: Points) -> FloatArray:
+    """F F' of some points, dense."""
+    result = np.zeros((len(points), len(points)))
+    for rows, _, features in plan.features(points):
+        index = np.arange(len(points))[rows]
+        result[np.ix_(index, index)] = features @ features.T
+    return result

@@ -1,0 +1,197 @@
+"""The data and all draws through an engine: which one, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from itrust.engine import Certificate, Factor, Tiles
+from itrust.engine.plan import Plan
+from itrust.errors import InputError
+from itrust.kernels import LocalKernel
+from itrust.kernels.grams import Gram
+from itrust.nulls import AnalyticNull, Null, RowwiseNull, SimulatedNull
+from itrust.progress import progress_bar
+from itrust.sample import Sample
+from itrust.typing import FloatArray
+
+Engine = Tiles | Factor | Literal["auto"]
+
+BATCH_BYTES = 2**28  # residual columns held at once
+FEW_ROWS = 1_500  # tiles are done before landmarks are chosen
+MOST_ROWS_FOR_TILES = 60_000  # where the rank does not suffice
+MOST_DENSE_ROWS = 5_000  # for eigenvalues
+# Seconds, measured on two AVX-512 cores; only their ratios matter.
+KERNEL_VALUE, FLOP_64, FLOP_32, REDRAW = 2e-9, 7e-12, 3.5e-12, 2e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What an engine found.
+
+    Attributes
+    ----------
+    over_pairs : (1 + draws,) array
+        Sum over i != j of w_i e_i P_ij w_j e_j for the data, then for every draw.
+    pair_weight : float
+        Sum over i != j of w_i w_j.
+    spectrum, offset : callables
+        The limit law is that of sum l_j z_j^2 - offset.
+    """
+
+    over_pairs: FloatArray
+    pair_weight: float
+    n: int
+    impossible: int
+    engine: str
+    certificate: Certificate | None
+    spectrum: Callable[[], FloatArray]
+    offset: Callable[[], float]
+
+
+def evaluate(
+    sample: Sample,
+    kernel: LocalKernel,
+    null: Null | None,
+    draws: int,
+    seed: int,
+    engine: Engine,
+    progress: bool | None = None,
+) -> Evaluation:
+    """Run the data and, for a null that draws, its draws.
+
+    Parameters
+    ----------
+    sample : Sample
+    kernel : LocalKernel, resolved
+    null : Null or None
+        None: the data alone.
+    """
+    simulated = null if isinstance(null, SimulatedNull) else None
+    draws = draws if simulated else 0
+    chosen = choose_engine(sample, kernel, null, draws, seed, engine)
+    if isinstance(chosen, Tiles):
+        return _with_tiles(sample, kernel, simulated, draws, seed, chosen, progress)
+    factor, plan = chosen
+    redraw = simulated if isinstance(simulated, RowwiseNull) else None
+    with progress_bar("rows", sample.n, progress) as advance:
+        sums = factor.run(sample, plan, redraw, draws, seed, advance)
+    spectrum = sums.spectrum
+    return Evaluation(
+        over_pairs=_finite(sums.over_pairs()),
+        pair_weight=sample.pair_weight,
+        n=sums.rows,
+        impossible=sums.impossible,
+        engine=f"factor of rank {plan.rank}",
+        certificate=sums.certificate(plan),
+        spectrum=spectrum,
+        offset=lambda: float(spectrum().sum()),
+    )
+
+
+def choose_engine(
+    sample: Sample,
+    kernel: LocalKernel,
+    null: Null | None,
+    draws: int,
+    seed: int,
+    engine: Engine,
+) -> Tiles | tuple[Factor, Plan]:
+    """Tiles or a factor with its plan, by cost and the label-free certificate."""
+    if isinstance(engine, Tiles):
+        return engine
+    if engine != "auto" and not isinstance(engine, Factor):
+        raise InputError(
+            f"engine must be 'auto', itrust.engine.Tiles() or itrust.engine.Factor(), "
+            f"not {engine!r}"
+        )
+    whole = isinstance(null, SimulatedNull) and not isinstance(null, RowwiseNull)
+    if kernel.is_positional or whole:
+        if engine == "auto":
+            return Tiles()
+        reason = "a precomputed matrix" if kernel.is_positional else f"{type(null).__name__}()"
+        raise InputError(f"the factor engine does not take {reason}; use itrust.engine.Tiles()")
+    if engine == "auto" and sample.n <= FEW_ROWS:
+        return Tiles()
+    factor = Factor() if engine == "auto" else engine
+    if null is None and engine == "auto":  # the statistic alone: tiles are cheap for long
+        if sample.n <= 20_000:
+            return Tiles()
+        factor = replace(factor, tolerance=0.001)
+    plan = factor.plan(sample, kernel, seed)
+    if engine == "auto" and _tiles_are_better(sample.n, draws, plan, factor, null):
+        return Tiles()
+    return factor, plan
+
+
+def _tiles_are_better(n: int, draws: int, plan: Plan, factor: Factor, null: Null | None) -> bool:
+    if isinstance(null, AnalyticNull) and n > MOST_DENSE_ROWS:
+        return False
+    if plan.error > factor.tolerance:
+        return n <= MOST_ROWS_FOR_TILES
+    landmarks = len(plan.landmarks) / max(len(plan.blocks), 1)
+    rank = plan.rank / max(len(plan.blocks), 1)
+    row = landmarks * (KERNEL_VALUE + 2 * rank * FLOP_32)
+    row += 2 * rank * (rank + 1 + draws) * FLOP_32 + draws * REDRAW
+    return n * row > n**2 / 2 * (KERNEL_VALUE + 2 * (1 + draws) * FLOP_64)
+
+
+def _with_tiles(
+    sample: Sample,
+    kernel: LocalKernel,
+    null: SimulatedNull | None,
+    draws: int,
+    seed: int,
+    tiles: Tiles,
+    progress: bool | None,
+) -> Evaluation:
+    n = sample.n
+    gram = kernel.gram(sample.points)
+    batch = max(64, BATCH_BYTES // (8 * n))
+    batches = [range(at, min(at + batch, draws)) for at in range(0, max(draws, 1), batch)]
+    sums = []
+    with progress_bar("redrawing", len(batches) * n * (n + tiles.tile) / 2, progress) as advance:
+        for block in batches:
+            # The data are a column of the same product as the draws, so that ties stay ties.
+            data = int(block.start == 0)
+            residuals = np.empty((n, data + len(block)))
+            residuals[:, :data] = sample.residuals[:, None]
+            if null:
+                null.fill(residuals[:, data:], sample, block, seed)
+            if sample.weights is not None:
+                residuals *= sample.weights_or_ones[:, None]
+            sums.append(tiles.forms(gram, residuals, advance))
+    return Evaluation(
+        over_pairs=_finite(np.concatenate(sums)),
+        pair_weight=sample.pair_weight,
+        n=n,
+        impossible=int(sample.impossible.size),
+        engine=str(tiles),
+        certificate=None,
+        spectrum=lambda: _eigenvalues(sample, gram),
+        offset=lambda: 0.0,  # the diagonal is zero, and so is the sum of the eigenvalues
+    )
+
+
+def _eigenvalues(sample: Sample, gram: Gram) -> FloatArray:
+    """Eigenvalues of w_i w_j P_ij sqrt(v_i v_j) with a zero diagonal."""
+    if sample.n > MOST_DENSE_ROWS:
+        raise InputError(
+            f"Spectral() takes up to {MOST_DENSE_ROWS:,} rows with tiles, this sample has "
+            f"{sample.n:,}; use Bernoulli(), which is exact, or itrust.engine.Factor()"
+        )
+    root = sample.weights_or_ones * np.sqrt(sample.p * (1 - sample.p))
+    matrix = gram.block(slice(None), slice(None))
+    matrix *= root[:, None]
+    matrix *= root
+    np.fill_diagonal(matrix, 0.0)
+    return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
+
+
+def _finite(sums: FloatArray) -> FloatArray:
+    if not np.isfinite(sums).all():
+        raise InputError("the statistic is not finite; rescale the columns that the kernel sees")
+    return sums

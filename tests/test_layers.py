@@ -14,6 +14,7 @@ LAYERS = [
     ["columns"],
     ["intake"],
     ["sample"],
+    ["files"],
     ["kernels"],
     ["engine"],
     ["nulls"],

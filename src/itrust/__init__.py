@@ -10,6 +10,7 @@ __version__ = "0.1.0.dev0"
 
 from itrust import datasets, engine, kernels, nulls, scores, simulate
 from itrust.errors import AssumptionWarning, DatasetError, InputError
+from itrust.files import Scan, scan
 from itrust.klce import klce2, klce_test, null_sd
 from itrust.results import KLCEResult
 from itrust.sample import Sample
@@ -20,6 +21,7 @@ __all__ = [
     "InputError",
     "KLCEResult",
     "Sample",
+    "Scan",
     "__version__",
     "datasets",
     "engine",
@@ -28,6 +30,7 @@ __all__ = [
     "klce_test",
     "null_sd",
     "nulls",
+    "scan",
     "scores",
     "simulate",
 ]

@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from itrust.columns import Column, share_codes
 from itrust.errors import AssumptionWarning, counted
+from itrust.files import Scan
 from itrust.sample import Sample
 
 CLEAR = 4.0  # standard errors
@@ -21,8 +22,13 @@ FEWEST_ROWS, MOST_ROWS = 50, 20_000
 FEWEST_GROUPS, LARGEST_GROUP = 20, 20  # repeated units are many and small; strata are not
 
 
-def assumption_notes(sample: Sample) -> tuple[str, ...]:
-    """One sentence for each assumption the data contradict; each is also a Python warning."""
+def assumption_notes(sample: Sample | Scan) -> tuple[str, ...]:
+    """One sentence for each assumption the data contradict; each is also a Python warning.
+
+    Rows in files are not looked at: both checks need them side by side.
+    """
+    if isinstance(sample, Scan):
+        return ()
     found = (outcome_in_weights(sample), dependence_of_twins(sample))
     notes = tuple(note for note in found if note)
     for note in notes:

@@ -225,15 +225,17 @@ def _is_null(cell: object) -> bool:
     return cell is None or bool(np.isscalar(cell) and cell != cell)  # NaN is unlike itself
 
 
-def encode(name: str, values: object) -> Column:
+def encode(name: str, values: object, *, partial: bool = False) -> Column:
     """Encode one covariate: numbers and dates as float64, text and categories as levels.
+
+    A column without any value is refused unless it is only a part of one.
 
     >>> encode("race", ["b", "a", None, "b"]).values
     array([ 1,  0, -1,  1])
     """
     what = f"covariate {name!r}"
     column = _encoded(name, as_arrow(values, what), what)
-    if len(column) and column.missing.all():
+    if not partial and len(column) and column.missing.all():
         raise InputError(f"{what} holds no value in any row; leave it out")
     if not column.is_category:
         refuse_infinite(column.values, what)
@@ -255,6 +257,17 @@ def encode_numbers(values: object, what: str) -> FloatArray:
         raise InputError(f"{what} must not be missing; row {row} is (fill it or drop the row)")
     refuse_infinite(column.values, what)
     return column.values
+
+
+def kind_of(kind: pa.DataType) -> str:
+    """What an Arrow type holds, in a word."""
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if _is_numeric(kind):
+        return "number"
+    if pa.types.is_temporal(kind):
+        return "date"
+    return "text" if pa.types.is_dictionary(kind) or _is_text(kind) else str(kind)
 
 
 def _is_numeric(kind: pa.DataType) -> bool:

@@ -9,8 +9,10 @@ from typing import Literal
 import numpy as np
 
 from itrust.engine import Certificate, Factor, Tiles
+from itrust.engine.factor import Sums
 from itrust.engine.plan import Plan
 from itrust.errors import InputError
+from itrust.files import Scan
 from itrust.kernels import LocalKernel
 from itrust.kernels.grams import Gram
 from itrust.nulls import AnalyticNull, Null, RowwiseNull, SimulatedNull
@@ -21,11 +23,11 @@ from itrust.typing import FloatArray
 Engine = Tiles | Factor | Literal["auto"]
 
 BATCH_BYTES = 2**28  # residual columns held at once
-FEW_ROWS = 1_500  # tiles are done before landmarks are chosen
+MOST_ROWS_FOR_EXACT = 20_000  # the statistic alone
 MOST_ROWS_FOR_TILES = 60_000  # where the rank does not suffice
 MOST_DENSE_ROWS = 5_000  # for eigenvalues
 # Seconds, measured on two AVX-512 cores; only their ratios matter.
-KERNEL_VALUE, FLOP_64, FLOP_32, REDRAW = 2e-9, 7e-12, 3.5e-12, 2e-9
+KERNEL_VALUE, FLOP_64, FLOP_32, REDRAW, PLAN = 2e-9, 7e-12, 3.5e-12, 2e-9, 0.04
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +52,11 @@ class Evaluation:
     certificate: Certificate | None
     spectrum: Callable[[], FloatArray]
     offset: Callable[[], float]
+    notes: tuple[str, ...] = ()
 
 
 def evaluate(
-    sample: Sample,
+    sample: Sample | Scan,
     kernel: LocalKernel,
     null: Null | None,
     draws: int,
@@ -74,6 +77,7 @@ def evaluate(
     draws = draws if simulated else 0
     chosen = choose_engine(sample, kernel, null, draws, seed, engine)
     if isinstance(chosen, Tiles):
+        assert isinstance(sample, Sample)
         return _with_tiles(sample, kernel, simulated, draws, seed, chosen, progress)
     factor, plan = chosen
     redraw = simulated if isinstance(simulated, RowwiseNull) else None
@@ -82,18 +86,29 @@ def evaluate(
     spectrum = sums.spectrum
     return Evaluation(
         over_pairs=_finite(sums.over_pairs()),
-        pair_weight=sample.pair_weight,
+        pair_weight=sample.pair_weight if isinstance(sample, Sample) else sums.pair_weight,
         n=sums.rows,
         impossible=sums.impossible,
         engine=f"factor of rank {plan.rank}",
         certificate=sums.certificate(plan),
         spectrum=spectrum,
         offset=lambda: float(spectrum().sum()),
+        notes=sample.notes if isinstance(sample, Sample) else _notes(sums),
     )
 
 
+def _notes(sums: Sums) -> tuple[str, ...]:
+    """What only a whole pass can know about rows in files."""
+    said = []
+    if sums.positives in (0, sums.rows):
+        said.append(f"one class only: every label counts as {int(sums.positives > 0)}")
+    if sums.certain == sums.rows:
+        said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
+    return tuple(said)
+
+
 def choose_engine(
-    sample: Sample,
+    sample: Sample | Scan,
     kernel: LocalKernel,
     null: Null | None,
     draws: int,
@@ -101,30 +116,47 @@ def choose_engine(
     engine: Engine,
 ) -> Tiles | tuple[Factor, Plan]:
     """Tiles or a factor with its plan, by cost and the label-free certificate."""
-    if isinstance(engine, Tiles):
-        return engine
-    if engine != "auto" and not isinstance(engine, Factor):
+    if engine != "auto" and not isinstance(engine, Tiles | Factor):
         raise InputError(
             f"engine must be 'auto', itrust.engine.Tiles() or itrust.engine.Factor(), "
             f"not {engine!r}"
         )
-    whole = isinstance(null, SimulatedNull) and not isinstance(null, RowwiseNull)
-    if kernel.is_positional or whole:
-        if engine == "auto":
-            return Tiles()
-        reason = "a precomputed matrix" if kernel.is_positional else f"{type(null).__name__}()"
-        raise InputError(f"the factor engine does not take {reason}; use itrust.engine.Tiles()")
-    if engine == "auto" and sample.n <= FEW_ROWS:
+    only_tiles = _only_tiles(kernel, null)
+    if only_tiles and (isinstance(engine, Factor) or isinstance(sample, Scan)):
+        raise InputError(
+            f"{only_tiles} needs all rows at once; use a Sample in memory (scan.load()) with "
+            f"itrust.engine.Tiles()"
+        )
+    if isinstance(sample, Scan):
+        if isinstance(engine, Tiles):
+            raise InputError("tiles need a Sample in memory; use scan.load() or engine='auto'")
+        factor = Factor() if engine == "auto" else engine
+        return factor, factor.plan(sample, kernel, seed)
+    if isinstance(engine, Tiles) or only_tiles:
+        return engine if isinstance(engine, Tiles) else Tiles()
+    if engine == "auto" and _tile_seconds(sample.n, draws) < PLAN and null is not None:
         return Tiles()
     factor = Factor() if engine == "auto" else engine
     if null is None and engine == "auto":  # the statistic alone: tiles are cheap for long
-        if sample.n <= 20_000:
+        if sample.n <= MOST_ROWS_FOR_EXACT:
             return Tiles()
         factor = replace(factor, tolerance=0.001)
     plan = factor.plan(sample, kernel, seed)
     if engine == "auto" and _tiles_are_better(sample.n, draws, plan, factor, null):
         return Tiles()
     return factor, plan
+
+
+def _only_tiles(kernel: LocalKernel, null: Null | None) -> str | None:
+    """What about the task rules a stream of chunks out, if anything."""
+    if kernel.is_positional:
+        return "a precomputed matrix"
+    whole = isinstance(null, SimulatedNull) and not isinstance(null, RowwiseNull)
+    return f"{type(null).__name__}()" if whole else None
+
+
+def _tile_seconds(n: int, draws: int) -> float:
+    return n**2 / 2 * (KERNEL_VALUE + 2 * (1 + draws) * FLOP_64)
 
 
 def _tiles_are_better(n: int, draws: int, plan: Plan, factor: Factor, null: Null | None) -> bool:
@@ -136,7 +168,7 @@ def _tiles_are_better(n: int, draws: int, plan: Plan, factor: Factor, null: Null
     rank = plan.rank / max(len(plan.blocks), 1)
     row = landmarks * (KERNEL_VALUE + 2 * rank * FLOP_32)
     row += 2 * rank * (rank + 1 + draws) * FLOP_32 + draws * REDRAW
-    return n * row > n**2 / 2 * (KERNEL_VALUE + 2 * (1 + draws) * FLOP_64)
+    return n * row > _tile_seconds(n, draws)
 
 
 def _with_tiles(
@@ -173,6 +205,7 @@ def _with_tiles(
         certificate=None,
         spectrum=lambda: _eigenvalues(sample, gram),
         offset=lambda: 0.0,  # the diagonal is zero, and so is the sum of the eigenvalues
+        notes=sample.notes,
     )
 
 

@@ -157,7 +157,6 @@ def read_weights(values: object, n: int) -> FloatArray:
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise InputError(f"weights must not be negative; row {row} has {weights[row]:g}")
-    refuse_empty_weights(weights)
     return weights
 
 
@@ -205,7 +204,46 @@ def refuse_duplicates(names: Sequence[str]) -> None:
         raise InputError(f"column names must differ; {listed(twice)} stands more than once")
 
 
-def read_covariates(x: object, names: Sequence[str] | None) -> tuple[Column, ...]:
+def read_parts(
+    y: object,
+    p: object,
+    x: object,
+    *,
+    weights: object = None,
+    cluster: object = None,
+    names: Sequence[str] | None = None,
+    positive: object = None,
+    missing: Missing = "error",
+    partial: bool = False,
+) -> dict[str, Any]:
+    """Everything a sample, or with `partial` a chunk of one, is made of."""
+    labels, found = read_labels(y, positive)
+    n = labels.size
+    prob = read_probabilities(positive_column(p, found, positive), n)
+    covariates = read_covariates(x, names, partial=partial)
+    for column in covariates:
+        same_length(f"covariate {column.name!r}", len(column), n)
+    parts = {
+        "y": labels,
+        "p": prob,
+        "columns": covariates,
+        "weights": None if weights is None else read_weights(weights, n),
+        "cluster": None if cluster is None else read_cluster(cluster, n),
+        "values": _both_values(found, 1 if positive is None else positive),
+        "dropped": (),
+    }
+    return settle_missing(parts, missing)
+
+
+def _both_values(found: tuple[Any, ...], positive: object) -> tuple[Any, Any]:
+    """The label values that count as 0 and 1; a value that never occurs is only named."""
+    others = [value for value in found if value != positive]
+    return (others[0] if others else f"not {positive!r}"), positive
+
+
+def read_covariates(
+    x: object, names: Sequence[str] | None, *, partial: bool = False
+) -> tuple[Column, ...]:
     """Covariates of any form, encoded; nothing is settled about missing values yet."""
     columns = _named_columns(x)
     if names is not None:
@@ -214,7 +252,7 @@ def read_covariates(x: object, names: Sequence[str] | None) -> tuple[Column, ...
             told = counted(len(names), "name"), counted(len(columns), "covariate")
             raise InputError(f"names gives {told[0]} for {told[1]}")
         columns = _by_name(list(zip(names, columns.values(), strict=True)))
-    return tuple(encode(name, values) for name, values in columns.items())
+    return tuple(encode(name, values, partial=partial) for name, values in columns.items())
 
 
 def _named_columns(x: object) -> dict[str, object]:

@@ -11,9 +11,10 @@ import time
 import numpy as np
 
 from itrust.assumptions import assumption_notes
-from itrust.engine import Tiles
+from itrust.engine import Factor, Tiles
 from itrust.errors import InputError
 from itrust.evaluate import Engine, choose_engine, evaluate
+from itrust.files import Scan
 from itrust.kernels import LocalKernel
 from itrust.kernels.grams import SquaredGram
 from itrust.nulls import AnalyticNull, Bernoulli, Facts, Null, Rademacher
@@ -29,7 +30,7 @@ SIGNS_BY_CLUSTER = (
 
 
 def klce2(
-    sample: Sample,
+    sample: Sample | Scan,
     kernel: LocalKernel | None = None,
     *,
     biased: bool = False,
@@ -60,36 +61,42 @@ def klce2(
     >>> round(it.klce2(s, LocalKernel(prob=RBF(0.1), x=RBF(1.0))), 6)
     -0.151633
     """
-    resolved = _resolved(kernel, checked_sample(sample))
+    resolved = _resolved(kernel, checked_source(sample))
     found = evaluate(sample, resolved, None, 0, 0, engine)
     pairs = float(found.over_pairs[0])
     if not biased:
         return pairs / found.pair_weight
+    if isinstance(sample, Scan):
+        raise InputError("the biased form needs a Sample in memory; use scan.load()")
     diagonal = resolved.gram(sample.points).diagonal()
     squares = float(np.sum(np.square(sample.weights_or_ones * sample.residuals) * diagonal))
     return (pairs + squares) / float(sample.weights_or_ones.sum()) ** 2
 
 
-def null_sd(sample: Sample, kernel: LocalKernel | None = None, *, engine: Engine = "auto") -> float:
+def null_sd(
+    sample: Sample | Scan, kernel: LocalKernel | None = None, *, engine: Engine = "auto"
+) -> float:
     """Standard deviation of KLCE^2 if the model is right, in closed form.
 
     Variance of the sum: 2 sum over i != j of (w_i w_j P_ij)^2 v_i v_j with v = p(1 - p). Uses
     no label. Cost as for `klce2`.
     """
-    resolved = _resolved(kernel, checked_sample(sample))
+    resolved = _resolved(kernel, checked_source(sample))
     chosen = choose_engine(sample, resolved, None, 0, 0, engine)
     if isinstance(chosen, Tiles):
+        assert isinstance(sample, Sample)
         v = np.square(sample.weights_or_ones) * sample.p * (1 - sample.p)
         gram = SquaredGram(resolved.gram(sample.points))
         variance = 2 * float(chosen.forms(gram, v[:, None])[0])
     else:
         factor, plan = chosen
-        variance = 2 * factor.run(sample, plan, None, 0, 0).norm2
+        sums = factor.run(sample, plan, None, 0, 0)
+        return float(np.sqrt(2 * sums.norm2)) / sums.pair_weight
     return float(np.sqrt(variance)) / sample.pair_weight
 
 
 def klce_test(
-    sample: Sample,
+    sample: Sample | Scan,
     kernel: LocalKernel | None = None,
     null: Null | None = None,
     draws: int = 999,
@@ -124,7 +131,7 @@ def klce_test(
     >>> r.pvalue
     0.005
     """
-    checked_sample(sample)
+    checked_source(sample)
     if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 1:
         raise InputError(f"draws must be a whole number of at least 1, not {draws!r}")
     begun = time.perf_counter()
@@ -159,31 +166,32 @@ def klce_test(
         clusters=sample.clusters,
         impossible=found.impossible,
         doubts=doubts,
-        notes=(*sample.notes, *_cluster_notes(sample, null)),
+        notes=(*found.notes, *_cluster_notes(sample, null)),
     )
 
 
-def _resolved(kernel: LocalKernel | None, sample: Sample) -> LocalKernel:
+def _resolved(kernel: LocalKernel | None, sample: Sample | Scan) -> LocalKernel:
     if kernel is not None and not isinstance(kernel, LocalKernel):
         raise InputError(f"kernel must be a LocalKernel(prob=..., x=...), not {kernel!r}")
-    return (kernel or LocalKernel()).resolve(sample.points)
+    points = sample.points if isinstance(sample, Sample) else sample.pilot(Factor.pilot)[0]
+    return (kernel or LocalKernel()).resolve(points)
 
 
-def _checked_null(null: Null | None, sample: Sample) -> Null:
+def _checked_null(null: Null | None, sample: Sample | Scan) -> Null:
     if null is None:
-        return Bernoulli() if sample.cluster is None else Rademacher()
+        return Bernoulli() if sample.clusters is None else Rademacher()
     if not isinstance(null, Null):
         raise InputError(f"null must be one of itrust.nulls, such as Bernoulli(), not {null!r}")
     return null
 
 
-def _ignored_clusters(sample: Sample, null: Null) -> tuple[str, ...]:
-    if sample.cluster is None or isinstance(null, Rademacher):
+def _ignored_clusters(sample: Sample | Scan, null: Null) -> tuple[str, ...]:
+    if sample.clusters is None or isinstance(null, Rademacher):
         return ()
     return (f"{type(null).__name__}() takes rows as independent and ignores the clusters",)
 
 
-def _cluster_notes(sample: Sample, null: Null) -> list[str]:
+def _cluster_notes(sample: Sample | Scan, null: Null) -> list[str]:
     if sample.clusters is None or not isinstance(null, Rademacher):
         return []
     notes = [SIGNS_BY_CLUSTER]
@@ -194,3 +202,8 @@ def _cluster_notes(sample: Sample, null: Null) -> list[str]:
             f"{outcomes:,} ways only, so no p-value below about {1 / outcomes:.2g} means anything"
         )
     return notes
+
+
+def checked_source(source: object) -> Sample | Scan:
+    """Pass a Sample or a Scan on; refuse anything else."""
+    return source if isinstance(source, Scan) else checked_sample(source)

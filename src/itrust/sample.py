@@ -18,17 +18,11 @@ from itrust.errors import InputError, counted, did_you_mean, listed, shown
 from itrust.intake import (
     Missing,
     frame_columns,
-    positive_column,
-    read_cluster,
-    read_covariates,
-    read_labels,
-    read_probabilities,
-    read_weights,
+    read_parts,
     refuse_duplicates,
     refuse_empty_weights,
     same_index,
     same_length,
-    settle_missing,
 )
 from itrust.seeds import Rng, as_generator, smallest_tickets, tickets
 from itrust.typing import AnyArray, FloatArray, IntArray
@@ -136,23 +130,18 @@ class Sample:
         columns = x.items() if isinstance(x, Mapping) else [("x", x)]
         roles = [("label", y), ("prob", p), ("weights", weights), ("cluster", cluster)]
         same_index([*roles, *columns])
-        labels, found = read_labels(y, positive)
-        n = labels.size
-        _refuse_too_few(n)
-        prob = read_probabilities(positive_column(p, found, positive), n)
-        covariates = read_covariates(x, names)
-        for column in covariates:
-            same_length(f"covariate {column.name!r}", len(column), n)
-        parts = {
-            "y": labels,
-            "p": prob,
-            "columns": covariates,
-            "weights": None if weights is None else read_weights(weights, n),
-            "cluster": None if cluster is None else read_cluster(cluster, n),
-            "values": _both_values(found, 1 if positive is None else positive),
-            "dropped": (),
-        }
-        self._fill(**settle_missing(parts, missing))
+        self._fill(
+            **read_parts(
+                y,
+                p,
+                x,
+                weights=weights,
+                cluster=cluster,
+                names=names,
+                positive=positive,
+                missing=missing,
+            )
+        )
 
     def _fill(self, **parts: Any) -> None:
         _refuse_too_few(parts["y"].size)
@@ -284,9 +273,9 @@ class Sample:
                 None if self.cluster is None else self.cluster[rows],
             )
 
-    def pilot(self, size: int, seed: int) -> tuple[Points, FloatArray]:
+    def pilot(self, size: int) -> tuple[Points, FloatArray]:
         """Random rows for choosing landmarks, and their w^2 p (1 - p); labels stay behind."""
-        rows = smallest_tickets(tickets(seed, 0, self.n), size)
+        rows = smallest_tickets(tickets(0, self.n), size)
         v = np.square(self.weights_or_ones) * self.p * (1 - self.p)
         return self.points.take(rows), v[rows]
 
@@ -379,12 +368,6 @@ class Sample:
 def _refuse_too_few(n: int) -> None:
     if n < 2:
         raise InputError(f"a sample needs at least 2 rows; this one has {n}")
-
-
-def _both_values(found: tuple[Any, ...], positive: object) -> tuple[Any, Any]:
-    """The label values that count as 0 and 1; a value that never occurs is only named."""
-    others = [value for value in found if value != positive]
-    return (others[0] if others else f"not {positive!r}"), positive
 
 
 def checked_sample(sample: object) -> Sample:

@@ -92,14 +92,14 @@ def keyed_fractions(seed: int, rows: IntArray, draws: IntArray) -> FloatArray:
     return z.astype(np.float64) * 2.0**-53
 
 
-def tickets(seed: int, first: int, count: int) -> FloatArray:
-    """A uniform number for each of `count` consecutive rows, from (seed, row) alone.
+def tickets(first: int, count: int) -> FloatArray:
+    """A uniform number for each of `count` consecutive rows, from the row's number alone.
 
     The rows with the smallest tickets are a random sample of the whole, and can be found in any
     order and in parts.
     """
     rows = np.arange(first, first + count, dtype=np.int64)
-    return keyed_fractions(seed, rows, np.full(1, 2**32 - 1, dtype=np.int64))
+    return keyed_fractions(0, rows, np.full(1, 2**32 - 1, dtype=np.int64))
 
 
 def smallest_tickets(drawn: FloatArray, size: int) -> IntArray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from itrust.engine.plan import Plan, make_plan
 from itrust.engine.stream import ordered_map
-from itrust.engine.threads import available_threads
+from itrust.engine.threads import available_threads, one_blas_thread
 from itrust.errors import InputError
 from itrust.kernels import LocalKernel
 from itrust.progress import Advance
@@ -38,8 +38,8 @@ class Source(Protocol):
     def chunks(self, size: int) -> Iterator[Chunk]:
         """All rows in order, at most `size` at a time."""
 
-    def pilot(self, size: int, seed: int) -> tuple[Points, FloatArray]:
-        """Random rows of the whole and their w^2 p (1 - p)."""
+    def pilot(self, size: int) -> tuple[Points, FloatArray]:
+        """Random rows of the whole, always the same, and their w^2 p (1 - p)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,10 +165,16 @@ class Factor:
 
     def plan(self, source: Source, kernel: LocalKernel, seed: int) -> Plan:
         """Choose landmarks from random rows of the whole; sees no label."""
-        points, variances = source.pilot(self.pilot, seed)
-        rng = np.random.default_rng([seed, 1])
-        settings = {"tolerance": self.tolerance, "max_rank": self.max_rank}
-        return make_plan(kernel, points, variances, rng=rng, **settings)  # type: ignore[arg-type]
+        points, variances = source.pilot(self.pilot)
+        with one_blas_thread():  # else the landmarks would depend on the number of threads
+            return make_plan(
+                kernel,
+                points,
+                variances,
+                tolerance=self.tolerance,
+                max_rank=self.max_rank,
+                rng=np.random.default_rng([seed, 1]),
+            )
 
     def run(
         self,

@@ -17,12 +17,13 @@ from scipy.linalg import solve_triangular
 from itrust.kernels import LocalKernel
 from itrust.kernels.grams import Gram, Rows, split_match
 from itrust.sample import Points
-from itrust.typing import AnyArray, FloatArray, IntArray
+from itrust.typing import AnyArray, BoolArray, FloatArray, IntArray
 
 PIVOTS_AT_ONCE = 48
 SPENT_ON_LANDMARKS = 0.5  # share of the tolerance; compression takes most of the rest
-SPENT_IN_ALL = 0.85  # the pilot rows are a sample, so some is left for the others
-SAMPLED_ROWS = 700
+SPENT_IN_ALL = 0.8  # the pilot rows are a sample, so some is left for the others
+JUDGED_BY_THE_OTHERS = 2 / 3
+SAMPLED_ROWS = 400
 ALL = slice(None)
 
 
@@ -100,7 +101,8 @@ def make_plan(
     """Choose landmarks among the pilot rows until the certificate is below the tolerance.
 
     Random pivots (probability proportional to the residual variance of a row, Chen et al.
-    2022) in blocks; then the features are rotated to their principal axes and cut.
+    2022) come from two thirds of the pilot rows; the others, which no pivot has flattered,
+    judge the error. Then the features are rotated to their principal axes and cut.
 
     Parameters
     ----------
@@ -115,23 +117,19 @@ def make_plan(
     gram = kernel.gram(pilot)
     smooth, match = split_match(gram)
     codes = np.zeros(len(pilot), dtype=np.int64) if match is None else match.left
+    is_judge = rng.permutation(len(pilot)) >= JUDGED_BY_THE_OTHERS * len(pilot)
     growing = [
-        _Growing(smooth, np.flatnonzero(codes == code), gram.diagonal(), variances, max_rank)
+        _Growing(
+            smooth, np.flatnonzero(codes == code), gram.diagonal(), variances, is_judge, max_rank
+        )
         for code in np.unique(codes)
     ]
-    _grow(growing, len(pilot), tolerance, 8 * max_rank, rng)
-    norm = _norm(growing)
-    lost = sum(block.lost for block in growing)
+    _grow(growing, tolerance, 8 * max_rank, rng)
+    norm, lost = _norm(growing), _lost(growing)
     blocks, cut = _compress(growing, norm * tolerance * SPENT_IN_ALL - lost)
     pivots = np.concatenate([block.rows[block.pivots] for block in growing]).astype(np.int64)
-    plan = Plan(
-        kernel,
-        pilot.take(pivots),
-        blocks,
-        error=(lost + cut) / norm if norm else 0.0,
-        sampled_error=0.0,
-        dtype=np.float64,
-    )
+    error = (lost + cut) / norm if norm else 0.0
+    plan = Plan(kernel, pilot.take(pivots), blocks, error, sampled_error=0.0, dtype=np.float64)
     return _finished(plan, gram, pilot, variances, tolerance)
 
 
@@ -144,68 +142,84 @@ class _Growing:
         rows: IntArray,
         diagonal: FloatArray,
         variances: FloatArray,
+        is_judge: BoolArray,
         max_rank: int,
     ) -> None:
         self.smooth, self.rows, self.variances = smooth, rows, variances[rows]
+        self.is_judge = is_judge[rows]
         self.start = diagonal[rows]
         self.left = self.start.copy()
         self.pivots: list[int] = []
-        self.features = np.zeros((rows.size, min(max_rank, rows.size)))
+        room = min(max_rank, int(np.count_nonzero(~self.is_judge)))
+        self._features = np.zeros((rows.size, room))
+        self._moments = np.zeros((room, room))
 
     @property
-    def done(self) -> FloatArray:
-        return self.features[:, : len(self.pivots)]
+    def room(self) -> int:
+        return self._features.shape[1] - len(self.pivots)
+
+    @property
+    def features(self) -> FloatArray:
+        return self._features[:, : len(self.pivots)]
+
+    @property
+    def moments(self) -> FloatArray:
+        """F'VF of the block's pilot rows, (r, r)."""
+        return self._moments[: len(self.pivots), : len(self.pivots)]
 
     @property
     def chance(self) -> FloatArray:
         """What each row still adds to the bound; 0 where no pivot is to be had."""
-        if len(self.pivots) == self.features.shape[1]:
-            return np.zeros(self.rows.size)
-        return np.where(self.left > 1e-12 * self.start, self.variances * self.left, 0.0)
+        free = (self.left > 1e-12 * self.start) & ~self.is_judge & (self.room > 0)
+        return np.where(free, self.variances * self.left, 0.0)
 
-    @property
-    def lost(self) -> float:
-        return float(self.variances @ self.left)
-
-    @property
-    def moments(self) -> FloatArray:
-        """F'VF of the pilot rows, (r, r)."""
-        return (self.done * self.variances[:, None]).T @ self.done
+    def judged(self, values: FloatArray) -> float:
+        """Sum over all rows of v times a value, as the judges see it."""
+        return float(self.variances[self.is_judge] @ values[self.is_judge])
 
     def add(self, tried: IntArray, rng: np.random.Generator) -> None:
-        tried = tried[: self.features.shape[1] - len(self.pivots)]
-        columns = self.smooth.block(self.rows, self.rows[tried]) - self.done @ self.done[tried].T
+        tried, old = tried[: self.room], len(self.pivots)
+        columns = self.smooth.block(self.rows, self.rows[tried])
+        columns -= self.features @ self.features[tried].T
         chosen, triangle = _accepted(columns[tried], rng)
-        new = solve_triangular(triangle, columns[:, chosen].T, lower=True).T
-        self.features[:, len(self.pivots) : len(self.pivots) + len(chosen)] = new
+        added = solve_triangular(triangle, columns[:, chosen].T, lower=True).T
+        self._features[:, old : old + len(chosen)] = added
         self.pivots.extend(tried[chosen].tolist())
-        self.left = np.maximum(self.left - np.square(new).sum(axis=1), 0.0)
+        self._moments[: len(self.pivots), old : len(self.pivots)] = self.features.T @ (
+            added * self.variances[:, None]
+        )
+        self._moments[old : len(self.pivots), :old] = self._moments[:old, old : len(self.pivots)].T
+        self.left = np.maximum(self.left - np.square(added).sum(axis=1), 0.0)
         self.left[self.pivots] = 0.0
 
 
-def _grow(
-    growing: list[_Growing], m: int, tolerance: float, most: int, rng: np.random.Generator
-) -> None:
+def _grow(growing: list[_Growing], tolerance: float, most: int, rng: np.random.Generator) -> None:
     """Add pivots where most is left until the bound is met or the rank is used up."""
     block_of = np.concatenate([np.full(g.rows.size, k) for k, g in enumerate(growing)])
     place = np.concatenate([np.arange(g.rows.size) for g in growing])
     while sum(len(g.pivots) for g in growing) < most:
         chance = np.concatenate([g.chance for g in growing])
         enough = SPENT_ON_LANDMARKS * tolerance * _norm(growing)
-        if chance.sum() == 0 or sum(g.lost for g in growing) <= enough:
+        if chance.sum() == 0 or _lost(growing) <= enough:
             return
         size = min(PIVOTS_AT_ONCE * min(len(growing), 8), int(np.count_nonzero(chance)))
-        tried = rng.choice(m, size, replace=False, p=chance / chance.sum())
+        tried = rng.choice(chance.size, size, replace=False, p=chance / chance.sum())
         for number in np.unique(block_of[tried]):
             growing[number].add(place[tried[block_of[tried] == number]], rng)
+
+
+def _lost(growing: list[_Growing]) -> float:
+    """trace(V R) of the pilot rows, from the judges among them."""
+    rows = sum(g.rows.size for g in growing)
+    judges = sum(int(g.is_judge.sum()) for g in growing)
+    return sum(g.judged(g.left) for g in growing) * rows / max(judges, 1)
 
 
 def _norm(growing: list[_Growing]) -> float:
     """||V^(1/2) F F' V^(1/2)||_F without the diagonal: below that of P, so it is safe."""
     everything = sum(float(np.square(g.moments).sum()) for g in growing)
-    diagonal = sum(
-        float(np.square(g.variances * np.square(g.done).sum(axis=1)).sum()) for g in growing
-    )
+    explained = [g.variances * np.maximum(g.start - g.left, 0.0) for g in growing]
+    diagonal = sum(float(np.square(part).sum()) for part in explained)
     return float(np.sqrt(max(everything - diagonal, 0.0)))
 
 
@@ -214,36 +228,47 @@ def _accepted(block: FloatArray, rng: np.random.Generator) -> tuple[list[int], F
 
     Each is kept with the probability that one-by-one pivoting would have given it.
     """
-    size = len(block)
-    triangle = np.zeros((size, size))
+    left = block.copy()
+    start = np.diagonal(block).copy()
+    luck = np.maximum(rng.random(len(block)), 1e-3)
     chosen: list[int] = []
-    for candidate in range(size):
-        row = triangle[: len(chosen), : len(chosen)]
-        cross = block[chosen, candidate]
-        part = solve_triangular(row, cross, lower=True) if chosen else np.empty(0)
-        rest = block[candidate, candidate] - part @ part
-        if chosen and rest < max(rng.random(), 1e-3) * block[candidate, candidate]:
+    columns: list[FloatArray] = []
+    for candidate in range(len(block)):
+        rest = left[candidate, candidate]
+        if chosen and rest < luck[candidate] * start[candidate]:
             continue
-        triangle[len(chosen), : len(chosen)] = part
-        triangle[len(chosen), len(chosen)] = np.sqrt(rest)
+        column = left[:, candidate] / np.sqrt(rest)
+        left -= np.outer(column, column)
         chosen.append(candidate)
-    return chosen, triangle[: len(chosen), : len(chosen)]
+        columns.append(column)
+    return chosen, np.column_stack(columns)[chosen]
 
 
 def _compress(growing: list[_Growing], allowance: float) -> tuple[tuple[Block, ...], float]:
     """Rotate each block to its principal axes and drop the smallest up to an allowed trace."""
-    rotated = [np.linalg.eigh(block.moments) for block in growing]
-    everything = np.sort(np.concatenate([values for values, _ in rotated]))
-    cut = int(np.searchsorted(np.cumsum(everything), max(allowance, 0.0)))
-    floor = everything[cut] if cut < everything.size else np.inf
+    rows = sum(g.rows.size for g in growing)
+    scale = rows / max(sum(int(g.is_judge.sum()) for g in growing), 1)
+    rotated = [(g, *np.linalg.eigh(g.moments)) for g in growing]
+    values = np.concatenate([values for _, values, _ in rotated])
+    costs = scale * np.concatenate([_judged_axes(g, axes) for g, _, axes in rotated])
+    order = np.argsort(values)
+    dropped = np.zeros(values.size, dtype=bool)
+    dropped[order[: int(np.searchsorted(np.cumsum(costs[order]), max(allowance, 0.0)))]] = True
     blocks, first = [], 0
-    for block, (values, axes) in zip(growing, rotated, strict=True):
-        kept = axes[:, values >= floor]
+    for block, own, axes in rotated:
+        kept = axes[:, ~dropped[first : first + own.size]]
         if kept.shape[1]:
-            projection = solve_triangular(block.done[block.pivots].T, kept, lower=False)
-            blocks.append(Block(first + np.arange(len(block.pivots)), projection))
-        first += len(block.pivots)
-    return tuple(blocks), float(np.maximum(everything[everything < floor], 0).sum())
+            corner = block.features[block.pivots]
+            projection = solve_triangular(corner.T, kept, lower=False)
+            blocks.append(Block(first + np.arange(own.size), projection))
+        first += own.size
+    return tuple(blocks), float(costs[dropped].sum())
+
+
+def _judged_axes(block: _Growing, axes: FloatArray) -> FloatArray:
+    """Trace that each axis carries, as the judges see it."""
+    rotated = block.features[block.is_judge] @ axes
+    return np.asarray(block.variances[block.is_judge] @ np.square(rotated))
 
 
 def _finished(

@@ -20,7 +20,7 @@ import sys
 
 class Hide:
     def find_spec(self, name, *_):
-        if name.partition(".")[0] in ("pandas", "polars", "matplotlib", "torch", "dask", "distributed"):
+        if name.partition(".")[0] in ("pandas", "polars", "matplotlib", "torch", "dask"):
             raise ImportError(name)
 
 sys.meta_path.insert(0, Hide())

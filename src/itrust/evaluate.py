@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from itrust.engine import Certificate, Factor, Tiles
+from itrust.engine import Certificate, Dask, Factor, Tiles
 from itrust.engine.factor import Sums
 from itrust.engine.plan import Plan
 from itrust.errors import InputError
@@ -20,7 +20,7 @@ from itrust.progress import progress_bar
 from itrust.sample import Sample
 from itrust.typing import FloatArray
 
-Engine = Tiles | Factor | Literal["auto"]
+Engine = Tiles | Factor | Dask | Literal["auto"]
 
 BATCH_BYTES = 2**28  # residual columns held at once
 MOST_ROWS_FOR_EXACT = 20_000  # the statistic alone
@@ -75,6 +75,9 @@ def evaluate(
     """
     simulated = null if isinstance(null, SimulatedNull) else None
     draws = draws if simulated else 0
+    if isinstance(engine, Dask):
+        redraw = simulated if isinstance(simulated, RowwiseNull) else None
+        return _with_dask(sample, kernel, null, redraw, draws, seed, engine, progress)
     chosen = choose_engine(sample, kernel, null, draws, seed, engine)
     if isinstance(chosen, Tiles):
         assert isinstance(sample, Sample)
@@ -83,17 +86,43 @@ def evaluate(
     redraw = simulated if isinstance(simulated, RowwiseNull) else None
     with progress_bar("rows", sample.n, progress) as advance:
         sums = factor.run(sample, plan, redraw, draws, seed, advance)
+    found = _from_sums(sums, plan, f"factor of rank {plan.rank}")
+    if isinstance(sample, Sample):
+        return replace(found, pair_weight=sample.pair_weight, notes=sample.notes)
+    return found
+
+
+def _with_dask(
+    scan: Sample | Scan,
+    kernel: LocalKernel,
+    null: Null | None,
+    redraw: RowwiseNull | None,
+    draws: int,
+    seed: int,
+    engine: Dask,
+    progress: bool | None,
+) -> Evaluation:
+    if not isinstance(scan, Scan):
+        raise InputError("Dask reads files; pass itrust.scan(...) instead of a Sample in memory")
+    parts = engine.survey(scan)
+    _, plan = choose_engine(scan, kernel, null, draws, seed, engine.factor)  # type: ignore[misc]
+    with progress_bar("rows", scan.n, progress) as advance:
+        sums = engine.run(scan, parts, plan, redraw, draws, seed, advance)
+    return _from_sums(sums, plan, f"factor of rank {plan.rank} on {len(parts)} Dask partitions")
+
+
+def _from_sums(sums: Sums, plan: Plan, engine: str) -> Evaluation:
     spectrum = sums.spectrum
     return Evaluation(
         over_pairs=_finite(sums.over_pairs()),
-        pair_weight=sample.pair_weight if isinstance(sample, Sample) else sums.pair_weight,
+        pair_weight=sums.pair_weight,
         n=sums.rows,
         impossible=sums.impossible,
-        engine=f"factor of rank {plan.rank}",
+        engine=engine,
         certificate=sums.certificate(plan),
         spectrum=spectrum,
         offset=lambda: float(spectrum().sum()),
-        notes=sample.notes if isinstance(sample, Sample) else _notes(sums),
+        notes=_notes(sums),
     )
 
 
@@ -118,7 +147,7 @@ def choose_engine(
     """Tiles or a factor with its plan, by cost and the label-free certificate."""
     if engine != "auto" and not isinstance(engine, Tiles | Factor):
         raise InputError(
-            f"engine must be 'auto', itrust.engine.Tiles() or itrust.engine.Factor(), "
+            f"engine must be 'auto' or one of itrust.engine (Tiles(), Factor(), Dask(client)), "
             f"not {engine!r}"
         )
     only_tiles = _only_tiles(kernel, null)

@@ -27,7 +27,7 @@ from itrust.errors import InputError, did_you_mean, listed
 from itrust.intake import Missing, frame_columns, read_parts
 from itrust.sample import Chunk, Points, Sample
 from itrust.seeds import smallest_tickets, tickets
-from itrust.typing import BoolArray, FloatArray
+from itrust.typing import BoolArray, FloatArray, IntArray
 
 BATCH_ROWS = 65_536
 CSV_BLOCK_BYTES = 2**23
@@ -148,49 +148,54 @@ class Scan:
     def pilot(self, size: int) -> tuple[Points, FloatArray]:
         """Random rows of all files (which may be sorted), and their w^2 p (1 - p)."""
         if size not in self._pilots:
-            self._pilots[size] = self.pilot_of(list(self.candidates(size)), size)
+            self._pilots[size] = self.pilot_of([self.best_candidates(size)], size)
         return self._pilots[size]
+
+    def remember(self, n: int, size: int, pilot: tuple[Points, FloatArray]) -> None:
+        """Keep what somebody else has counted and sampled."""
+        self.__dict__["n"] = n
+        self._pilots[size] = pilot
+
+    @cached_property
+    def surveys(self) -> dict[int, tuple[Part, ...]]:
+        """Partitions that an engine has made, by size of the pilot sample."""
+        return {}
 
     @cached_property
     def _pilots(self) -> dict[int, tuple[Points, FloatArray]]:
         return {}
 
     def pilot_of(
-        self, candidates: list[tuple[FloatArray, pa.Table]], size: int
+        self, candidates: Sequence[tuple[FloatArray, pa.Table]], size: int
     ) -> tuple[Points, FloatArray]:
         """The rows with the smallest tickets among candidates."""
-        if not candidates:
-            raise InputError("the files hold no rows that count")
-        drawn = np.concatenate([ticket for ticket, _ in candidates])
-        table = pa.concat_tables([part for _, part in candidates], promote_options="permissive")
-        chosen = table.take(pa.array(smallest_tickets(drawn, size))).combine_chunks()
-        if chosen.num_rows < 2:
-            raise InputError(
-                f"the files hold {chosen.num_rows} rows that count; at least 2 are needed"
-            )
-        parts = self._read(chosen, with_label=False)
+        drawn, rows = _smallest(candidates, size)
+        if drawn.size < 2:
+            told = "1 row" if drawn.size else "no rows"
+            raise InputError(f"the files hold {told} that count; a sample needs at least 2")
+        parts = self._read(rows, with_label=False)
         w = 1.0 if parts["weights"] is None else parts["weights"]
         return Points(parts["p"], parts["columns"]), w**2 * parts["p"] * (1 - parts["p"])
 
-    def candidates(self, size: int) -> Iterator[tuple[FloatArray, pa.Table]]:
-        """Tickets and rows that may be among the `size` smallest tickets of the whole."""
+    def best_candidates(self, size: int) -> tuple[FloatArray, pa.Table]:
+        """Tickets and rows with the smallest tickets of these rows, from a pass over them."""
         first, bar = self.parts[0].start if self.parts else 0, 1.0
-        best = np.empty(0)
+        start = first
+        found: list[tuple[FloatArray, pa.Table]] = []
         for path, offset, batch in self._batches():
             drawn = tickets(first, batch.num_rows)
             first += batch.num_rows
             rows = np.flatnonzero(drawn < bar)
-            best = np.sort(np.concatenate([best, drawn[rows]]))[:size]
-            bar = best[-1] if best.size == size else 1.0
             if rows.size:
                 part = pa.Table.from_batches([batch]).take(pa.array(rows))
                 try:
                     self._read(part, with_label=False)
-                except InputError as error:
-                    raise InputError(_located(str(error), path, offset)) from None
-                yield drawn[rows], part
-        if self.parts is None:
-            self.__dict__["n"] = first  # counted on the way
+                except InputError as error:  # the row is that of the batch, not of the part
+                    raise InputError(_located(str(error), path, offset, rows)) from None
+                found = [_smallest([*found, (drawn[rows], part)], size)]
+                bar = float(found[0][0].max()) if found[0][0].size == size else 1.0
+        self.__dict__["n"] = first - start  # counted on the way
+        return found[0] if found else (np.empty(0), pa.table({}))
 
     def _read(self, frame: Any, *, with_label: bool = True) -> dict[str, Any]:
         columns = frame_columns(frame if isinstance(frame, pa.Table) else pa.table(frame))
@@ -234,13 +239,15 @@ class Scan:
 class Part:
     """A piece of the rows: a file or some row groups of a Parquet file.
 
-    `start` is the number of its first row that counts in the whole, `offset` in its file.
+    `start` is the number of its first row that counts in the whole, `offset` in its file;
+    `rows` is how many count, where that is known.
     """
 
     path: Path
     row_groups: tuple[int, ...] | None = None
     offset: int = 0
     start: int = 0
+    rows: int | None = None
 
 
 def _refuse_third_label(
@@ -259,9 +266,27 @@ def _refuse_third_label(
         )
 
 
-def _located(message: str, path: Path, offset: int) -> str:
+def _smallest(
+    candidates: Sequence[tuple[FloatArray, pa.Table]], size: int
+) -> tuple[FloatArray, pa.Table]:
+    """The `size` smallest tickets of several lots, in the order of the rows, and their rows."""
+    lots = [(drawn, rows) for drawn, rows in candidates if drawn.size]
+    if not lots:
+        return np.empty(0), pa.table({})
+    drawn = np.concatenate([ticket for ticket, _ in lots])
+    table = pa.concat_tables([rows for _, rows in lots], promote_options="permissive")
+    chosen = smallest_tickets(drawn, size)
+    return drawn[chosen], table.take(pa.array(chosen)).combine_chunks()
+
+
+def _located(message: str, path: Path, offset: int, rows: IntArray | None = None) -> str:
     """A message about a batch, with the file's name and the row's number in the file."""
-    moved = re.sub(r"\brow (\d+)", lambda found: f"row {int(found[1]) + offset}", message)
+
+    def number(found: re.Match[str]) -> str:
+        row = int(found[1])
+        return f"row {offset + (row if rows is None else int(rows[row]))}"
+
+    moved = re.sub(r"\brow (\d+)", number, message)
     return f"{path.name}: {moved}"
 
 

@@ -261,9 +261,7 @@ def _named_columns(x: object) -> dict[str, object]:
         return {}
     if isinstance(x, list | tuple) and isinstance(x[0], list | tuple | np.ndarray):
         return _numbered(_rows_to_columns("x", x))
-    if isinstance(x, list | tuple) and any(
-        hasattr(item, "__len__") and hasattr(item, "dtype") for item in x
-    ):
+    if isinstance(x, list | tuple) and any(getattr(item, "ndim", 0) > 0 for item in x):
         raise InputError("x is a list of columns; name them in a mapping, such as {'age': ages}")
     if isinstance(x, pa.Array | pa.ChunkedArray | list | tuple):
         return _numbered([x])

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from itrust.assumptions import assumption_notes
-from itrust.engine import Factor, Tiles
+from itrust.engine import Dask, Factor, Tiles
 from itrust.errors import InputError
 from itrust.evaluate import Engine, choose_engine, evaluate
 from itrust.files import Scan
@@ -61,7 +61,7 @@ def klce2(
     >>> round(it.klce2(s, LocalKernel(prob=RBF(0.1), x=RBF(1.0))), 6)
     -0.151633
     """
-    resolved = _resolved(kernel, checked_source(sample))
+    resolved = _resolved(kernel, checked_source(sample), engine)
     found = evaluate(sample, resolved, None, 0, 0, engine)
     pairs = float(found.over_pairs[0])
     if not biased:
@@ -81,7 +81,9 @@ def null_sd(
     Variance of the sum: 2 sum over i != j of (w_i w_j P_ij)^2 v_i v_j with v = p(1 - p). Uses
     no label. Cost as for `klce2`.
     """
-    resolved = _resolved(kernel, checked_source(sample))
+    resolved = _resolved(kernel, checked_source(sample), engine)
+    if isinstance(engine, Dask):
+        raise InputError("null_sd runs on one machine; use engine='auto'")
     chosen = choose_engine(sample, resolved, None, 0, 0, engine)
     if isinstance(chosen, Tiles):
         assert isinstance(sample, Sample)
@@ -118,7 +120,7 @@ def klce_test(
         Number of draws; the smallest possible p-value is 1 / (1 + draws).
     rng : int, Generator or None
         Same seed, same p-value: for any number of threads and any tile size.
-    engine : "auto", Tiles or Factor
+    engine : "auto", Tiles, Factor or Dask
         `Tiles` takes the kernel as it is, cost n^2; `Factor` an approximation with a certified
         error, cost n. The p-value is exact for either kernel.
     progress : bool, optional
@@ -137,7 +139,7 @@ def klce_test(
     begun = time.perf_counter()
     seed = as_seed(rng)
     null = _checked_null(null, sample)
-    resolved = _resolved(kernel, sample)
+    resolved = _resolved(kernel, sample, engine)
     doubts = (*assumption_notes(sample), *_ignored_clusters(sample, null))
     found = evaluate(sample, resolved, null, int(draws), seed, engine, progress)
     values = found.over_pairs / found.pair_weight
@@ -170,11 +172,18 @@ def klce_test(
     )
 
 
-def _resolved(kernel: LocalKernel | None, sample: Sample | Scan) -> LocalKernel:
+def _resolved(
+    kernel: LocalKernel | None, sample: Sample | Scan, engine: Engine = "auto"
+) -> LocalKernel:
     if kernel is not None and not isinstance(kernel, LocalKernel):
         raise InputError(f"kernel must be a LocalKernel(prob=..., x=...), not {kernel!r}")
-    points = sample.points if isinstance(sample, Sample) else sample.pilot(Factor.pilot)[0]
-    return (kernel or LocalKernel()).resolve(points)
+    if isinstance(sample, Sample):
+        return (kernel or LocalKernel()).resolve(sample.points)
+    if isinstance(engine, Dask):
+        engine.survey(sample)  # so that the pilot rows are sampled on the workers
+        engine = engine.factor
+    size = engine.pilot if isinstance(engine, Factor) else Factor.pilot
+    return (kernel or LocalKernel()).resolve(sample.pilot(size)[0])
 
 
 def _checked_null(null: Null | None, sample: Sample | Scan) -> Null:

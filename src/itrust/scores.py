@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,26 +13,30 @@ from scipy.stats import norm
 from sklearn import metrics
 
 from itrust.errors import InputError
-from itrust.sample import Sample, checked_sample
+from itrust.files import Scan
+from itrust.sample import Chunk, Sample, checked_sample
 from itrust.typing import FloatArray, IntArray
 
 SMOOTH_CELLS = 8_192
+CHUNK_ROWS = 65_536
 
 
-def brier(sample: Sample) -> float:
+def brier(sample: Sample | Scan) -> float:
     """Weighted mean of (y - p)^2 (scikit-learn's `brier_score_loss`).
 
     >>> import itrust as it
     >>> round(brier(it.Sample([0, 1], [0.5, 0.9])), 6)
     0.13
     """
-    checked_sample(sample)
-    return float(
-        metrics.brier_score_loss(sample.y, sample.p, sample_weight=sample.weights, pos_label=1)
+    return _mean_over_chunks(
+        sample,
+        lambda chunk: metrics.brier_score_loss(
+            chunk.y, chunk.p, sample_weight=chunk.weights, pos_label=1
+        ),
     )
 
 
-def log_loss(sample: Sample) -> float:
+def log_loss(sample: Sample | Scan) -> float:
     """Weighted mean of -log of the probability given to the label (scikit-learn's `log_loss`).
 
     A label the model called impossible counts as probability 2.2e-16, as there.
@@ -40,10 +45,33 @@ def log_loss(sample: Sample) -> float:
     >>> round(log_loss(it.Sample([0, 1], [0.5, 0.5])), 6)
     0.693147
     """
-    checked_sample(sample)
-    return float(
-        metrics.log_loss(sample.y, sample.p, sample_weight=sample.weights, labels=[0.0, 1.0])
+    return _mean_over_chunks(
+        sample,
+        lambda chunk: metrics.log_loss(
+            chunk.y, chunk.p, sample_weight=chunk.weights, labels=[0.0, 1.0]
+        ),
     )
+
+
+def _chunks(sample: Sample | Scan) -> Iterator[Chunk]:
+    """A sample in memory is one chunk."""
+    source = sample if isinstance(sample, Scan) else checked_sample(sample)
+    return source.chunks(CHUNK_ROWS if isinstance(source, Scan) else source.n)
+
+
+def _mean_over_chunks(sample: Sample | Scan, score: Callable[[Chunk], float]) -> float:
+    """Chunks with weight, averaged by their weight; a chunk without weight has no score."""
+    total = weighted = 0.0
+    for chunk in _chunks(sample):
+        mass = float(_weights(chunk).sum())
+        if mass > 0:
+            total += mass
+            weighted += mass * score(chunk)
+    return weighted / total
+
+
+def _weights(chunk: Chunk) -> FloatArray:
+    return np.ones(chunk.y.size) if chunk.weights is None else chunk.weights
 
 
 @dataclass(frozen=True)
@@ -57,7 +85,7 @@ class Bins(ABC):
             raise InputError(f"bins need a whole number of at least 1, not {self.number!r}")
 
     @abstractmethod
-    def inner_edges(self, sample: Sample) -> FloatArray:
+    def inner_edges(self, sample: Sample | Scan) -> FloatArray:
         """Edges between 0 and 1, ascending; from predictions and weights alone."""
 
 
@@ -65,7 +93,7 @@ class Bins(ABC):
 class EqualWidth(Bins):
     """Intervals of the same width."""
 
-    def inner_edges(self, sample: Sample) -> FloatArray:  # noqa: ARG002
+    def inner_edges(self, sample: Sample | Scan) -> FloatArray:  # noqa: ARG002
         """Multiples of 1 / number."""
         return np.linspace(0, 1, self.number + 1)[1:-1]
 
@@ -74,8 +102,10 @@ class EqualWidth(Bins):
 class EqualMass(Bins):
     """Intervals that hold the same weight, up to ties."""
 
-    def inner_edges(self, sample: Sample) -> FloatArray:
+    def inner_edges(self, sample: Sample | Scan) -> FloatArray:
         """Weighted quantiles of the predictions."""
+        if isinstance(sample, Scan):
+            raise InputError("EqualMass needs a Sample in memory; use EqualWidth or scan.load()")
         # Just below k / number, so that rounding does not move a row into the next bin.
         levels = np.linspace(0, 1, self.number + 1)[1:-1] - 1e-12
         return np.unique(
@@ -123,7 +153,7 @@ class ReliabilityCurve:
 
 
 def reliability_curve(
-    sample: Sample, bins: Bins | None = None, *, confidence: float = 0.95
+    sample: Sample | Scan, bins: Bins | None = None, *, confidence: float = 0.95
 ) -> ReliabilityCurve:
     """Observed rate against mean prediction, bin by bin, with intervals.
 
@@ -147,20 +177,20 @@ def reliability_curve(
     bins = EqualWidth() if bins is None else bins
     if not isinstance(bins, Bins):
         raise InputError(f"bins must be EqualWidth(10) or EqualMass(10), not {bins!r}")
-    edges = bins.inner_edges(checked_sample(sample))
-    place = np.searchsorted(edges, sample.p)
-    w = sample.weights_or_ones
-    size = edges.size + 1
-    mass, mass2, ones, predictions = (
-        np.bincount(place, values, minlength=size)
-        for values in (w, w**2, w * sample.y, w * sample.p)
-    )
-    full = mass > 0
-    mass, mass2, ones, predictions = mass[full], mass2[full], ones[full], predictions[full]
+    source = sample if isinstance(sample, Scan) else checked_sample(sample)
+    edges = bins.inner_edges(source)
+    sums = np.zeros((5, edges.size + 1))
+    for chunk in _chunks(source):
+        place, w = np.searchsorted(edges, chunk.p), _weights(chunk)
+        values = np.ones(w.size), w, w**2, w * chunk.y, w * chunk.p
+        sums += [np.bincount(place, value, minlength=edges.size + 1) for value in values]
+    rows, mass, mass2, ones, predictions = sums[:, sums[1] > 0]
     observed = ones / mass
     lower, upper = _wilson(observed, mass**2 / mass2, confidence)
-    rows = np.bincount(place, minlength=size)[full]
-    return ReliabilityCurve(predictions / mass, observed, lower, upper, rows, mass / mass.sum())
+    shares = mass / mass.sum()
+    return ReliabilityCurve(
+        predictions / mass, observed, lower, upper, rows.astype(np.int64), shares
+    )
 
 
 def _wilson(rate: FloatArray, n: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
@@ -170,7 +200,7 @@ def _wilson(rate: FloatArray, n: FloatArray, confidence: float) -> tuple[FloatAr
     return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
 
 
-def ece(sample: Sample, bins: Bins | None = None) -> float:
+def ece(sample: Sample | Scan, bins: Bins | None = None) -> float:
     """Expected calibration error: weighted mean over bins of |observed - predicted|.
 
     Depends on the bins; biased upwards when they hold few rows.
@@ -179,12 +209,12 @@ def ece(sample: Sample, bins: Bins | None = None) -> float:
     return float(np.sum(curve.share * np.abs(curve.gap)))
 
 
-def mce(sample: Sample, bins: Bins | None = None) -> float:
+def mce(sample: Sample | Scan, bins: Bins | None = None) -> float:
     """Maximum calibration error: the largest |observed - predicted| of a bin."""
     return float(np.abs(reliability_curve(sample, bins).gap).max())
 
 
-def smooth_ece(sample: Sample) -> float:
+def smooth_ece(sample: Sample | Scan) -> float:
     """Calibration error without bins (Blasiok and Nakkiran 2023).
 
     Residuals are smoothed over the prediction by a Gaussian of width s reflected at 0 and 1;
@@ -195,9 +225,13 @@ def smooth_ece(sample: Sample) -> float:
     >>> round(smooth_ece(it.Sample([0, 1, 1, 1], [0.5] * 4)), 6)
     0.25
     """
-    w = checked_sample(sample).weights_or_ones / sample.weights_or_ones.sum()
-    cell = np.minimum((sample.p * SMOOTH_CELLS).astype(int), SMOOTH_CELLS - 1)
-    residual = np.bincount(cell, w * sample.residuals, minlength=SMOOTH_CELLS)
+    residual, total = np.zeros(SMOOTH_CELLS), 0.0
+    for chunk in _chunks(sample):
+        w = _weights(chunk)
+        cell = np.minimum((chunk.p * SMOOTH_CELLS).astype(int), SMOOTH_CELLS - 1)
+        residual += np.bincount(cell, w * (chunk.y - chunk.p), minlength=SMOOTH_CELLS)
+        total += float(w.sum())
+    residual /= total
     # Reflected Gaussians are diagonal in the cosine transform: the heat equation on [0, 1].
     spectrum = dct(residual, norm="ortho")
     frequency = np.pi * np.arange(SMOOTH_CELLS)

@@ -1,0 +1,164 @@
+"""The same pass on many machines: partitions map, small matrices merge in a tree (Dask)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from itrust.engine.factor import Factor, Redraw, Sums, accumulate
+from itrust.engine.plan import Plan
+from itrust.engine.threads import one_blas_thread
+from itrust.errors import InputError
+from itrust.files import Part, Scan
+from itrust.progress import Advance
+from itrust.typing import FloatArray
+
+PART_ROWS = 500_000
+RETRIES = 5  # of a partition whose worker was lost
+
+
+@dataclass(frozen=True)
+class Dask:
+    """Run scans on a Dask cluster; workers must see the files under the same paths.
+
+    Draws are keyed by the number of the row in the whole, so the p-value is that of one
+    machine, to the last digit that the order of summation allows. A lost worker's
+    partitions are done again.
+
+    Parameters
+    ----------
+    client : distributed.Client or address of a scheduler
+    factor : Factor
+        Tolerance, rank and sizes; `threads` is the workers' own affair.
+    """
+
+    client: Any
+    factor: Factor = field(default_factory=Factor)
+
+    def connected(self) -> Any:
+        """The client, connected if only an address was given."""
+        if not isinstance(self.client, str):
+            return self.client
+        try:
+            from distributed import Client
+        except ImportError:
+            raise InputError(
+                "Dask is not installed; pip install 'itrust[dask]', or use engine='auto'"
+            ) from None
+        return Client(self.client)  # type: ignore[no-untyped-call]
+
+    def survey(self, scan: Scan) -> tuple[Part, ...]:
+        """Cut the files into partitions, count rows and sample the pilot rows, on the workers."""
+        size = self.factor.pilot
+        if size not in scan.surveys:
+            client = self.connected()
+            parts = _partitions(scan)
+            if any(part.rows is None for part in parts):
+                pieces = [_only(scan, part) for part in parts]
+                counts = client.gather(client.map(_count, pieces, pure=False, retries=RETRIES))
+                parts = [replace(p, rows=rows) for p, rows in zip(parts, counts, strict=True)]
+            placed, start = [], 0
+            for part in parts:
+                if part.rows:
+                    placed.append(replace(part, start=start))
+                    start += part.rows
+            pieces = [_only(scan, part) for part in placed]
+            work = client.map(_candidates, pieces, size=size, pure=False, retries=RETRIES)
+            scan.remember(start, size, scan.pilot_of(client.gather(work), size))
+            scan.surveys[size] = tuple(placed)
+        return scan.surveys[size]
+
+    def run(
+        self,
+        scan: Scan,
+        parts: Sequence[Part],
+        plan: Plan,
+        redraw: Redraw | None,
+        draws: int,
+        seed: int,
+        advance: Advance | None = None,
+    ) -> Sums:
+        """One pass over all partitions: the data and `draws` draws."""
+        from distributed import as_completed
+
+        client = self.connected()
+        # A task, not scattered data: the scheduler can make it again when a worker is lost.
+        shared = client.submit(_pass_on, plan, redraw, pure=False, retries=RETRIES)
+        leaves = [
+            client.submit(
+                _accumulate,
+                _only(scan, part),
+                shared,
+                draws,
+                seed,
+                self.factor.chunk,
+                pure=False,
+                retries=RETRIES,
+            )
+            for part in parts
+        ]
+        level = leaves
+        while len(level) > 1:
+            pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
+            level = [client.submit(_merge, *pair, pure=False, retries=RETRIES) for pair in pairs]
+        if advance:
+            for _ in as_completed(leaves):  # type: ignore[no-untyped-call]
+                advance(scan.n / len(leaves))
+        total: Sums = level[0].result()
+        return total
+
+
+def _partitions(scan: Scan) -> list[Part]:
+    """Whole files, and of Parquet files some row groups at a time; rows where they are known."""
+    parts: list[Part] = []
+    for path in scan.files:
+        if path.suffix.lower() != ".parquet":
+            parts.append(Part(path))
+            continue
+        metadata = pa.parquet.read_metadata(path)
+        group: list[int] = []
+        offset = rows = 0
+        for number in range(metadata.num_row_groups):
+            group.append(number)
+            rows += metadata.row_group(number).num_rows
+            if rows >= PART_ROWS or number == metadata.num_row_groups - 1:
+                known = None if scan.missing == "drop" else rows
+                parts.append(Part(path, tuple(group), offset, rows=known))
+                offset, rows, group = offset + rows, 0, []
+    return parts
+
+
+def _only(scan: Scan, part: Part) -> Scan:
+    return replace(scan, files=(part.path,), parts=(part,))
+
+
+def _count(piece: Scan) -> int:
+    return piece.n
+
+
+def _candidates(piece: Scan, size: int) -> tuple[FloatArray, pa.Table]:
+    return piece.best_candidates(size)
+
+
+def _accumulate(
+    piece: Scan, shared: tuple[Plan, Redraw | None], draws: int, seed: int, chunk: int
+) -> Sums:
+    plan, redraw = shared
+    with one_blas_thread():
+        sums = (accumulate(plan, rows, redraw, draws, seed) for rows in piece.chunks(chunk))
+        total = next(sums)
+        for part in sums:
+            total = total + part
+    return total
+
+
+def _pass_on(plan: Plan, redraw: Redraw | None) -> tuple[Plan, Redraw | None]:
+    return plan, redraw
+
+
+def _merge(first: Sums, second: Sums | None = None) -> Sums:
+    return first if second is None else first + second

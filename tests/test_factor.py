@@ -1,0 +1,207 @@
+import json
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import itrust as it
+from itrust import InputError, Sample, nulls, simulate
+from itrust.engine import Factor, Tiles
+from itrust.engine.factor import accumulate
+from itrust.kernels import RBF, Constant, Delta, LocalKernel, Precomputed
+from oracles import plausible
+
+KERNEL = LocalKernel(RBF(0.1), RBF([1.0, 0.5]))
+
+
+def two_numbers(n=3000, seed=0, **columns):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    p = 1 / (1 + np.exp(-x[:, 0]))
+    return Sample(rng.random(n) < p, p, x, **columns)
+
+
+def mixed(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    x = {
+        "income": rng.normal(size=n),
+        "lab": np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
+        "race": rng.choice(list("abc"), n, p=[0.7, 0.25, 0.05]),
+        "urban": rng.random(n) < 0.5,
+    }
+    p = rng.uniform(0.02, 0.9, n)
+    weights = rng.exponential(size=n)
+    return Sample(rng.random(n) < p, p, x, weights=weights, missing="level")
+
+
+@pytest.mark.parametrize(
+    ("sample", "kernel"),
+    [
+        pytest.param(two_numbers(), KERNEL, id="two numbers"),
+        pytest.param(mixed(), None, id="mixed, weighted, missing"),
+        pytest.param(simulate.survey(3000, rng=1).sample, None, id="survey"),
+    ],
+)
+def test_factor_and_tiles_agree_within_the_certificate(sample, kernel):
+    exact = it.klce_test(sample, kernel, draws=300, rng=0, engine=Tiles())
+    fast = it.klce_test(sample, kernel, draws=300, rng=0, engine=Factor())
+    certificate = fast.certificate
+    sd = exact.null_distribution.std()
+    assert certificate.bound < 0.012
+    error = exact.null_distribution - fast.null_distribution
+    assert error.std() / sd <= certificate.bound
+    assert error.std() / sd == pytest.approx(certificate.sampled, rel=1.0)
+    low, high = certificate.worst_case
+    assert low - 1e-6 * sd <= exact.statistic - fast.statistic <= high + 1e-6 * sd
+    assert fast.pvalue == pytest.approx(exact.pvalue, abs=0.01)
+
+
+def test_a_constant_kernel_has_rank_one_and_no_error():
+    s = two_numbers()
+    r = it.klce_test(s, LocalKernel(Constant(), Constant()), draws=9, rng=0, engine=Factor())
+    e = s.residuals
+    assert r.certificate.rank == 1
+    assert r.certificate.bound < 1e-9
+    assert r.statistic == pytest.approx((e.sum() ** 2 - e @ e) / (s.n * (s.n - 1)), rel=1e-4)
+
+
+def test_a_small_tolerance_is_kept_in_double_precision():
+    s = two_numbers(1500)
+    kernel = LocalKernel(RBF(0.5), RBF(3.0))
+    fast = it.klce_test(s, kernel, draws=50, rng=0, engine=Factor(tolerance=1e-7))
+    exact = it.klce_test(s, kernel, draws=50, rng=0, engine=Tiles())
+    assert fast.certificate.precision == "float64"
+    sd = exact.null_distribution.std()
+    np.testing.assert_allclose(fast.null_distribution, exact.null_distribution, atol=1e-6 * sd)
+
+
+def test_threads_and_chunks_change_no_pvalue():
+    s = two_numbers()
+    engines = [Factor(threads=1), Factor(threads=3), Factor(chunk=500), Factor(chunk=10_000)]
+    results = [it.klce_test(s, KERNEL, draws=199, rng=3, engine=engine) for engine in engines]
+    assert len({r.pvalue for r in results}) == 1
+    np.testing.assert_array_equal(results[0].null_distribution, results[1].null_distribution)
+
+
+def test_sums_of_parts_are_the_sum_of_the_whole():
+    s = mixed()
+    kernel = LocalKernel().resolve(s.points)
+    plan = Factor().plan(s, kernel, 0)
+    (whole,) = s.chunks(s.n)
+    parts = [accumulate(plan, chunk, nulls.Bernoulli(), 20, 5) for chunk in s.chunks(700)]
+    total = sum(parts[1:], parts[0])
+    once = accumulate(plan, whole, nulls.Bernoulli(), 20, 5)
+    np.testing.assert_allclose(total.over_pairs(), once.over_pairs(), rtol=1e-4)
+    assert total.trace_left == pytest.approx(once.trace_left, rel=1e-4)
+    assert (total.rows, total.impossible) == (once.rows, once.impossible)
+
+
+def test_categories_split_the_landmarks_into_blocks():
+    s = mixed()
+    plan = Factor().plan(s, LocalKernel().resolve(s.points), 0)
+    assert len(plan.blocks) > 6  # race x urban x missing indicator
+    covered = np.concatenate([block.landmarks for block in plan.blocks])
+    assert np.unique(covered).size == covered.size
+    race = plan.landmarks.columns[2].values
+    for block in plan.blocks:
+        assert np.unique(race[block.landmarks]).size == 1
+
+
+def test_rows_of_unseen_categories_are_certified_as_lost():
+    s = mixed(2000)
+    plan = Factor(pilot=60).plan(s, LocalKernel().resolve(s.points), 0)
+    sums = Factor(pilot=60).run(s, plan, None, 0, 0)
+    assert sums.certificate(plan).bound > 0.1
+
+
+@pytest.mark.parametrize("null", [nulls.Rademacher(), nulls.Bernoulli()])
+def test_row_wise_nulls_draw_the_same_on_both_paths(null):
+    s = two_numbers(1000, cluster=np.repeat(np.arange(250), 4))
+    tiles, factor = (
+        it.klce_test(s, KERNEL, null, draws=40, rng=2, engine=engine).null_distribution
+        for engine in (Tiles(), Factor(tolerance=1e-4, max_rank=900))
+    )
+    np.testing.assert_allclose(factor, tiles, atol=1e-3 * tiles.std())
+
+
+def test_spectral_null_by_factor_is_that_of_the_dense_matrix():
+    s = two_numbers(2000)
+    dense = it.klce_test(s, KERNEL, nulls.Spectral(), engine=Tiles())
+    small = it.klce_test(s, KERNEL, nulls.Spectral(), engine=Factor())
+    assert small.pvalue == pytest.approx(dense.pvalue, rel=0.05)
+    assert it.null_sd(s, KERNEL, engine=Factor()) == pytest.approx(it.null_sd(s, KERNEL), rel=0.01)
+
+
+def test_the_level_is_exact_for_a_kernel_of_any_rank():
+    """A crude kernel is still a kernel: rank 6, whatever the certificate says."""
+    crude = Factor(max_rank=6, pilot=60)
+    runs = 300
+    count = sum(
+        it.klce_test(two_numbers(150, run), KERNEL, draws=99, rng=run, engine=crude).pvalue <= 0.05
+        for run in range(runs)
+    )
+    assert plausible(count, runs)
+
+
+def test_high_dimension_falls_back_to_tiles_and_the_cap_is_told():
+    rng = np.random.default_rng(0)
+    s = Sample(rng.random(4000) < 0.5, rng.uniform(size=4000), rng.normal(size=(4000, 10)))
+    assert it.klce_test(s, draws=19, rng=0).engine == "tiles of 512"
+    capped = it.klce_test(s, draws=19, rng=0, engine=Factor(max_rank=64))
+    assert capped.certificate.rank == 64
+    assert capped.certificate.bound > 0.05
+    assert capped.certificate.sampled < capped.certificate.bound
+    assert "of the null sd" in str(capped)
+    json.dumps(capped.to_dict())
+
+
+def test_auto_takes_tiles_for_few_rows_and_the_factor_for_many():
+    assert it.klce_test(two_numbers(500), draws=19, rng=0).engine == "tiles of 512"
+    assert "factor of rank" in it.klce_test(two_numbers(20_000), draws=99, rng=0).engine
+    big = two_numbers(25_000)
+    exact, fast = (it.klce2(big, KERNEL, engine=engine) for engine in (Tiles(), "auto"))
+    assert abs(exact - fast) < 0.003 * it.null_sd(big, KERNEL)
+
+
+def test_what_needs_all_rows_is_refused_or_sent_to_tiles():
+    s = two_numbers(600)
+    matrix = LocalKernel(Constant(), Precomputed(np.eye(600)))
+    assert it.klce_test(s, matrix, draws=9, rng=0).engine == "tiles of 512"
+    assert it.klce_test(s, KERNEL, nulls.Permutation(), draws=9, rng=0).engine == "tiles of 512"
+    with pytest.raises(InputError, match="a precomputed matrix needs all rows at once"):
+        it.klce_test(s, matrix, engine=Factor())
+    with pytest.raises(InputError, match=r"ResidualBootstrap\(\) needs all rows at once"):
+        it.klce_test(s, KERNEL, nulls.ResidualBootstrap(), engine=Factor())
+    with pytest.raises(InputError, match="tolerance in"):
+        Factor(tolerance=0.0)
+
+
+def test_certain_predictions_leave_nothing_to_approximate():
+    s = Sample([0, 1] * 1000, [0.0, 1.0] * 1000, np.arange(2000) % 7)
+    r = it.klce_test(s, draws=9, rng=0, engine=Factor())
+    assert r.pvalue == 1.0
+    assert r.certificate.bound == 0.0
+
+
+def test_an_interrupt_leaves_no_thread_and_no_limit_behind():
+    before = [pool["num_threads"] for pool in threadpool_info()]
+
+    def interrupt(_rows):
+        raise KeyboardInterrupt
+
+    s = two_numbers(20_000)
+    factor = Factor(chunk=500, threads=2)
+    plan = factor.plan(s, KERNEL, 0)
+    with pytest.raises(KeyboardInterrupt):
+        factor.run(s, plan, nulls.Bernoulli(), 50, 0, interrupt)
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
+    assert not [t for t in threading.enumerate() if t.name.startswith("ThreadPoolExecutor")]
+
+
+def test_exact_matches_alone_are_factored_exactly():
+    rng = np.random.default_rng(0)
+    s = Sample(rng.random(900) < 0.4, np.full(900, 0.4), list(rng.choice(list("abcd"), 900)))
+    kernel = LocalKernel(Constant(), Delta())
+    fast, exact = (it.klce2(s, kernel, engine=engine) for engine in (Factor(), Tiles()))
+    assert fast == pytest.approx(exact, rel=1e-4)

@@ -26,8 +26,9 @@ format: .venv/test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/core         ## ratios against a plain implementation, peak memory, growth
+bench: .venv/test         ## ratios against a plain implementation, peak memory, growth
 	@$(BIN)/python benchmarks/tiles.py
+	@$(BIN)/python benchmarks/rows.py
 
 study: .venv/core         ## a statistical study: make study NAME=level
 	@$(BIN)/python studies/$(NAME).py

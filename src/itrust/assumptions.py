@@ -75,7 +75,9 @@ def dependence_of_twins(sample: Sample) -> str | None:
     Labels also agree where the model is wrong, but then those of neighbouring rows do, too: the
     agreement between groups next to each other is taken off. Cost O(n log n).
     """
-    if sample.cluster is not None:
+    ordered = np.sort(sample.p)
+    may_be_twins = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+    if sample.cluster is not None or may_be_twins < FEWEST_GROUPS:
         return None
     # Neighbours share their categories and are next in p, then in the numbers.
     columns = sorted(_all_columns(sample), key=lambda column: not column.is_category)

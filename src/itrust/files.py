@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
+import pyarrow.parquet
 
 from itrust.columns import kind_of
 from itrust.errors import InputError, did_you_mean, listed
@@ -337,11 +338,14 @@ def _read_batches(part: Part, names: list[str]) -> Iterator[pa.RecordBatch]:
     if _ending(part.path) in SEPARATORS:
         yield from _open_csv(part.path, names)
         return
-    data: Any = pa.dataset.dataset(part.path, format=FORMATS[_ending(part.path)])
-    if part.row_groups is not None:
-        (fragment,) = data.get_fragments()
-        data = fragment.subset(row_group_ids=list(part.row_groups))
-    for batch in data.to_batches(columns=names, batch_size=BATCH_ROWS):
+    if _ending(part.path) == ".parquet":
+        # Not the dataset reader: it keeps the column chunks of a file until the file's end.
+        with pa.parquet.ParquetFile(part.path, pre_buffer=False) as file:
+            groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
+            yield from file.iter_batches(BATCH_ROWS, row_groups=list(groups), columns=names)
+        return
+    data = pa.dataset.dataset(part.path, format="feather")
+    for batch in data.to_batches(columns=names, batch_size=BATCH_ROWS, batch_readahead=4):
         if batch.num_rows:
             yield batch
 

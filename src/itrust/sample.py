@@ -240,6 +240,8 @@ class Sample:
     @property
     def pair_weight(self) -> float:
         """Sum over i != j of w_i w_j with weights of mean 1: n(n - 1) without weights."""
+        if self.weights is None:
+            return float(self.n) * (self.n - 1)
         ascending = np.sort(self.weights_or_ones)  # sums of positive terms only: no cancellation
         return 2 * float(np.sum(ascending[1:] * np.cumsum(ascending)[:-1]))
 

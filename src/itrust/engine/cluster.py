@@ -17,7 +17,7 @@ from itrust.files import Part, Scan
 from itrust.progress import Advance
 from itrust.typing import FloatArray
 
-PART_ROWS = 500_000
+PART_ROWS = 250_000
 RETRIES = 5  # of a partition whose worker was lost
 
 
@@ -83,11 +83,13 @@ class Dask:
         advance: Advance | None = None,
     ) -> Sums:
         """One pass over all partitions: the data and `draws` draws."""
-        from distributed import as_completed
+        from distributed import as_completed, wait
 
         client = self.connected()
         # A task, not scattered data: the scheduler can make it again when a worker is lost.
         shared = client.submit(_pass_on, plan, redraw, pure=False, retries=RETRIES)
+        wait(shared)  # type: ignore[no-untyped-call]
+        client.replicate(shared)  # else all work queues where the plan lies
         leaves = [
             client.submit(
                 _accumulate,

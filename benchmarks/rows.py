@@ -222,6 +222,7 @@ def main() -> None:
         seconds["cluster", CLUSTER_ROWS, "200 draws"],
         seconds["one_process", CLUSTER_ROWS, "200 draws"],
     )
+    streamed = seconds["files", FILE_ROWS, "spectral"] / FILE_ROWS
     print(f"8,000 rows: {seconds['dense', 8_000, 'exact'] / exact[8_000]:.0f}x plain NumPy")
     print(f"cost(1e6) / cost(1e5): {exact[1_000_000] / exact[100_000]:.1f}")
     print(f"a row from Parquet / in memory: {streamed / per_row:.2f}")

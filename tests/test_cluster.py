@@ -3,6 +3,7 @@
 import os
 import signal
 
+import distributed
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,12 +13,8 @@ import itrust as it
 from itrust import InputError, nulls
 from itrust.engine import Dask, Factor
 
-distributed = pytest.importorskip("distributed")
-
-pytestmark = [
-    pytest.mark.filterwarnings("ignore"),  # of the cluster's own processes and sockets
-    pytest.mark.xdist_group("dask"),
-]
+# The cluster's own processes and sockets warn as they please.
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")

@@ -342,7 +342,8 @@ def _read_batches(part: Part, names: list[str]) -> Iterator[pa.RecordBatch]:
         # Not the dataset reader: it keeps the column chunks of a file until the file's end.
         with pa.parquet.ParquetFile(part.path, pre_buffer=False) as file:
             groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
-            yield from file.iter_batches(BATCH_ROWS, row_groups=list(groups), columns=names)
+            for group in groups:  # batches end with their group, so partitions change no sum
+                yield from file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names)
         return
     data = pa.dataset.dataset(part.path, format="feather")
     for batch in data.to_batches(columns=names, batch_size=BATCH_ROWS, batch_readahead=4):

@@ -178,10 +178,10 @@ class Scan:
         w = 1.0 if parts["weights"] is None else parts["weights"]
         return Points(parts["p"], parts["columns"]), w**2 * parts["p"] * (1 - parts["p"])
 
-    def best_candidates(self, size: int) -> tuple[FloatArray, pa.Table]:
-        """Tickets and rows with the smallest tickets of these rows, from a pass over them."""
-        first, bar = self.parts[0].start if self.parts else 0, 1.0
-        start = first
+    def best_candidates(self, size: int, most: float = 1.0) -> tuple[FloatArray, pa.Table]:
+        """The rows with the smallest tickets, none above `most`, from a pass over the files."""
+        start = first = self.parts[0].start if self.parts else 0
+        bar = most
         found: list[tuple[FloatArray, pa.Table]] = []
         for path, offset, batch in self._batches():
             drawn = tickets(first, batch.num_rows)
@@ -194,7 +194,7 @@ class Scan:
                 except InputError as error:  # the row is that of the batch, not of the part
                     raise InputError(_located(str(error), path, offset, rows)) from None
                 found = [_smallest([*found, (drawn[rows], part)], size)]
-                bar = float(found[0][0].max()) if found[0][0].size == size else 1.0
+                bar = float(found[0][0].max()) if found[0][0].size == size else most
         self.__dict__["n"] = first - start  # counted on the way
         return found[0] if found else (np.empty(0), pa.table({}))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,37 +40,27 @@ class Dask:
     client: Any
     factor: Factor = field(default_factory=Factor)
 
-    def connected(self) -> Any:
-        """The client, connected if only an address was given."""
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """The client; one made from an address is closed again."""
         if not isinstance(self.client, str):
-            return self.client
+            yield self.client
+            return
         try:
             from distributed import Client
         except ImportError:
             raise InputError(
                 "Dask is not installed; pip install 'itrust[dask]', or use engine='auto'"
             ) from None
-        return Client(self.client)  # type: ignore[no-untyped-call]
+        with Client(self.client) as client:  # type: ignore[no-untyped-call]
+            yield client
 
     def survey(self, scan: Scan) -> tuple[Part, ...]:
         """Cut the files into partitions, count rows and sample the pilot rows, on the workers."""
         size = self.factor.pilot
         if size not in scan.surveys:
-            client = self.connected()
-            parts = _partitions(scan)
-            if any(part.rows is None for part in parts):
-                pieces = [_only(scan, part) for part in parts]
-                counts = client.gather(client.map(_count, pieces, pure=False, retries=RETRIES))
-                parts = [replace(p, rows=rows) for p, rows in zip(parts, counts, strict=True)]
-            placed, start = [], 0
-            for part in parts:
-                if part.rows:
-                    placed.append(replace(part, start=start))
-                    start += part.rows
-            pieces = [_only(scan, part) for part in placed]
-            work = client.map(_candidates, pieces, size=size, pure=False, retries=RETRIES)
-            scan.remember(start, size, scan.pilot_of(client.gather(work), size))
-            scan.surveys[size] = tuple(placed)
+            with self.connected() as client:
+                scan.surveys[size] = _survey(client, scan, size)
         return scan.surveys[size]
 
     def run(
@@ -83,35 +74,57 @@ class Dask:
         advance: Advance | None = None,
     ) -> Sums:
         """One pass over all partitions: the data and `draws` draws."""
-        from distributed import as_completed, wait
-
-        client = self.connected()
-        # A task, not scattered data: the scheduler can make it again when a worker is lost.
-        shared = client.submit(_pass_on, plan, redraw, pure=False, retries=RETRIES)
-        wait(shared)  # type: ignore[no-untyped-call]
-        client.replicate(shared)  # else all work queues where the plan lies
-        leaves = [
-            client.submit(
-                _accumulate,
-                _only(scan, part),
-                shared,
-                draws,
-                seed,
-                self.factor.chunk,
-                pure=False,
-                retries=RETRIES,
+        with self.connected() as client:
+            return _run(
+                client, scan, parts, (plan, redraw), (draws, seed, self.factor.chunk), advance
             )
-            for part in parts
-        ]
-        level = leaves
-        while len(level) > 1:
-            pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
-            level = [client.submit(_merge, *pair, pure=False, retries=RETRIES) for pair in pairs]
-        if advance:
-            for _ in as_completed(leaves):  # type: ignore[no-untyped-call]
-                advance(scan.n / len(leaves))
-        total: Sums = level[0].result()
-        return total
+
+
+def _survey(client: Any, scan: Scan, size: int) -> tuple[Part, ...]:
+    parts = _partitions(scan)
+    keys = {"pure": False, "retries": RETRIES}
+    if any(part.rows is None for part in parts):
+        counts = client.gather(client.map(_count, [_only(scan, part) for part in parts], **keys))
+        parts = [replace(part, rows=rows) for part, rows in zip(parts, counts, strict=True)]
+    placed, start = [], 0
+    for part in parts:
+        if part.rows:
+            placed.append(replace(part, start=start))
+            start += part.rows
+    most = min(1.0, 4 * size / max(start, 1))  # so that few rows travel
+    pieces = [_only(scan, part) for part in placed]
+    found = client.gather(client.map(_candidates, pieces, size=size, most=most, **keys))
+    scan.remember(start, size, scan.pilot_of(found, size))
+    return tuple(placed)
+
+
+def _run(
+    client: Any,
+    scan: Scan,
+    parts: Sequence[Part],
+    shared: tuple[Plan, Redraw | None],
+    settings: tuple[int, int, int],
+    advance: Advance | None,
+) -> Sums:
+    from distributed import as_completed, wait
+
+    keys = {"pure": False, "retries": RETRIES}
+    # A task, not scattered data: the scheduler can make it again when a worker is lost.
+    plan = client.submit(_pass_on, *shared, **keys)
+    wait(plan)  # type: ignore[no-untyped-call]
+    client.replicate(plan)  # else all work queues where the plan lies
+    leaves = [
+        client.submit(_accumulate, _only(scan, part), plan, *settings, **keys) for part in parts
+    ]
+    level = leaves
+    while len(level) > 1:
+        pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
+        level = [client.submit(_merge, *pair, **keys) for pair in pairs]
+    if advance:
+        for _ in as_completed(leaves):  # type: ignore[no-untyped-call]
+            advance(scan.n / len(leaves))
+    total: Sums = level[0].result()
+    return total
 
 
 def _partitions(scan: Scan) -> list[Part]:
@@ -142,8 +155,8 @@ def _count(piece: Scan) -> int:
     return piece.n
 
 
-def _candidates(piece: Scan, size: int) -> tuple[FloatArray, pa.Table]:
-    return piece.best_candidates(size)
+def _candidates(piece: Scan, size: int, most: float) -> tuple[FloatArray, pa.Table]:
+    return piece.best_candidates(size, most)
 
 
 def _accumulate(

@@ -158,7 +158,7 @@ def limits() -> str:
         bits = measured(lambda: np.random.Philox(0).random_raw(100_000), 20)[0] / 400_000
     y, p, x = data(200_000)
     s = it.Sample(y, p, x)
-    plan = it.engine.Factor().plan(s, KERNEL.resolve(s.points), 0)
+    plan = it.engine.Factor().plan(s, KERNEL.resolve(s.points))
     marks, rank = len(plan.landmarks), plan.rank
     flops = 2 * marks * rank + 2 * rank * rank
     spectral = marks * exp + flops * gemm

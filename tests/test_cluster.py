@@ -76,7 +76,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(client, folder):
     engine, rows = Dask(client), scan(folder)
     kernel = it.kernels.LocalKernel().resolve(rows.pilot(Factor.pilot)[0])
     parts = engine.survey(rows)
-    plan = engine.factor.plan(rows, kernel, 0)
+    plan = engine.factor.plan(rows, kernel)
     undisturbed = engine.run(rows, parts, plan, nulls.Bernoulli(), 400, 7)
     killed = []
 
@@ -107,3 +107,20 @@ def test_wrong_values_and_samples_are_one_sentence(client, folder, tmp_path):
     pq.write_table(table.set_column(1, "p", [p]), tmp_path / "0.parquet", row_group_size=2500)
     with pytest.raises(InputError, match=r"0.parquet: prob must lie in \[0, 1\]; row 8999 has 1.5"):
         it.klce_test(scan(tmp_path), draws=9, rng=0, engine=Dask(client))
+
+
+def test_a_third_label_in_another_partition_is_found(client, tmp_path):
+    n = 2000
+    p = np.random.default_rng(0).uniform(size=n)
+    for name, other in (("a", "no"), ("b", "No")):
+        rows = pa.table({"y": ["yes", other] * (n // 2), "p": p, "a": p, "b": p})
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+    with pytest.raises(InputError, match="label must have two values"):
+        it.klce_test(scan(tmp_path, positive="yes"), draws=9, rng=0, engine=Dask(client))
+
+
+def test_what_is_no_cluster_is_one_sentence(folder):
+    with pytest.raises(InputError, match="Dask needs a client or a scheduler's address, not None"):
+        it.klce_test(scan(folder), draws=9, engine=Dask(None))
+    with pytest.raises(InputError, match="no Dask scheduler answers at 'nowhere'"):
+        it.klce_test(scan(folder), draws=9, engine=Dask("nowhere"))

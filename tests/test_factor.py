@@ -51,7 +51,7 @@ def test_factor_and_tiles_agree_within_the_certificate(sample, kernel):
     assert certificate.bound < 0.012
     error = exact.null_distribution - fast.null_distribution
     assert error.std() / sd <= certificate.bound
-    assert error.std() / sd == pytest.approx(certificate.sampled, rel=1.0)
+    assert certificate.sampled / 5 < error.std() / sd < 3 * certificate.sampled
     low, high = certificate.worst_case
     assert low - 1e-6 * sd <= exact.statistic - fast.statistic <= high + 1e-6 * sd
     assert fast.pvalue == pytest.approx(exact.pvalue, abs=0.01)
@@ -62,7 +62,7 @@ def test_a_constant_kernel_has_rank_one_and_no_error():
     r = it.klce_test(s, LocalKernel(Constant(), Constant()), draws=9, rng=0, engine=Factor())
     e = s.residuals
     assert r.certificate.rank == 1
-    assert r.certificate.bound < 1e-9
+    assert r.certificate.bound < 1e-5  # rounding of float32
     assert r.statistic == pytest.approx((e.sum() ** 2 - e @ e) / (s.n * (s.n - 1)), rel=1e-4)
 
 
@@ -87,7 +87,7 @@ def test_threads_and_chunks_change_no_pvalue():
 def test_sums_of_parts_are_the_sum_of_the_whole():
     s = mixed()
     kernel = LocalKernel().resolve(s.points)
-    plan = Factor().plan(s, kernel, 0)
+    plan = Factor().plan(s, kernel)
     (whole,) = s.chunks(s.n)
     parts = [accumulate(plan, chunk, nulls.Bernoulli(), 20, 5) for chunk in s.chunks(700)]
     total = sum(parts[1:], parts[0])
@@ -99,7 +99,7 @@ def test_sums_of_parts_are_the_sum_of_the_whole():
 
 def test_categories_split_the_landmarks_into_blocks():
     s = mixed()
-    plan = Factor().plan(s, LocalKernel().resolve(s.points), 0)
+    plan = Factor().plan(s, LocalKernel().resolve(s.points))
     assert len(plan.blocks) > 6  # race x urban x missing indicator
     covered = np.concatenate([block.landmarks for block in plan.blocks])
     assert np.unique(covered).size == covered.size
@@ -110,7 +110,7 @@ def test_categories_split_the_landmarks_into_blocks():
 
 def test_rows_of_unseen_categories_are_certified_as_lost():
     s = mixed(2000)
-    plan = Factor(pilot=60).plan(s, LocalKernel().resolve(s.points), 0)
+    plan = Factor(pilot=60).plan(s, LocalKernel().resolve(s.points))
     sums = Factor(pilot=60).run(s, plan, None, 0, 0)
     assert sums.certificate(plan).bound > 0.1
 
@@ -118,9 +118,10 @@ def test_rows_of_unseen_categories_are_certified_as_lost():
 @pytest.mark.parametrize("null", [nulls.Rademacher(), nulls.Bernoulli()])
 def test_row_wise_nulls_draw_the_same_on_both_paths(null):
     s = two_numbers(1000, cluster=np.repeat(np.arange(250), 4))
+    wide = LocalKernel(RBF(0.3), RBF(2.0))
     tiles, factor = (
-        it.klce_test(s, KERNEL, null, draws=40, rng=2, engine=engine).null_distribution
-        for engine in (Tiles(), Factor(tolerance=1e-4, max_rank=900))
+        it.klce_test(s, wide, null, draws=40, rng=2, engine=engine).null_distribution
+        for engine in (Tiles(), Factor(tolerance=1e-4))
     )
     np.testing.assert_allclose(factor, tiles, atol=1e-3 * tiles.std())
 
@@ -152,7 +153,7 @@ def test_high_dimension_falls_back_to_tiles_and_the_cap_is_told():
     assert capped.certificate.rank == 64
     assert capped.certificate.bound > 0.05
     assert capped.certificate.sampled < capped.certificate.bound
-    assert "of the null sd" in str(capped)
+    assert "under the null" in str(capped)
     json.dumps(capped.to_dict())
 
 
@@ -177,11 +178,49 @@ def test_what_needs_all_rows_is_refused_or_sent_to_tiles():
         Factor(tolerance=0.0)
 
 
-def test_certain_predictions_leave_nothing_to_approximate():
-    s = Sample([0, 1] * 1000, [0.0, 1.0] * 1000, np.arange(2000) % 7)
-    r = it.klce_test(s, draws=9, rng=0, engine=Factor())
-    assert r.pvalue == 1.0
-    assert r.certificate.bound == 0.0
+def test_confident_rows_that_are_wrong_are_seen():
+    """The null variance vanishes there, but landmarks must not."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        n = 20_000
+        rare = rng.random(n) < 0.05
+        p = np.where(rare, 0.001, rng.uniform(0.2, 0.8, n))
+        y = rng.random(n) < np.where(rare, 0.2, p)
+        x = {"a": rng.normal(size=n), "c": np.where(rare, "rare", "common")}
+        r = it.klce_test(Sample(y, p, x), draws=99, rng=0, engine=Factor())
+        assert r.pvalue == 0.01
+        certain = np.where(rare, 0.0, p)
+        r = it.klce_test(Sample(y, certain, x), draws=99, rng=0, engine=Factor())
+        assert r.pvalue == 0.01
+
+
+def test_predictions_of_0_and_1_that_are_wrong_have_their_statistic():
+    rng = np.random.default_rng(0)
+    p = rng.integers(0, 2, 3000).astype(float)
+    s = Sample(1 - p, p, rng.normal(size=3000))
+    fast, exact = (it.klce2(s, engine=engine) for engine in (Factor(), Tiles()))
+    assert fast == pytest.approx(exact, rel=0.05)
+
+
+def test_a_kernel_too_narrow_for_any_rank_has_no_bound_and_says_so():
+    s = two_numbers()
+    r = it.klce_test(s, LocalKernel(RBF(1e-7), RBF(1e-7)), draws=9, rng=0, engine=Factor())
+    assert r.certificate.bound > 1
+    assert any("could not be approximated" in alarm for alarm in r.alarms)
+    assert r.to_dict()["certificate"]["bound"] is None or r.certificate.bound < np.inf
+    with pytest.warns(it.ApproximationWarning, match="could only be approximated"):
+        it.klce2(s, LocalKernel(RBF(0.001), RBF(0.001)), engine=Factor(max_rank=20))
+
+
+def test_the_statistic_does_not_depend_on_the_seed():
+    s = two_numbers(20_000)
+    first, second = (it.klce_test(s, KERNEL, draws=9, rng=rng).statistic for rng in (0, 1))
+    assert first == second
+
+
+def test_spectral_has_an_engine_at_every_size():
+    for n in (4900, 5200, 6400):
+        assert 0 < it.klce_test(two_numbers(n), KERNEL, nulls.Spectral()).pvalue <= 1
 
 
 def test_an_interrupt_leaves_no_thread_and_no_limit_behind():
@@ -192,9 +231,10 @@ def test_an_interrupt_leaves_no_thread_and_no_limit_behind():
 
     s = two_numbers(20_000)
     factor = Factor(chunk=500, threads=2)
-    plan = factor.plan(s, KERNEL, 0)
-    with pytest.raises(KeyboardInterrupt):
+    plan = factor.plan(s, KERNEL)
+    with pytest.raises(KeyboardInterrupt) as kept:  # a kept traceback keeps frames alive
         factor.run(s, plan, nulls.Bernoulli(), 50, 0, interrupt)
+    assert kept.tb is not None
     assert [pool["num_threads"] for pool in threadpool_info()] == before
     assert not [t for t in threading.enumerate() if t.name.startswith("ThreadPoolExecutor")]
 
@@ -205,3 +245,13 @@ def test_exact_matches_alone_are_factored_exactly():
     kernel = LocalKernel(Constant(), Delta())
     fast, exact = (it.klce2(s, kernel, engine=engine) for engine in (Factor(), Tiles()))
     assert fast == pytest.approx(exact, rel=1e-4)
+
+
+def test_too_many_rows_for_tiles_run_with_the_capped_kernel_and_say_so(monkeypatch):
+    monkeypatch.setattr("itrust.evaluate.MOST_ROWS_FOR_TILES", 1000)
+    rng = np.random.default_rng(0)
+    s = Sample(rng.random(6000) < 0.5, rng.uniform(size=6000), rng.normal(size=(6000, 8)))
+    r = it.klce_test(s, LocalKernel(RBF(0.1), RBF(0.8)), draws=99, rng=0)
+    assert "factor" in r.engine
+    assert r.certificate.bound > 0.01
+    assert 0 < r.certificate.sampled < r.certificate.bound

@@ -186,6 +186,16 @@ def test_files_that_end_in_the_middle_are_one_sentence(tmp_path):
         it.klce_test(scanned(text), draws=9, rng=0)
 
 
+def test_text_far_down_in_a_number_column_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("itrust.files.CSV_BLOCK_BYTES", 2000)
+    text = write(table(), tmp_path / "a.csv")
+    lines = text.read_text().splitlines()
+    lines[2500] = lines[2500].replace(lines[2500].split(",")[3], "n.a.")
+    text.write_text("\n".join(lines))
+    with pytest.raises(InputError, match=r"a.csv cannot .*'n.a.'.*give the column one type"):
+        it.klce_test(scanned(text), draws=9, rng=0)
+
+
 def test_a_type_that_changes_between_files_is_one_sentence(tmp_path):
     rows = table(50)
     write(rows, tmp_path / "a.parquet")
@@ -220,6 +230,9 @@ def test_row_groups_without_rows_are_passed_over(tmp_path):
         (lambda folder: folder / "none.parquet", "there is no file"),
         (lambda folder: str(folder / "*.parquet"), "no file matches"),
         (lambda folder: shutil.copy(__file__, folder / "a.xlsx"), "the ending must be one of"),
+        (lambda _folder: [], "the list of files is empty"),
+        (lambda _folder: None, "scan takes paths, not a NoneType"),
+        (lambda folder: (shutil.copy(__file__, folder / "a.xlsx"), str(folder / "*"))[1], "ending"),
     ],
 )
 def test_what_is_no_file_is_one_sentence(tmp_path, make, message):
@@ -242,6 +255,98 @@ def test_wrong_columns_and_engines_are_one_sentence(tmp_path):
     empty = write(table(50).slice(0, 0), tmp_path / "b.parquet")
     with pytest.raises(InputError, match="the files hold no rows"):
         it.klce_test(scanned(empty))
+
+
+def test_dropped_rows_are_told_and_rows_keep_their_numbers(tmp_path):
+    rows = table()
+    for row in (3, 5, 2500):
+        rows = broken(rows, "income", row, None)
+    file = write(rows, tmp_path / "a.parquet")
+    r = it.klce_test(scanned(file, missing="drop"), draws=9, rng=0)
+    assert "dropped 3 rows with missing covariates" in r.notes
+    file = write(broken(rows, "p", 100, 1.5), tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"b.parquet: prob must lie in \[0, 1\]; row 100 has 1.5"):
+        it.klce_test(scanned(file, missing="drop"), draws=9, rng=0)
+
+
+def test_values_that_look_like_row_numbers_are_left_alone(tmp_path):
+    rows = table(100).set_column(1, "owner", [["row 3", "row 4"] * 50])
+    file = write(rows, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="'row 3', 'row 4'"):
+        it.klce_test(scanned(file, positive="yes"), draws=9)
+
+
+def test_categories_text_and_dates_of_several_forms_go_together(tmp_path):
+    rows = table(2000)
+    days = np.arange(2000).astype("datetime64[D]")
+    rows = rows.append_column("day", pa.array(days))
+    write(rows.slice(0, 1000), tmp_path / "a.parquet")
+    other = rows.set_column(4, "region", rows["region"].dictionary_encode())
+    other = other.set_column(6, "day", pa.array(days.astype("datetime64[ms]")))
+    write(other.slice(1000), tmp_path / "b.feather")
+    found = it.klce_test(scanned(tmp_path, on=["region", "day"]), draws=9, rng=0)
+    assert found.n == 2000
+
+
+def test_a_column_that_is_empty_at_first_is_still_a_number(tmp_path, monkeypatch):
+    monkeypatch.setattr("itrust.files.CSV_BLOCK_BYTES", 2000)
+    rows = table(2000)
+    income = [None] * 1000 + rows["income"].to_pylist()[1000:]
+    file = write(rows.set_column(3, "income", [income]), tmp_path / "a.csv")
+    kernel = it.klce_test(scanned(file, missing="level"), draws=9, rng=0).kernel
+    assert "RBF" in repr(kernel.x)
+
+
+def test_hidden_files_are_skipped_and_doubles_refused(tmp_path):
+    write(table(1500), tmp_path / "a.parquet")
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    write(table(1500), tmp_path / ".ipynb_checkpoints" / "a-checkpoint.parquet")
+    (tmp_path / "notes.txt").write_text("some words")
+    assert it.klce_test(scanned(tmp_path), draws=9, rng=0).n == 1500
+    with pytest.raises(InputError, match="stands more than once among the files"):
+        scanned([tmp_path / "a.parquet", tmp_path / "a.parquet"])
+
+
+def test_files_without_rows_or_weight_are_one_sentence(tmp_path):
+    rows = table(1500)
+    none = scanned(write(rows.slice(0, 0), tmp_path / "a.parquet"))
+    for call in (scores.brier, scores.smooth_ece, scores.ece):
+        with pytest.raises(InputError, match="no rows with a positive weight"):
+            call(none)
+    with pytest.raises(InputError, match="the files hold no rows"):
+        none.load()
+    weightless = rows.set_column(5, "w", [[0.0] * 1500])
+    zero = scanned(write(weightless, tmp_path / "b.parquet"), weights="w")
+    with pytest.raises(InputError, match="weights are zero in all rows"):
+        it.klce_test(zero, draws=9, rng=0)
+
+
+def test_the_unit_of_weights_is_free(tmp_path):
+    rows = table()
+    plain = it.klce2(scanned(write(rows, tmp_path / "a.parquet"), weights="w"))
+    for unit in (1e-22, 1e20):
+        scaled = rows.set_column(5, "w", [rows["w"].to_numpy() * unit])
+        found = it.klce2(scanned(write(scaled, tmp_path / "b.parquet"), weights="w"))
+        assert found == pytest.approx(plain, rel=1e-3)
+
+
+def test_what_a_scan_lacks_points_to_load(tmp_path):
+    scan = scanned(write(table(50), tmp_path / "a.parquet"))
+    with pytest.raises(AttributeError, match=r"a Scan has no 'take'; scan.load\(\) gives a Sample"):
+        scan.take([0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(missing="dropp"), "missing must be 'error', 'level' or 'drop', not 'dropp'"),
+        (dict(label=None), "are names of columns, not None"),
+    ],
+)
+def test_wrong_settings_of_a_scan_are_one_sentence(tmp_path, arguments, message):
+    file = write(table(50), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=message):
+        scanned(file, **arguments)
 
 
 def test_one_class_is_told(tmp_path):

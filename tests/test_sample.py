@@ -140,7 +140,10 @@ WRONG = [
     (dict(y=[0, None, 1], p=P), r"label is missing in row 1"),
     (dict(y=[0, float("nan"), 1], p=P), r"label is missing in row 1"),
     (dict(y=np.linspace(0, 1, 30), p=[0, 1] * 15), r"are label and prob swapped"),
-    (dict(y=["no", "yes", "no"], p=P, positive="Yes"), r"not among .*; did you mean 'yes'"),
+    (
+        dict(y=["no", "yes", "no"], p=P, positive="Yes"),
+        r"not among .*; did you mean positive='yes'",
+    ),
     (dict(y=[[0, 1], [1, 0], [1, 1]], p=P), r"label must hold one value a row; row 0 has \[0, 1\]"),
     (dict(y=Y, p=[0.2, "n/a", 0.9]), r"prob mixes types: .* row 1 has 'n/a' \(str\)"),
     (dict(y=Y, p=[[0.2, 0.8], [0.7], [0.9, 0.1]]), r"prob: row 1 has 1 value, row 0 has 2"),

@@ -9,13 +9,14 @@
 __version__ = "0.1.0.dev0"
 
 from itrust import datasets, engine, kernels, nulls, scores, simulate
-from itrust.errors import AssumptionWarning, DatasetError, InputError
+from itrust.errors import ApproximationWarning, AssumptionWarning, DatasetError, InputError
 from itrust.files import Scan, scan
 from itrust.klce import klce2, klce_test, null_sd
 from itrust.results import KLCEResult
 from itrust.sample import Sample
 
 __all__ = [
+    "ApproximationWarning",
     "AssumptionWarning",
     "DatasetError",
     "InputError",

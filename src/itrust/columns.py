@@ -129,7 +129,8 @@ class Column:
                 said.append(
                     f"{self.name!r} has {present:,} levels in {len(self):,} rows: few rows match"
                 )
-            if all(_looks_numeric(level) for level in self.levels):
+            numeric = sum(_looks_numeric(level) for level in self.levels)
+            if numeric > 0.8 * len(self.levels):
                 said.append(
                     f"{self.name!r} is text that holds numbers or dates, taken as a category"
                 )
@@ -261,6 +262,8 @@ def encode_numbers(values: object, what: str) -> FloatArray:
 
 def kind_of(kind: pa.DataType) -> str:
     """What an Arrow type holds, in a word."""
+    if pa.types.is_null(kind):
+        return "null"
     if pa.types.is_boolean(kind):
         return "boolean"
     if _is_numeric(kind):

@@ -18,6 +18,10 @@ class AssumptionWarning(UserWarning):
     """The data contradict an assumption that the exact p-value rests on."""
 
 
+class ApproximationWarning(UserWarning):
+    """A low-rank kernel is farther from the true one than was asked for."""
+
+
 def shown(value: object, most: int = 60) -> str:
     """A value as Python would write it, cut where it is long.
 

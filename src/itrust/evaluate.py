@@ -11,7 +11,7 @@ import numpy as np
 from itrust.engine import Certificate, Dask, Factor, Tiles
 from itrust.engine.factor import Sums
 from itrust.engine.plan import Plan
-from itrust.errors import InputError
+from itrust.errors import InputError, counted, listed
 from itrust.files import Scan
 from itrust.kernels import LocalKernel
 from itrust.kernels.grams import Gram
@@ -74,22 +74,22 @@ def evaluate(
         None: the data alone.
     """
     simulated = null if isinstance(null, SimulatedNull) else None
+    redraw = simulated if isinstance(simulated, RowwiseNull) else None
     draws = draws if simulated else 0
     if isinstance(engine, Dask):
-        redraw = simulated if isinstance(simulated, RowwiseNull) else None
         return _with_dask(sample, kernel, null, redraw, draws, seed, engine, progress)
-    chosen = choose_engine(sample, kernel, null, draws, seed, engine)
+    chosen = choose_engine(sample, kernel, null, draws, engine)
     if isinstance(chosen, Tiles):
         assert isinstance(sample, Sample)
         return _with_tiles(sample, kernel, simulated, draws, seed, chosen, progress)
     factor, plan = chosen
-    redraw = simulated if isinstance(simulated, RowwiseNull) else None
     with progress_bar("rows", sample.n, progress) as advance:
         sums = factor.run(sample, plan, redraw, draws, seed, advance)
     found = _from_sums(sums, plan, f"factor of rank {plan.rank}")
     if isinstance(sample, Sample):
-        return replace(found, pair_weight=sample.pair_weight, notes=sample.notes)
-    return found
+        pair_weight = sample.pair_weight / (plan.unit**2 if sample.weights is not None else 1.0)
+        return replace(found, pair_weight=pair_weight, notes=sample.notes)
+    return replace(found, notes=(*found.notes, *sample.remarks))
 
 
 def _with_dask(
@@ -105,13 +105,20 @@ def _with_dask(
     if not isinstance(scan, Scan):
         raise InputError("Dask reads files; pass itrust.scan(...) instead of a Sample in memory")
     parts = engine.survey(scan)
-    _, plan = choose_engine(scan, kernel, null, draws, seed, engine.factor)  # type: ignore[misc]
+    _, plan = choose_engine(scan, kernel, null, draws, engine.factor)  # type: ignore[misc]
     with progress_bar("rows", scan.n, progress) as advance:
         sums = engine.run(scan, parts, plan, redraw, draws, seed, advance)
     return _from_sums(sums, plan, f"factor of rank {plan.rank} on {len(parts)} Dask partitions")
 
 
 def _from_sums(sums: Sums, plan: Plan, engine: str) -> Evaluation:
+    if len(sums.other_labels) > 1:
+        raise InputError(
+            f"label must have two values, but besides the positive one there are "
+            f"{listed(sums.other_labels)}"
+        )
+    if sums.pair_weight <= 0:
+        raise InputError("weights are zero in all rows but at most one; two rows must count")
     spectrum = sums.spectrum
     return Evaluation(
         over_pairs=_finite(sums.over_pairs()),
@@ -128,7 +135,9 @@ def _from_sums(sums: Sums, plan: Plan, engine: str) -> Evaluation:
 
 def _notes(sums: Sums) -> tuple[str, ...]:
     """What only a whole pass can know about rows in files."""
-    said = []
+    said = (
+        [f"dropped {counted(sums.dropped, 'row')} with missing covariates"] if sums.dropped else []
+    )
     if sums.positives in (0, sums.rows):
         said.append(f"one class only: every label counts as {int(sums.positives > 0)}")
     if sums.certain == sums.rows:
@@ -141,7 +150,6 @@ def choose_engine(
     kernel: LocalKernel,
     null: Null | None,
     draws: int,
-    seed: int,
     engine: Engine,
 ) -> Tiles | tuple[Factor, Plan]:
     """Tiles or a factor with its plan, by cost and the label-free certificate."""
@@ -159,18 +167,19 @@ def choose_engine(
     if isinstance(sample, Scan):
         if isinstance(engine, Tiles):
             raise InputError("tiles need a Sample in memory; use scan.load() or engine='auto'")
-        factor = Factor() if engine == "auto" else engine
-        return factor, factor.plan(sample, kernel, seed)
+        factor = Factor(tolerance=0.001 if null is None else 0.01) if engine == "auto" else engine
+        return factor, factor.plan(sample, kernel)
     if isinstance(engine, Tiles) or only_tiles:
         return engine if isinstance(engine, Tiles) else Tiles()
-    if engine == "auto" and _tile_seconds(sample.n, draws) < PLAN and null is not None:
+    dense = not isinstance(null, AnalyticNull) or sample.n <= MOST_DENSE_ROWS
+    if engine == "auto" and null is not None and dense and _tile_seconds(sample.n, draws) < PLAN:
         return Tiles()
     factor = Factor() if engine == "auto" else engine
     if null is None and engine == "auto":  # the statistic alone: tiles are cheap for long
         if sample.n <= MOST_ROWS_FOR_EXACT:
             return Tiles()
         factor = replace(factor, tolerance=0.001)
-    plan = factor.plan(sample, kernel, seed)
+    plan = factor.plan(sample, kernel)
     if engine == "auto" and _tiles_are_better(sample.n, draws, plan, factor, null):
         return Tiles()
     return factor, plan

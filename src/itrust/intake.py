@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from itrust.columns import Column, as_arrow, encode, encode_numbers, levels_and_codes
-from itrust.errors import InputError, counted, did_you_mean, listed, shown
+from itrust.errors import InputError, counted, listed, shown
 from itrust.typing import AnyArray, FloatArray, IntArray
 
 Missing = Literal["error", "level", "drop"]
@@ -60,14 +60,13 @@ def read_labels(y: object, positive: object) -> tuple[FloatArray, tuple[Any, ...
         raise InputError(_too_many_labels(values, codes))
     if positive is None:
         if not set(values) <= {0, 1}:
-            hint = f"positive={values[-1]!r}" if values else "positive="
+            hint = f"positive={values[-1]!r}" if len(values) == 2 else "positive=..."
             raise InputError(f"label has the values {listed(values)}; name the 1 with {hint}")
         positive = 1
     elif positive not in values and len(values) == 2:
-        raise InputError(
-            f"positive={positive!r} is not among the labels {listed(values)}; "
-            f"{did_you_mean(str(positive), [str(value) for value in values])}"
-        )
+        close = [value for value in values if str(value).lower() == str(positive).lower()]
+        hint = f"did you mean positive={close[0]!r}?" if close else "name one of these"
+        raise InputError(f"positive={positive!r} is not among the labels {listed(values)}; {hint}")
     return np.array([float(value == positive) for value in values])[codes], values
 
 

@@ -7,18 +7,19 @@ statistic of Muandet et al. (UAI 2020) with residual y - f and conditioning vari
 from __future__ import annotations
 
 import time
+import warnings
 
 import numpy as np
 
 from itrust.assumptions import assumption_notes
-from itrust.engine import Dask, Factor, Tiles
-from itrust.errors import InputError
+from itrust.engine import Certificate, Dask, Factor, Tiles
+from itrust.errors import ApproximationWarning, InputError
 from itrust.evaluate import Engine, choose_engine, evaluate
 from itrust.files import Scan
 from itrust.kernels import LocalKernel
 from itrust.kernels.grams import SquaredGram
 from itrust.nulls import AnalyticNull, Bernoulli, Facts, Null, Rademacher
-from itrust.results import KLCEResult
+from itrust.results import ROUGH, KLCEResult
 from itrust.sample import Sample, checked_sample
 from itrust.seeds import Rng, as_seed
 
@@ -41,7 +42,8 @@ def klce2(
     sum over i != j of w_i e_i P_ij w_j e_j / sum over i != j of w_i w_j with e = y - p:
     unbiased, so it may be negative. The biased form takes in i = j on both sides and is
     never negative. Cost O(n^2) time, O(n) memory; above 20,000 rows by low rank, with an error
-    below 0.1 % of the null standard deviation (`engine=Tiles()` for the last digit).
+    around 0.1 % of the null standard deviation, or an `ApproximationWarning` (`engine=Tiles()`
+    for the last digit).
 
     Parameters
     ----------
@@ -62,12 +64,15 @@ def klce2(
     -0.151633
     """
     resolved = _resolved(kernel, checked_source(sample), engine)
+    if biased and isinstance(sample, Scan):
+        raise InputError("the biased form needs a Sample in memory; use scan.load()")
     found = evaluate(sample, resolved, None, 0, 0, engine)
+    if found.certificate:
+        _warn_if_rough(found.certificate)
     pairs = float(found.over_pairs[0])
     if not biased:
         return pairs / found.pair_weight
-    if isinstance(sample, Scan):
-        raise InputError("the biased form needs a Sample in memory; use scan.load()")
+    assert isinstance(sample, Sample)
     diagonal = resolved.gram(sample.points).diagonal()
     squares = float(np.sum(np.square(sample.weights_or_ones * sample.residuals) * diagonal))
     return (pairs + squares) / float(sample.weights_or_ones.sum()) ** 2
@@ -84,7 +89,7 @@ def null_sd(
     resolved = _resolved(kernel, checked_source(sample), engine)
     if isinstance(engine, Dask):
         raise InputError("null_sd runs on one machine; use engine='auto'")
-    chosen = choose_engine(sample, resolved, None, 0, 0, engine)
+    chosen = choose_engine(sample, resolved, None, 0, engine)
     if isinstance(chosen, Tiles):
         assert isinstance(sample, Sample)
         v = np.square(sample.weights_or_ones) * sample.p * (1 - sample.p)
@@ -93,6 +98,7 @@ def null_sd(
     else:
         factor, plan = chosen
         sums = factor.run(sample, plan, None, 0, 0)
+        _warn_if_rough(sums.certificate(plan))
         return float(np.sqrt(2 * sums.norm2)) / sums.pair_weight
     return float(np.sqrt(variance)) / sample.pair_weight
 
@@ -111,7 +117,7 @@ def klce_test(
 
     Parameters
     ----------
-    sample : Sample
+    sample : Sample or Scan
     kernel : LocalKernel, optional
         Default: built from (p, x), see `LocalKernel`.
     null : Null, optional
@@ -122,7 +128,9 @@ def klce_test(
         Same seed, same p-value: for any number of threads and any tile size.
     engine : "auto", Tiles, Factor or Dask
         `Tiles` takes the kernel as it is, cost n^2; `Factor` an approximation with a certified
-        error, cost n. The p-value is exact for either kernel.
+        error, cost n. The p-value is exact for either kernel. "auto" takes the cheaper one that
+        keeps the error at 1 %: tiles up to a few thousand rows or where the rank does not
+        suffice (up to 60,000 rows), the factor otherwise and for scans.
     progress : bool, optional
         Default: a bar in a terminal once the work has taken a second.
 
@@ -170,6 +178,17 @@ def klce_test(
         doubts=doubts,
         notes=(*found.notes, *_cluster_notes(sample, null)),
     )
+
+
+def _warn_if_rough(certificate: Certificate) -> None:
+    if certificate.bound > ROUGH:
+        warnings.warn(
+            f"the kernel could only be approximated to {100 * certificate.bound:.2g} % of the null "
+            f"standard deviation (sampled: {100 * certificate.sampled:.2g} %); engine=Tiles() is "
+            f"exact, wider kernels are easier",
+            ApproximationWarning,
+            stacklevel=3,
+        )
 
 
 def _resolved(

@@ -15,6 +15,7 @@ from itrust.kernels import LocalKernel
 from itrust.nulls import AnalyticNull, Null
 from itrust.typing import FloatArray
 
+ROUGH = 0.05  # a bound on the approximation above this is worth an alarm
 TIE = 1e-9  # draws within this share of the largest value count as ties with the data
 
 
@@ -145,6 +146,12 @@ class KLCEResult:
                 f"and y = 0): that alone refutes the null, whatever the p-value (probabilities "
                 f"rounded to 0 or 1, as forests give them, need smoothing first)"
             )
+        if self.certificate and self.certificate.bound > ROUGH:
+            said.append(
+                "the kernel could not be approximated well at this rank: the p-value is exact, but "
+                "for a blurred kernel that may have less power (engine=Tiles() takes it as it is; "
+                "wider kernels or fewer covariates are easier)"
+            )
         if self._is_degenerate:
             said.append(
                 "no draw differs from the data: the kernel compares no rows whose labels could "
@@ -187,7 +194,8 @@ class KLCEResult:
         if self.certificate is None:
             return []
         bound, sampled = 100 * self.certificate.bound, 100 * self.certificate.sampled
-        text = f"at most {bound:.2g} % of the null sd (sampled: {sampled:.2g} %)"
+        at_most = f"at most {bound:.2g} % of its sd" if bound < 100 else "no useful bound"
+        text = f"under the null {at_most} (sampled: {sampled:.2g} %)"
         return [("approximation", f"{text}; the p-value is exact for the approximate kernel")]
 
     def _kernel_rows(self) -> list[tuple[str, str]]:

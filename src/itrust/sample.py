@@ -61,6 +61,8 @@ class Chunk:
     points: Points
     weights: FloatArray | None = None
     cluster: IntArray | None = None
+    other_labels: frozenset[Any] = frozenset()  # values that count as 0, where known
+    dropped: int = 0  # rows left out before these
 
     @property
     def rows(self) -> range:

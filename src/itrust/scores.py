@@ -67,7 +67,13 @@ def _mean_over_chunks(sample: Sample | Scan, score: Callable[[Chunk], float]) ->
         if mass > 0:
             total += mass
             weighted += mass * score(chunk)
-    return weighted / total
+    return weighted / _positive(total)
+
+
+def _positive(total: float) -> float:
+    if total <= 0:
+        raise InputError("no rows with a positive weight")
+    return total
 
 
 def _weights(chunk: Chunk) -> FloatArray:
@@ -184,6 +190,7 @@ def reliability_curve(
         place, w = np.searchsorted(edges, chunk.p), _weights(chunk)
         values = np.ones(w.size), w, w**2, w * chunk.y, w * chunk.p
         sums += [np.bincount(place, value, minlength=edges.size + 1) for value in values]
+    _positive(float(sums[1].sum()))
     rows, mass, mass2, ones, predictions = sums[:, sums[1] > 0]
     observed = ones / mass
     lower, upper = _wilson(observed, mass**2 / mass2, confidence)
@@ -231,7 +238,7 @@ def smooth_ece(sample: Sample | Scan) -> float:
         cell = np.minimum((chunk.p * SMOOTH_CELLS).astype(int), SMOOTH_CELLS - 1)
         residual += np.bincount(cell, w * (chunk.y - chunk.p), minlength=SMOOTH_CELLS)
         total += float(w.sum())
-    residual /= total
+    residual /= _positive(total)
     # Reflected Gaussians are diagonal in the cosine transform: the heat equation on [0, 1].
     spectrum = dct(residual, norm="ortho")
     frequency = np.pi * np.arange(SMOOTH_CELLS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +19,6 @@ from itrust.progress import Advance
 from itrust.typing import FloatArray
 
 PART_ROWS = 250_000
-RETRIES = 5  # of a partition whose worker was lost
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class Dask:
     @contextmanager
     def connected(self) -> Iterator[Any]:
         """The client; one made from an address is closed again."""
+        if not isinstance(self.client, str) and not hasattr(self.client, "submit"):
+            raise InputError(f"Dask needs a client or a scheduler's address, not {self.client!r}")
         if not isinstance(self.client, str):
             yield self.client
             return
@@ -52,7 +53,11 @@ class Dask:
             raise InputError(
                 "Dask is not installed; pip install 'itrust[dask]', or use engine='auto'"
             ) from None
-        with Client(self.client) as client:  # type: ignore[no-untyped-call]
+        try:
+            client = Client(self.client)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as error:
+            raise InputError(f"no Dask scheduler answers at {self.client!r} ({error})") from None
+        with client:
             yield client
 
     def survey(self, scan: Scan) -> tuple[Part, ...]:
@@ -82,7 +87,7 @@ class Dask:
 
 def _survey(client: Any, scan: Scan, size: int) -> tuple[Part, ...]:
     parts = _partitions(scan)
-    keys = {"pure": False, "retries": RETRIES}
+    keys = {"pure": False}
     if any(part.rows is None for part in parts):
         counts = client.gather(client.map(_count, [_only(scan, part) for part in parts], **keys))
         parts = [replace(part, rows=rows) for part, rows in zip(parts, counts, strict=True)]
@@ -108,7 +113,7 @@ def _run(
 ) -> Sums:
     from distributed import as_completed, wait
 
-    keys = {"pure": False, "retries": RETRIES}
+    keys = {"pure": False}
     # A task, not scattered data: the scheduler can make it again when a worker is lost.
     plan = client.submit(_pass_on, *shared, **keys)
     wait(plan)  # type: ignore[no-untyped-call]
@@ -148,7 +153,11 @@ def _partitions(scan: Scan) -> list[Part]:
 
 
 def _only(scan: Scan, part: Part) -> Scan:
-    return replace(scan, files=(part.path,), parts=(part,))
+    """A piece of a scan that was checked when it was made."""
+    piece = object.__new__(Scan)
+    own = {f.name: getattr(scan, f.name) for f in fields(Scan)}
+    piece.__dict__.update(own | {"files": (part.path,), "parts": (part,)})
+    return piece
 
 
 def _count(piece: Scan) -> int:

@@ -7,13 +7,14 @@ term, and C = F'W^2 V F for the spectral null. Sums of chunks, files and machine
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol
 
 import numpy as np
 
-from itrust.engine.plan import Plan, make_plan
+from itrust.engine.plan import Plan, make_plan, relative_bound
 from itrust.engine.stream import ordered_map
 from itrust.engine.threads import available_threads, one_blas_thread
 from itrust.errors import InputError
@@ -55,7 +56,7 @@ class Certificate:
     sampled : float
         That share itself, estimated from sampled pairs of rows.
     worst_case : (float, float)
-        The true KLCE^2 minus the computed one lies between these, whatever the labels.
+        The true KLCE^2 minus the computed one lies between these, for the observed labels.
     precision : str
         Of the features: "float32" or "float64".
     """
@@ -67,8 +68,11 @@ class Certificate:
     precision: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {**vars(self), "worst_case": list(self.worst_case)}
+        """Ready for JSON, which has no infinity."""
+        facts = {**vars(self), "worst_case": list(self.worst_case)}
+        for name in ("bound", "sampled"):
+            facts[name] = facts[name] if np.isfinite(facts[name]) else None
+        return facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +87,8 @@ class Sums:
     weight: float
     weight2: float
     positives: int
+    other_labels: frozenset[Any]
+    dropped: int
     impossible: int
     certain: int
     forms: tuple[FloatArray, ...]
@@ -120,11 +126,13 @@ class Sums:
 
     def certificate(self, plan: Plan) -> Certificate:
         """The bounds for these rows."""
-        low, high = -self.worst_square, self.worst_root**2 - self.worst_square
-        norm = np.sqrt(self.norm2)
+        norm = float(np.sqrt(self.norm2))
+        slack = 10 * plan.rounding * norm if np.isfinite(plan.rounding) else 0.0
+        low, high = -self.worst_square - slack, self.worst_root**2 - self.worst_square + slack
+        rounding = plan.rounding if np.isfinite(plan.rounding) else 0.0
         return Certificate(
             rank=plan.rank,
-            bound=float(self.trace_left / norm) if norm else 0.0,
+            bound=relative_bound(self.trace_left, norm) + rounding,
             sampled=plan.sampled_error,
             worst_case=(low / self.pair_weight, high / self.pair_weight),
             precision=str(np.dtype(plan.dtype)),
@@ -132,6 +140,8 @@ class Sums:
 
 
 def _plus(a: Any, b: Any) -> Any:
+    if isinstance(a, frozenset):
+        return a | b
     return tuple(x + y for x, y in zip(a, b, strict=True)) if isinstance(a, tuple) else a + b
 
 
@@ -159,12 +169,17 @@ class Factor:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        counts = (self.max_rank, self.pilot, self.chunk, self.threads or 1)
+        counts = (
+            self.max_rank,
+            self.pilot,
+            self.chunk,
+            1 if self.threads is None else self.threads,
+        )
         if not 0 < self.tolerance < 1 or min(counts) < 1:
             raise InputError(f"{self!r}: tolerance in (0, 1), the rest at least 1")
 
-    def plan(self, source: Source, kernel: LocalKernel, seed: int) -> Plan:
-        """Choose landmarks from random rows of the whole; sees no label."""
+    def plan(self, source: Source, kernel: LocalKernel) -> Plan:
+        """Choose landmarks from random rows of the whole, always the same; sees no label."""
         points, variances = source.pilot(self.pilot)
         with one_blas_thread():  # else the landmarks would depend on the number of threads
             return make_plan(
@@ -173,7 +188,7 @@ class Factor:
                 variances,
                 tolerance=self.tolerance,
                 max_rank=self.max_rank,
-                rng=np.random.default_rng([seed, 1]),
+                rng=np.random.default_rng(0),
             )
 
     def run(
@@ -192,10 +207,11 @@ class Factor:
             self.threads or available_threads(),
         )
         total: Sums | None = None
-        for part in work:
-            total = part if total is None else total + part
-            if advance:
-                advance(part.rows)
+        with closing(work):  # an interrupt must not leave threads to the garbage collector
+            for part in work:
+                total = part if total is None else total + part
+                if advance:
+                    advance(part.rows)
         if total is None:
             raise InputError("there are no rows")
         return total
@@ -204,7 +220,7 @@ class Factor:
 def accumulate(plan: Plan, chunk: Chunk, redraw: Redraw | None, draws: int, seed: int) -> Sums:
     """What the rows of one chunk contribute."""
     y, p = chunk.y, chunk.p
-    w = np.ones(len(p)) if chunk.weights is None else chunk.weights
+    w = np.ones(len(p)) if chunk.weights is None else chunk.weights / plan.unit
     e, v = y - p, w**2 * p * (1 - p)
     blocks = plan.features(chunk.points)
     explained = np.zeros(len(p))
@@ -220,7 +236,9 @@ def accumulate(plan: Plan, chunk: Chunk, redraw: Redraw | None, draws: int, seed
         weight=float(w.sum()),
         weight2=float(np.square(w).sum()),
         positives=int(y.sum()),
-        impossible=int(np.count_nonzero(np.abs(e) == 1)),
+        other_labels=chunk.other_labels,
+        dropped=chunk.dropped,
+        impossible=int(np.count_nonzero(((p == 0) & (y == 1)) | ((p == 1) & (y == 0)))),
         certain=int(np.count_nonzero((p == 0) | (p == 1))),
         forms=tuple(forms),
         diagonal=diagonal,

@@ -3,12 +3,15 @@
 P ~ F F' with F = K(rows, landmarks) T. The residual R = P - F F' is positive semi-definite, so its
 diagonal bounds it, and under the null the error's standard deviation relative to the statistic's
 own is at most trace(V R) / ||V^(1/2) P V^(1/2)||_F (diagonal left out of the norm).
+
+The null variance v = p(1 - p) vanishes where the model is sure, and there a wrong model errs the
+most. So landmarks are chosen for v plus its mean: confident rows get their share of them, and the
+certificate, which counts v alone, is only the better for it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -23,7 +26,8 @@ PIVOTS_AT_ONCE = 48
 SPENT_ON_LANDMARKS = 0.5  # share of the tolerance; compression takes most of the rest
 SPENT_IN_ALL = 0.8  # the pilot rows are a sample, so some is left for the others
 JUDGED_BY_THE_OTHERS = 2 / 3
-SAMPLED_ROWS = 400
+SAMPLED_ROWS = 700
+LEAST_IMPORTANCE = 1e-3
 ALL = slice(None)
 
 
@@ -52,7 +56,11 @@ class Plan:
     error : float
         The bound on the null error relative to the null standard deviation, on pilot rows.
     sampled_error : float
-        The ratio itself, estimated from sampled pairs of pilot rows.
+        The ratio itself, estimated from pairs of pilot rows that are no landmarks.
+    rounding : float
+        The part of rounding features to `dtype` in that ratio.
+    unit : float
+        Weights are divided by this.
     """
 
     kernel: LocalKernel
@@ -60,7 +68,9 @@ class Plan:
     blocks: tuple[Block, ...]
     error: float
     sampled_error: float
+    rounding: float
     dtype: DTypeLike
+    unit: float
 
     @property
     def rank(self) -> int:
@@ -118,19 +128,29 @@ def make_plan(
     smooth, match = split_match(gram)
     codes = np.zeros(len(pilot), dtype=np.int64) if match is None else match.left
     is_judge = rng.permutation(len(pilot)) >= JUDGED_BY_THE_OTHERS * len(pilot)
+    spread = float((pilot.p * (1 - pilot.p)).sum())
+    unit = float(np.sqrt(variances.sum() / spread)) if spread and variances.any() else 1.0
+    variances = variances / unit**2
+    importance = variances + max(float(variances.mean()), LEAST_IMPORTANCE)
+    settings = (gram.diagonal(), importance, variances, is_judge, max_rank)
     growing = [
-        _Growing(
-            smooth, np.flatnonzero(codes == code), gram.diagonal(), variances, is_judge, max_rank
-        )
-        for code in np.unique(codes)
+        _Growing(smooth, np.flatnonzero(codes == code), *settings) for code in np.unique(codes)
     ]
     _grow(growing, tolerance, 8 * max_rank, rng)
     norm, lost = _norm(growing), _lost(growing)
     blocks, cut = _compress(growing, norm * tolerance * SPENT_IN_ALL - lost)
     pivots = np.concatenate([block.rows[block.pivots] for block in growing]).astype(np.int64)
-    error = (lost + cut) / norm if norm else 0.0
-    plan = Plan(kernel, pilot.take(pivots), blocks, error, sampled_error=0.0, dtype=np.float64)
-    return _finished(plan, gram, pilot, variances, tolerance)
+    error = relative_bound(lost + cut, norm)
+    exact = Plan(kernel, pilot.take(pivots), blocks, error, 0.0, 0.0, np.float64, unit)
+    judges = np.flatnonzero(is_judge)[:SAMPLED_ROWS]
+    return _finished(exact, gram, pilot.take(judges), judges, variances, tolerance)
+
+
+def relative_bound(trace: float, norm: float) -> float:
+    """trace(V R) over the norm of P, of which the norm of F F' can be above by the trace."""
+    if trace <= 0:
+        return 0.0
+    return trace / (norm - trace) if norm > trace else np.inf
 
 
 class _Growing:
@@ -141,18 +161,20 @@ class _Growing:
         smooth: Gram,
         rows: IntArray,
         diagonal: FloatArray,
+        importance: FloatArray,
         variances: FloatArray,
         is_judge: BoolArray,
         max_rank: int,
     ) -> None:
-        self.smooth, self.rows, self.variances = smooth, rows, variances[rows]
+        self.smooth, self.rows = smooth, rows
+        self.importance, self.variances = importance[rows], variances[rows]
         self.is_judge = is_judge[rows]
         self.start = diagonal[rows]
         self.left = self.start.copy()
         self.pivots: list[int] = []
         room = min(max_rank, int(np.count_nonzero(~self.is_judge)))
         self._features = np.zeros((rows.size, room))
-        self._moments = np.zeros((room, room))
+        self._moments = np.zeros((2, room, room))
 
     @property
     def room(self) -> int:
@@ -164,18 +186,18 @@ class _Growing:
 
     @property
     def moments(self) -> FloatArray:
-        """F'VF of the block's pilot rows, (r, r)."""
-        return self._moments[: len(self.pivots), : len(self.pivots)]
+        """F'VF of the block's pilot rows with importance and with variances, (2, r, r)."""
+        return self._moments[:, : len(self.pivots), : len(self.pivots)]
 
     @property
     def chance(self) -> FloatArray:
         """What each row still adds to the bound; 0 where no pivot is to be had."""
         free = (self.left > 1e-12 * self.start) & ~self.is_judge & (self.room > 0)
-        return np.where(free, self.variances * self.left, 0.0)
+        return np.where(free, self.importance * self.left, 0.0)
 
     def judged(self, values: FloatArray) -> float:
-        """Sum over all rows of v times a value, as the judges see it."""
-        return float(self.variances[self.is_judge] @ values[self.is_judge])
+        """Sum over the judges of their importance times a value."""
+        return float(self.importance[self.is_judge] @ values[self.is_judge])
 
     def add(self, tried: IntArray, rng: np.random.Generator) -> None:
         tried, old = tried[: self.room], len(self.pivots)
@@ -185,10 +207,10 @@ class _Growing:
         added = solve_triangular(triangle, columns[:, chosen].T, lower=True).T
         self._features[:, old : old + len(chosen)] = added
         self.pivots.extend(tried[chosen].tolist())
-        self._moments[: len(self.pivots), old : len(self.pivots)] = self.features.T @ (
-            added * self.variances[:, None]
-        )
-        self._moments[old : len(self.pivots), :old] = self._moments[:old, old : len(self.pivots)].T
+        now = len(self.pivots)
+        for moments, weight in zip(self._moments, (self.importance, self.variances), strict=True):
+            moments[:now, old:now] = self.features.T @ (added * weight[:, None])
+            moments[old:now, :old] = moments[:old, old:now].T
         self.left = np.maximum(self.left - np.square(added).sum(axis=1), 0.0)
         self.left[self.pivots] = 0.0
 
@@ -216,11 +238,16 @@ def _lost(growing: list[_Growing]) -> float:
 
 
 def _norm(growing: list[_Growing]) -> float:
-    """||V^(1/2) F F' V^(1/2)||_F without the diagonal: below that of P, so it is safe."""
-    everything = sum(float(np.square(g.moments).sum()) for g in growing)
-    explained = [g.variances * np.maximum(g.start - g.left, 0.0) for g in growing]
-    diagonal = sum(float(np.square(part).sum()) for part in explained)
-    return float(np.sqrt(max(everything - diagonal, 0.0)))
+    """||V^(1/2) F F' V^(1/2)||_F without the diagonal; by importance where no label can vary."""
+    norms = []
+    for kind in (1, 0):
+        everything = sum(float(np.square(g.moments[kind]).sum()) for g in growing)
+        weights = [(g.importance, g.variances)[kind] for g in growing]
+        explained = [np.maximum(g.start - g.left, 0.0) for g in growing]
+        parts = zip(weights, explained, strict=True)
+        diagonal = sum(float(np.square(weight * part).sum()) for weight, part in parts)
+        norms.append(float(np.sqrt(max(everything - diagonal, 0.0))))
+    return norms[0] or norms[1]
 
 
 def _accepted(block: FloatArray, rng: np.random.Generator) -> tuple[list[int], FloatArray]:
@@ -248,7 +275,7 @@ def _compress(growing: list[_Growing], allowance: float) -> tuple[tuple[Block, .
     """Rotate each block to its principal axes and drop the smallest up to an allowed trace."""
     rows = sum(g.rows.size for g in growing)
     scale = rows / max(sum(int(g.is_judge.sum()) for g in growing), 1)
-    rotated = [(g, *np.linalg.eigh(g.moments)) for g in growing]
+    rotated = [(g, *np.linalg.eigh(g.moments[0])) for g in growing]
     values = np.concatenate([values for _, values, _ in rotated])
     costs = scale * np.concatenate([_judged_axes(g, axes) for g, _, axes in rotated])
     order = np.argsort(values)
@@ -268,34 +295,33 @@ def _compress(growing: list[_Growing], allowance: float) -> tuple[tuple[Block, .
 def _judged_axes(block: _Growing, axes: FloatArray) -> FloatArray:
     """Trace that each axis carries, as the judges see it."""
     rotated = block.features[block.is_judge] @ axes
-    return np.asarray(block.variances[block.is_judge] @ np.square(rotated))
+    return np.asarray(block.importance[block.is_judge] @ np.square(rotated))
 
 
 def _finished(
-    plan: Plan, gram: Gram, pilot: Points, variances: FloatArray, tolerance: float
+    plan: Plan,
+    gram: Gram,
+    judges: Points,
+    rows: IntArray,
+    variances: FloatArray,
+    tolerance: float,
 ) -> Plan:
     """Add the sampled error, and single precision where it costs nothing that counts."""
-    rows = np.arange(min(SAMPLED_ROWS, len(pilot)))
-    points, v = pilot.take(rows), variances[rows]
-    exact = gram.block(slice(0, rows.size), slice(0, rows.size))
-    double, single = (
-        _low_rank(_with_dtype(plan, kind), points) for kind in (np.float64, np.float32)
+    exact = gram.block(rows, rows)
+    single_plan = replace(
+        plan,
+        blocks=tuple(Block(b.landmarks, b.projection.astype(np.float32)) for b in plan.blocks),
+        dtype=np.float32,
     )
-    weights = np.sqrt(np.outer(v, v))
+    double, single = _low_rank(plan, judges), _low_rank(single_plan, judges)
+    weights = np.sqrt(np.outer(variances[rows], variances[rows]))
     np.fill_diagonal(weights, 0.0)
-    norm = np.linalg.norm(weights * exact) or 1.0
-    sampled = float(np.linalg.norm(weights * (exact - double)) / norm)
-    rounding = float(np.linalg.norm(weights * (single - double)) / norm)
-    dtype = np.float32 if rounding < 0.05 * tolerance else np.float64
-    finished = _with_dtype(plan, dtype)
-    return Plan(
-        finished.kernel, finished.landmarks, finished.blocks, plan.error, sampled, finished.dtype
-    )
-
-
-def _with_dtype(plan: Plan, dtype: Any) -> Plan:
-    blocks = tuple(Block(b.landmarks, b.projection.astype(dtype)) for b in plan.blocks)
-    return Plan(plan.kernel, plan.landmarks, blocks, plan.error, plan.sampled_error, dtype)
+    norm = float(np.linalg.norm(weights * exact))
+    errors = [float(np.linalg.norm(weights * part)) for part in (exact - double, single - double)]
+    sampled, rounding = [error / norm if norm else np.nan for error in errors]
+    if rounding < 0.05 * tolerance:
+        return replace(single_plan, sampled_error=sampled, rounding=rounding)
+    return replace(plan, sampled_error=sampled)
 
 
 def _low_rank(plan: Plan, points: Points) -> FloatArray:

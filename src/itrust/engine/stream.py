@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 from itrust.engine.threads import one_blas_thread
@@ -13,15 +14,24 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
+@contextmanager
+def _closed_after(items: Iterable[Item]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if isinstance(items, Generator):
+            items.close()
+
+
 def ordered_map(
     function: Callable[[Item], Answer], items: Iterable[Item], threads: int
-) -> Iterator[Answer]:
+) -> Generator[Answer, None, None]:
     """Apply a function in threads; at most two items a thread are under way at a time.
 
     Items are taken from their source one by one, so a file is read as it is worked on, and
     answers come in the order of the items, so sums do not depend on the number of threads.
     """
-    with one_blas_thread():
+    with one_blas_thread(), _closed_after(items):
         if threads == 1:
             yield from map(function, items)
             return

@@ -94,7 +94,9 @@ class Rademacher(RowwiseNull):
         if chunk.cluster is None:
             flip = keyed_bits(seed, chunk.rows, draws)
         else:
-            flip = keyed_bits(seed, range(int(chunk.cluster.max()) + 1), draws)[chunk.cluster]
+            first = int(chunk.cluster.min())
+            units = range(first, int(chunk.cluster.max()) + 1)
+            flip = keyed_bits(seed, units, draws)[chunk.cluster - first]
         signs = 1.0 - 2.0 * (flip >> np.uint32(BITS - 1))
         return (chunk.y - chunk.p)[:, None] * signs
 

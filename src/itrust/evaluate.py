@@ -174,7 +174,7 @@ def choose_engine(
     dense = not isinstance(null, AnalyticNull) or sample.n <= MOST_DENSE_ROWS
     if engine == "auto" and null is not None and dense and _tile_seconds(sample.n, draws) < PLAN:
         return Tiles()
-    factor = Factor() if engine == "auto" else engine
+    factor = Factor(pilot=_pilot_rows(sample.n)) if engine == "auto" else engine
     if null is None and engine == "auto":  # the statistic alone: tiles are cheap for long
         if sample.n <= MOST_ROWS_FOR_EXACT:
             return Tiles()
@@ -191,6 +191,11 @@ def _only_tiles(kernel: LocalKernel, null: Null | None) -> str | None:
         return "a precomputed matrix"
     whole = isinstance(null, SimulatedNull) and not isinstance(null, RowwiseNull)
     return f"{type(null).__name__}()" if whole else None
+
+
+def _pilot_rows(n: int) -> int:
+    """With few rows, choosing landmarks from many would take longer than using them."""
+    return min(Factor.pilot, max(1_500, n // 3))
 
 
 def _tile_seconds(n: int, draws: int) -> float:

@@ -81,7 +81,12 @@ class Dask:
         """One pass over all partitions: the data and `draws` draws."""
         with self.connected() as client:
             return _run(
-                client, scan, parts, (plan, redraw), (draws, seed, self.factor.chunk), advance
+                client,
+                scan,
+                parts,
+                (plan, redraw),
+                (draws, seed, self.factor.chunk_rows(scan.n)),
+                advance,
             )
 
 

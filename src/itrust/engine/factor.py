@@ -36,6 +36,10 @@ class Redraw(Protocol):
 class Source(Protocol):
     """Rows in memory or in files."""
 
+    @property
+    def n(self) -> int:
+        """How many there are."""
+
     def chunks(self, size: int) -> Iterator[Chunk]:
         """All rows in order, at most `size` at a time."""
 
@@ -157,7 +161,7 @@ class Factor:
         Most landmarks for rows that share their categories. Where that does not suffice, the
         certificate says so; the p-value stays exact, for the approximate kernel.
     pilot, chunk : int
-        Rows from which landmarks are chosen, and rows in work at once.
+        Most rows from which landmarks are chosen, and most rows in work at once.
     threads : int, optional
         As for `Tiles`; the answer does not depend on it.
     """
@@ -191,6 +195,10 @@ class Factor:
                 rng=np.random.default_rng(0),
             )
 
+    def chunk_rows(self, n: int) -> int:
+        """Fewer rows at once when there are few in all, so that every thread has work."""
+        return min(self.chunk, max(1_024, n // 8))
+
     def run(
         self,
         source: Source,
@@ -203,7 +211,7 @@ class Factor:
         """One pass over all rows: the data and `draws` draws."""
         work = ordered_map(
             lambda chunk: accumulate(plan, chunk, redraw, draws, seed),
-            source.chunks(self.chunk),
+            source.chunks(self.chunk_rows(source.n)),
             self.threads or available_threads(),
         )
         total: Sums | None = None

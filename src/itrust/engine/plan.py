@@ -5,8 +5,8 @@ diagonal bounds it, and under the null the error's standard deviation relative t
 own is at most trace(V R) / ||V^(1/2) P V^(1/2)||_F (diagonal left out of the norm).
 
 The null variance v = p(1 - p) vanishes where the model is sure, and there a wrong model errs the
-most. So landmarks are chosen for v plus its mean: confident rows get their share of them, and the
-certificate, which counts v alone, is only the better for it.
+most. So the same ratio must be small with v plus its mean in place of v, too: confident rows get
+their share of the landmarks. The certificate counts v alone.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from itrust.sample import Points
 from itrust.typing import AnyArray, BoolArray, FloatArray, IntArray
 
 PIVOTS_AT_ONCE = 48
-SPENT_ON_LANDMARKS = 0.5  # share of the tolerance; compression takes most of the rest
+SPENT_ON_LANDMARKS = 0.6  # share of the tolerance; compression takes most of the rest
 SPENT_IN_ALL = 0.8  # the pilot rows are a sample, so some is left for the others
 JUDGED_BY_THE_OTHERS = 2 / 3
 SAMPLED_ROWS = 700
 LEAST_IMPORTANCE = 1e-3
+IMPORTANCE, VARIANCE = 0, 1  # the two weights of a row
 ALL = slice(None)
 
 
@@ -137,10 +138,11 @@ def make_plan(
         _Growing(smooth, np.flatnonzero(codes == code), *settings) for code in np.unique(codes)
     ]
     _grow(growing, tolerance, 8 * max_rank, rng)
-    norm, lost = _norm(growing), _lost(growing)
-    blocks, cut = _compress(growing, norm * tolerance * SPENT_IN_ALL - lost)
+    norms = np.array([_norm(growing, kind) for kind in (IMPORTANCE, VARIANCE)])
+    lost = _lost(growing)
+    blocks, cut = _compress(growing, SPENT_IN_ALL * tolerance * norms - lost)
     pivots = np.concatenate([block.rows[block.pivots] for block in growing]).astype(np.int64)
-    error = relative_bound(lost + cut, norm)
+    error = relative_bound(float((lost + cut)[VARIANCE]), float(norms[VARIANCE]))
     exact = Plan(kernel, pilot.take(pivots), blocks, error, 0.0, 0.0, np.float64, unit)
     judges = np.flatnonzero(is_judge)[:SAMPLED_ROWS]
     return _finished(exact, gram, pilot.take(judges), judges, variances, tolerance)
@@ -167,14 +169,14 @@ class _Growing:
         max_rank: int,
     ) -> None:
         self.smooth, self.rows = smooth, rows
-        self.importance, self.variances = importance[rows], variances[rows]
+        self.weights = np.stack([importance[rows], variances[rows]])
         self.is_judge = is_judge[rows]
         self.start = diagonal[rows]
         self.left = self.start.copy()
         self.pivots: list[int] = []
         room = min(max_rank, int(np.count_nonzero(~self.is_judge)))
         self._features = np.zeros((rows.size, room))
-        self._moments = np.zeros((2, room, room))
+        self._moments = np.zeros((room, room))
 
     @property
     def room(self) -> int:
@@ -184,20 +186,27 @@ class _Growing:
     def features(self) -> FloatArray:
         return self._features[:, : len(self.pivots)]
 
-    @property
-    def moments(self) -> FloatArray:
-        """F'VF of the block's pilot rows with importance and with variances, (2, r, r)."""
-        return self._moments[:, : len(self.pivots), : len(self.pivots)]
+    def moments(self, kind: int) -> FloatArray:
+        """F'VF of the block's pilot rows, (r, r); with importance it is kept up to date."""
+        if kind == IMPORTANCE:
+            return self._moments[: len(self.pivots), : len(self.pivots)]
+        return np.asarray((self.features * self.weights[kind][:, None]).T @ self.features)
+
+    def norm2(self, kind: int) -> float:
+        """Squared norm of V^(1/2) F F' V^(1/2) without the diagonal."""
+        diagonal = self.weights[kind] * np.maximum(self.start - self.left, 0.0)
+        return float(np.square(self.moments(kind)).sum() - np.square(diagonal).sum())
 
     @property
     def chance(self) -> FloatArray:
         """What each row still adds to the bound; 0 where no pivot is to be had."""
         free = (self.left > 1e-12 * self.start) & ~self.is_judge & (self.room > 0)
-        return np.where(free, self.importance * self.left, 0.0)
+        return np.where(free, self.weights[IMPORTANCE] * self.left, 0.0)
 
-    def judged(self, values: FloatArray) -> float:
-        """Sum over the judges of their importance times a value."""
-        return float(self.importance[self.is_judge] @ values[self.is_judge])
+    @property
+    def lost(self) -> FloatArray:
+        """Sums over the judges of importance and of variance times what is left, (2,)."""
+        return np.asarray(self.weights[:, self.is_judge] @ self.left[self.is_judge])
 
     def add(self, tried: IntArray, rng: np.random.Generator) -> None:
         tried, old = tried[: self.room], len(self.pivots)
@@ -208,9 +217,9 @@ class _Growing:
         self._features[:, old : old + len(chosen)] = added
         self.pivots.extend(tried[chosen].tolist())
         now = len(self.pivots)
-        for moments, weight in zip(self._moments, (self.importance, self.variances), strict=True):
-            moments[:now, old:now] = self.features.T @ (added * weight[:, None])
-            moments[old:now, :old] = moments[:old, old:now].T
+        weighted = added * self.weights[IMPORTANCE][:, None]
+        self._moments[:now, old:now] = self.features.T @ weighted
+        self._moments[old:now, :old] = self._moments[:old, old:now].T
         self.left = np.maximum(self.left - np.square(added).sum(axis=1), 0.0)
         self.left[self.pivots] = 0.0
 
@@ -221,8 +230,11 @@ def _grow(growing: list[_Growing], tolerance: float, most: int, rng: np.random.G
     place = np.concatenate([np.arange(g.rows.size) for g in growing])
     while sum(len(g.pivots) for g in growing) < most:
         chance = np.concatenate([g.chance for g in growing])
-        enough = SPENT_ON_LANDMARKS * tolerance * _norm(growing)
-        if chance.sum() == 0 or _lost(growing) <= enough:
+        lost, share = _lost(growing), SPENT_ON_LANDMARKS * tolerance
+        # The norm with variances costs more, so it is asked for last.
+        if chance.sum() == 0 or all(
+            lost[kind] <= share * _norm(growing, kind) for kind in (IMPORTANCE, VARIANCE)
+        ):
             return
         size = min(PIVOTS_AT_ONCE * min(len(growing), 8), int(np.count_nonzero(chance)))
         tried = rng.choice(chance.size, size, replace=False, p=chance / chance.sum())
@@ -230,24 +242,20 @@ def _grow(growing: list[_Growing], tolerance: float, most: int, rng: np.random.G
             growing[number].add(place[tried[block_of[tried] == number]], rng)
 
 
-def _lost(growing: list[_Growing]) -> float:
-    """trace(V R) of the pilot rows, from the judges among them."""
+def _lost(growing: list[_Growing]) -> FloatArray:
+    """trace(V R) of the pilot rows, from the judges among them, with importance and variance."""
+    return np.asarray(_scale(growing) * np.sum([g.lost for g in growing], axis=0))
+
+
+def _scale(growing: list[_Growing]) -> float:
+    """Pilot rows a judge."""
     rows = sum(g.rows.size for g in growing)
-    judges = sum(int(g.is_judge.sum()) for g in growing)
-    return sum(g.judged(g.left) for g in growing) * rows / max(judges, 1)
+    return rows / max(sum(int(g.is_judge.sum()) for g in growing), 1)
 
 
-def _norm(growing: list[_Growing]) -> float:
-    """||V^(1/2) F F' V^(1/2)||_F without the diagonal; by importance where no label can vary."""
-    norms = []
-    for kind in (1, 0):
-        everything = sum(float(np.square(g.moments[kind]).sum()) for g in growing)
-        weights = [(g.importance, g.variances)[kind] for g in growing]
-        explained = [np.maximum(g.start - g.left, 0.0) for g in growing]
-        parts = zip(weights, explained, strict=True)
-        diagonal = sum(float(np.square(weight * part).sum()) for weight, part in parts)
-        norms.append(float(np.sqrt(max(everything - diagonal, 0.0))))
-    return norms[0] or norms[1]
+def _norm(growing: list[_Growing], kind: int) -> float:
+    """||V^(1/2) F F' V^(1/2)||_F of all blocks without the diagonal."""
+    return float(np.sqrt(max(sum(g.norm2(kind) for g in growing), 0.0)))
 
 
 def _accepted(block: FloatArray, rng: np.random.Generator) -> tuple[list[int], FloatArray]:
@@ -271,16 +279,21 @@ def _accepted(block: FloatArray, rng: np.random.Generator) -> tuple[list[int], F
     return chosen, np.column_stack(columns)[chosen]
 
 
-def _compress(growing: list[_Growing], allowance: float) -> tuple[tuple[Block, ...], float]:
-    """Rotate each block to its principal axes and drop the smallest up to an allowed trace."""
-    rows = sum(g.rows.size for g in growing)
-    scale = rows / max(sum(int(g.is_judge.sum()) for g in growing), 1)
-    rotated = [(g, *np.linalg.eigh(g.moments[0])) for g in growing]
+def _compress(
+    growing: list[_Growing], allowance: FloatArray
+) -> tuple[tuple[Block, ...], FloatArray]:
+    """Rotate each block to its principal axes and drop the smallest up to the allowed traces."""
+    rotated = [(g, *np.linalg.eigh(g.moments(IMPORTANCE))) for g in growing]
     values = np.concatenate([values for _, values, _ in rotated])
-    costs = scale * np.concatenate([_judged_axes(g, axes) for g, _, axes in rotated])
+    carried = [
+        g.weights[:, g.is_judge] @ np.square(g.features[g.is_judge] @ axes)
+        for g, _, axes in rotated
+    ]
+    costs = _scale(growing) * np.hstack(carried)  # (2, all axes)
     order = np.argsort(values)
+    within = (np.cumsum(costs[:, order], axis=1) <= np.maximum(allowance, 0.0)[:, None]).all(axis=0)
     dropped = np.zeros(values.size, dtype=bool)
-    dropped[order[: int(np.searchsorted(np.cumsum(costs[order]), max(allowance, 0.0)))]] = True
+    dropped[order[: int(np.argmin(within)) if not within.all() else within.size]] = True
     blocks, first = [], 0
     for block, own, axes in rotated:
         kept = axes[:, ~dropped[first : first + own.size]]
@@ -289,13 +302,7 @@ def _compress(growing: list[_Growing], allowance: float) -> tuple[tuple[Block, .
             projection = solve_triangular(corner.T, kept, lower=False)
             blocks.append(Block(first + np.arange(own.size), projection))
         first += own.size
-    return tuple(blocks), float(costs[dropped].sum())
-
-
-def _judged_axes(block: _Growing, axes: FloatArray) -> FloatArray:
-    """Trace that each axis carries, as the judges see it."""
-    rotated = block.features[block.is_judge] @ axes
-    return np.asarray(block.importance[block.is_judge] @ np.square(rotated))
+    return tuple(blocks), np.asarray(costs[:, dropped].sum(axis=1))
 
 
 def _finished(

@@ -112,7 +112,8 @@ def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolA
     digit = np.minimum(scaled, 2.0**DIGIT_BITS - 1).astype(np.uint16)
     drawn = keyed_bits(seed, rows, draws, np.uint16)
     labels: BoolArray = drawn < digit[:, None]
-    at, draw = np.nonzero(drawn == digit[:, None])
+    # Ties are rare, and a flat search for them is several times faster than a two-way one.
+    at, draw = np.divmod(np.flatnonzero(drawn == digit[:, None]), len(draws))
     fraction = keyed_fractions(seed, at + rows.start, draw + draws.start)
     labels[at, draw] = fraction < (scaled - digit)[at]
     return labels

@@ -7,7 +7,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from itrust.columns import MAX_TEXT_LEVELS, Column, encode, share_codes
+from itrust.columns import Column, share_codes
+from itrust.encoding import MAX_TEXT_LEVELS, encode
 from itrust.errors import InputError
 
 

@@ -187,7 +187,7 @@ def test_files_that_end_in_the_middle_are_one_sentence(tmp_path):
 
 
 def test_text_far_down_in_a_number_column_is_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("itrust.files.CSV_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("itrust.readers.CSV_BLOCK_BYTES", 2000)
     text = write(table(), tmp_path / "a.csv")
     lines = text.read_text().splitlines()
     lines[2500] = lines[2500].replace(lines[2500].split(",")[3], "n.a.")
@@ -259,11 +259,12 @@ def test_wrong_columns_and_engines_are_one_sentence(tmp_path):
 
 def test_dropped_rows_are_told_and_rows_keep_their_numbers(tmp_path):
     rows = table()
-    for row in (3, 5, 2500):
+    for row in (3, 5, 2999, *range(1400, 2100)):  # the last row, and a whole row group
         rows = broken(rows, "income", row, None)
     file = write(rows, tmp_path / "a.parquet")
     r = it.klce_test(scanned(file, missing="drop"), draws=9, rng=0)
-    assert "dropped 3 rows with missing covariates" in r.notes
+    assert r.n == 2297
+    assert "dropped 703 rows with missing covariates" in r.notes
     file = write(broken(rows, "p", 100, 1.5), tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b.parquet: prob must lie in \[0, 1\]; row 100 has 1.5"):
         it.klce_test(scanned(file, missing="drop"), draws=9, rng=0)
@@ -289,7 +290,7 @@ def test_categories_text_and_dates_of_several_forms_go_together(tmp_path):
 
 
 def test_a_column_that_is_empty_at_first_is_still_a_number(tmp_path, monkeypatch):
-    monkeypatch.setattr("itrust.files.CSV_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("itrust.readers.CSV_BLOCK_BYTES", 2000)
     rows = table(2000)
     income = [None] * 1000 + rows["income"].to_pylist()[1000:]
     file = write(rows.set_column(3, "income", [income]), tmp_path / "a.csv")

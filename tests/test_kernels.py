@@ -9,7 +9,7 @@ from sklearn.gaussian_process import kernels as reference
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from itrust import InputError, Sample
-from itrust.columns import encode
+from itrust.encoding import encode
 from itrust.kernels import (
     RBF,
     Constant,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from itrust import InputError
-from itrust.columns import encode
+from itrust.encoding import encode
 from itrust.engine import Tiles
 from itrust.engine.threads import available_threads
 from itrust.kernels import RBF

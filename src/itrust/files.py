@@ -1,16 +1,14 @@
 """Rows in files, larger than memory: `scan` names them, `Scan` hands them out chunk by chunk.
 
-pyarrow reads Parquet, Feather and CSV in batches; each batch goes through the same intake as
-a sample in memory, so the same sentences come out, with file and row.
+Each batch goes through the same intake as a sample in memory, so the same sentences come out, with
+file and row.
 """
 
 from __future__ import annotations
 
-import glob
 import os
-import re
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,21 +17,22 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.dataset
-import pyarrow.parquet
 
-from itrust.columns import kind_of
-from itrust.errors import InputError, did_you_mean, listed
+from itrust.errors import InputError, listed
 from itrust.intake import Missing, frame_columns, read_parts
-from itrust.sample import Chunk, Points, Sample
+from itrust.points import Chunk, Points
+from itrust.readers import (
+    Batch,
+    Part,
+    column_kinds,
+    list_files,
+    plain_columns,
+    read_batches,
+    reading,
+)
+from itrust.sample import Sample
 from itrust.seeds import smallest_tickets, tickets
-from itrust.typing import BoolArray, FloatArray, IntArray
-
-BATCH_ROWS = 65_536
-CSV_BLOCK_BYTES = 2**23
-FORMATS = {".parquet": "parquet", ".feather": "feather", ".arrow": "feather", ".ipc": "feather"}
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+from itrust.typing import BoolArray, FloatArray
 
 
 def scan(
@@ -70,7 +69,7 @@ def scan(
     <Scan: 1 file, covariates 'age'>
     """
     chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
-    files = _files(path)
+    files = list_files(path)
     twice = [str(file) for file in files if files.count(file) > 1]
     if twice:
         raise InputError(f"{twice[0]} stands more than once among the files")
@@ -100,9 +99,9 @@ class Scan:
         twice = [name for name in roles if roles.count(name) > 1]
         if twice:
             raise InputError(f"a column has one role only; {listed(set(twice))} has several")
-        first = _kinds(self.files[0], roles)
+        first = column_kinds(self.files[0], roles)
         for path in self.files[1:]:
-            for name, kind in _kinds(path, roles).items():
+            for name, kind in column_kinds(path, roles).items():
                 if kind != first[name] and "null" not in (kind, first[name]):
                     raise InputError(
                         f"{path.name}: column {name!r} is {kind}, but {first[name]} in "
@@ -245,23 +244,25 @@ class Scan:
             partial=True,
         )
 
-    def _batches(self, *, drop: bool = True) -> Iterator[_Batch]:
+    def _batches(self, *, drop: bool = True) -> Iterator[Batch]:
         """The rows as they are read, without those that are to be dropped."""
         for part in self.parts or tuple(Part(path) for path in self.files):
             offset = part.offset
-            with closing(_read_batches(part, self.roles)) as batches:
+            with closing(read_batches(part, self.roles)) as batches:
                 while True:
-                    with _reading(part.path):
+                    with reading(part.path):
                         batch = next(batches, None)
                     if batch is None:
                         break
-                    rows = _plain(batch)
+                    rows = plain_columns(batch)
                     kept = self._kept(rows) if drop and self.missing == "drop" else None
                     if kept is None:
-                        yield _Batch(part.path, offset, rows)
+                        yield Batch(part.path, offset, rows)
                     else:
                         numbers = np.flatnonzero(kept)
-                        yield _Batch(part.path, offset, rows.take(pa.array(numbers)), numbers)
+                        left = rows.take(pa.array(numbers))
+                        dropped = rows.num_rows - numbers.size
+                        yield Batch(part.path, offset, left, numbers, dropped)
                     offset += batch.num_rows
 
     def _kept(self, batch: pa.RecordBatch) -> BoolArray:
@@ -272,65 +273,6 @@ class Scan:
             missing = pc.is_null(column, nan_is_null=True) if is_float else pc.is_null(column)
             keep &= ~missing.to_numpy(zero_copy_only=False)
         return keep
-
-
-@dataclass(frozen=True)
-class Part:
-    """A piece of the rows: a file or some row groups of a Parquet file.
-
-    `start` is the number of its first row that counts in the whole, `offset` in its file;
-    `rows` is how many count, where that is known.
-    """
-
-    path: Path
-    row_groups: tuple[int, ...] | None = None
-    offset: int = 0
-    start: int = 0
-    rows: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Batch:
-    """Rows of a file as read; `numbers` says which rows of the batch they are, if not all."""
-
-    path: Path
-    offset: int
-    rows: pa.RecordBatch
-    numbers: IntArray | None = None
-
-    @property
-    def dropped(self) -> int:
-        if self.numbers is None or not self.numbers.size:
-            return 0
-        return int(self.numbers[-1]) + 1 - self.numbers.size
-
-    @contextmanager
-    def located(self, chosen: IntArray | None = None) -> Iterator[None]:
-        """Give a sentence about these rows the file's name and the rows' numbers in the file."""
-        try:
-            yield
-        except InputError as error:
-
-            def number(found: re.Match[str]) -> str:
-                row = int(found[1])
-                row = row if chosen is None else int(chosen[row])
-                return f"row {self.offset + (row if self.numbers is None else self.numbers[row])}"
-
-            # Only where a sentence names a row: values quoted from the file stay as they are.
-            moved = re.sub(r"(?<!['\w])row (\d+)(?!['\w])", number, str(error))
-            raise InputError(f"{self.path.name}: {moved}") from None
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Dictionaries as their values, dates as timestamps: the parts of a column go together."""
-    columns = []
-    for column in batch.columns:
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("us"), safe=False)
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _other_labels(
@@ -361,118 +303,3 @@ def _smallest(
     table = pa.concat_tables([rows for _, rows in lots], promote_options="permissive")
     chosen = smallest_tickets(drawn, size)
     return drawn[chosen], table.take(pa.array(chosen)).combine_chunks()
-
-
-def _files(path: Any) -> list[Path]:
-    if isinstance(path, list | tuple):
-        if not path:
-            raise InputError("the list of files is empty")
-        return [file for one in path for file in _files(one)]
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"scan takes paths, not a {type(path).__name__}; frames go to Sample")
-    text = os.path.expanduser(os.fspath(path))
-    if os.path.isfile(text) and _is_known(Path(text)):
-        return [Path(text)]
-    if os.path.isdir(text):
-        hidden = (".", "_")
-        found = sorted(
-            file
-            for file in Path(text).rglob("*")
-            if file.is_file()
-            and _is_known(file)
-            and _ending(file) != ".txt"
-            and not any(part.startswith(hidden) for part in file.relative_to(text).parts)
-        )
-        if not found:
-            raise InputError(f"the folder {text} holds no Parquet, Feather, CSV or TSV file")
-        return found
-    if glob.has_magic(text):
-        found = sorted(Path(name) for name in glob.glob(text, recursive=True))
-        if not found:
-            raise InputError(f"no file matches {text!r}")
-        return [file for one in found for file in _files(str(one))]
-    if not os.path.isfile(text):
-        raise InputError(f"there is no file {text!r}")
-    if not _is_known(Path(text)):
-        known = listed([*FORMATS, *SEPARATORS], most=20)
-        raise InputError(f"{text}: the ending must be one of {known} (text files also with .gz)")
-    return [Path(text)]
-
-
-def _ending(path: Path) -> str:
-    return Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
-
-
-def _is_known(path: Path) -> bool:
-    is_text = _ending(path) in SEPARATORS
-    return is_text or (_ending(path) in FORMATS and path.suffix != ".gz")
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn what the reader cannot read into one sentence."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, EOFError) as error:
-        reason = str(error).splitlines()[0]
-        cure = "give the column one type" if "conversion error" in reason else "is it whole?"
-        raise InputError(f"{path.name} cannot be read to its end ({reason}); {cure}") from None
-
-
-def _read_batches(part: Part, names: list[str]) -> Generator[pa.RecordBatch, None, None]:
-    if _ending(part.path) in SEPARATORS:
-        yield from _open_csv(part.path, names)
-        return
-    if _ending(part.path) == ".parquet":
-        # Not the dataset reader: it keeps the column chunks of a file until the file's end.
-        with pa.parquet.ParquetFile(part.path, pre_buffer=False) as file:
-            groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
-            for group in groups:  # batches end with their group, so partitions change no sum
-                yield from file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names)
-        return
-    data = pa.dataset.dataset(part.path, format="feather")
-    for batch in data.to_batches(columns=names, batch_size=BATCH_ROWS, batch_readahead=4):
-        if batch.num_rows:
-            yield batch
-
-
-def _open_csv(path: Path, names: list[str]) -> Any:
-    """A streaming reader; what looks like integers or is empty at first is read as float64."""
-    parse = pa.csv.ParseOptions(delimiter=SEPARATORS[_ending(path)], newlines_in_values=True)
-    read = pa.csv.ReadOptions(block_size=CSV_BLOCK_BYTES)
-    with pa.csv.open_csv(path, read, parse) as reader:
-        schema = reader.schema
-    _require(path, names, schema.names)
-    types = {name: _lasting_type(schema.field(name).type) for name in names}
-    convert = pa.csv.ConvertOptions(
-        column_types=types, include_columns=names, strings_can_be_null=True
-    )
-    return pa.csv.open_csv(path, read, parse, convert)
-
-
-def _lasting_type(kind: pa.DataType) -> pa.DataType:
-    return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
-
-
-def _kinds(path: Path, names: list[str]) -> dict[str, str]:
-    """What each column holds, in words, from the file's schema."""
-    with _reading(path):
-        schema = _schema(path, names)
-    return {name: kind_of(schema.field(name).type) for name in names}
-
-
-def _schema(path: Path, names: list[str]) -> pa.Schema:
-    if _ending(path) in SEPARATORS:
-        with _open_csv(path, names) as reader:
-            return reader.schema
-    schema = pa.dataset.dataset(path, format=FORMATS[_ending(path)]).schema
-    _require(path, names, schema.names)
-    return schema
-
-
-def _require(path: Path, names: list[str], present: list[str]) -> None:
-    for name in names:
-        if name not in present:
-            raise InputError(
-                f"{path.name}: there is no column {name!r}; {did_you_mean(name, present)}"
-            )

@@ -13,7 +13,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 
-from itrust.columns import Column, as_arrow, encode, encode_numbers, levels_and_codes
+from itrust.columns import Column
+from itrust.encoding import as_arrow, encode, encode_numbers, levels_and_codes
 from itrust.errors import InputError, counted, listed, shown
 from itrust.typing import AnyArray, FloatArray, IntArray
 

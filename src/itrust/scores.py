@@ -14,7 +14,8 @@ from sklearn import metrics
 
 from itrust.errors import InputError
 from itrust.files import Scan
-from itrust.sample import Chunk, Sample, checked_sample
+from itrust.points import Chunk
+from itrust.sample import Sample, checked_sample
 from itrust.typing import FloatArray, IntArray
 
 SMOOTH_CELLS = 8_192

@@ -14,8 +14,9 @@ from itrust.engine.factor import Factor, Redraw, Sums, accumulate
 from itrust.engine.plan import Plan
 from itrust.engine.threads import one_blas_thread
 from itrust.errors import InputError
-from itrust.files import Part, Scan
+from itrust.files import Scan
 from itrust.progress import Advance
+from itrust.readers import Part
 from itrust.typing import FloatArray
 
 PART_ROWS = 250_000

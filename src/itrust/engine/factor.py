@@ -19,8 +19,8 @@ from itrust.engine.stream import ordered_map
 from itrust.engine.threads import available_threads, one_blas_thread
 from itrust.errors import InputError
 from itrust.kernels import LocalKernel
+from itrust.points import Chunk, Points
 from itrust.progress import Advance
-from itrust.sample import Chunk, Points
 from itrust.typing import AnyArray, BoolArray, FloatArray
 
 DRAWS_AT_ONCE = 1_024

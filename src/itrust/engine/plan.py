@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 
 from itrust.kernels import LocalKernel
 from itrust.kernels.grams import Gram, Rows, split_match
-from itrust.sample import Points
+from itrust.points import Points
 from itrust.typing import AnyArray, BoolArray, FloatArray, IntArray
 
 PIVOTS_AT_ONCE = 48

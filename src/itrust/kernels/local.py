@@ -14,7 +14,7 @@ from itrust.kernels.discrete import Constant, Delta
 from itrust.kernels.grams import Gram, product
 from itrust.kernels.smooth import RBF
 from itrust.kernels.widths import Median
-from itrust.sample import Points
+from itrust.points import Points
 
 
 @dataclass(frozen=True)

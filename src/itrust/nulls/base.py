@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from itrust.sample import Chunk, Sample
+from itrust.points import Chunk
+from itrust.sample import Sample
 from itrust.typing import AnyArray, FloatArray
 
 DRAWS_AT_ONCE = 128  # random bits held at once

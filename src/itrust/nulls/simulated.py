@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from itrust.nulls.base import RowwiseNull, SimulatedNull, column_blocks
-from itrust.sample import Chunk, Sample
+from itrust.points import Chunk
+from itrust.sample import Sample
 from itrust.seeds import keyed_bits, keyed_fractions
 from itrust.typing import BoolArray, FloatArray
 

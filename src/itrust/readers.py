@@ -1,0 +1,197 @@
+"""Reading files in batches with pyarrow: which files, what they hold, and their rows in order."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.parquet
+
+from itrust.encoding import kind_of
+from itrust.errors import InputError, did_you_mean, listed
+from itrust.typing import IntArray
+
+BATCH_ROWS = 65_536
+CSV_BLOCK_BYTES = 2**23
+FORMATS = {".parquet": "parquet", ".feather": "feather", ".arrow": "feather", ".ipc": "feather"}
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of the rows: a file or some row groups of a Parquet file.
+
+    `start` is the number of its first row that counts in the whole, `offset` in its file;
+    `rows` is how many count, where that is known.
+    """
+
+    path: Path
+    row_groups: tuple[int, ...] | None = None
+    offset: int = 0
+    start: int = 0
+    rows: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows of a file as read; `numbers` says which rows of the batch they are, if not all."""
+
+    path: Path
+    offset: int
+    rows: pa.RecordBatch
+    numbers: IntArray | None = None
+    dropped: int = 0
+
+    @contextmanager
+    def located(self, chosen: IntArray | None = None) -> Iterator[None]:
+        """Give a sentence about these rows the file's name and the rows' numbers in the file."""
+        try:
+            yield
+        except InputError as error:
+
+            def number(found: re.Match[str]) -> str:
+                row = int(found[1])
+                row = row if chosen is None else int(chosen[row])
+                return f"row {self.offset + (row if self.numbers is None else self.numbers[row])}"
+
+            # Only where a sentence names a row: values quoted from the file stay as they are.
+            moved = re.sub(r"(?<!['\w])row (\d+)(?!['\w])", number, str(error))
+            raise InputError(f"{self.path.name}: {moved}") from None
+
+
+def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Dictionaries as their values, dates as timestamps: the parts of a column go together."""
+    columns = []
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us"), safe=False)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def list_files(path: Any) -> list[Path]:
+    """The files that a path, a pattern, a folder or a list of these means, in order."""
+    if isinstance(path, list | tuple):
+        if not path:
+            raise InputError("the list of files is empty")
+        return [file for one in path for file in list_files(one)]
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"scan takes paths, not a {type(path).__name__}; frames go to Sample")
+    text = os.path.expanduser(os.fspath(path))
+    if os.path.isfile(text) and _is_known(Path(text)):
+        return [Path(text)]
+    if os.path.isdir(text):
+        hidden = (".", "_")
+        found = sorted(
+            file
+            for file in Path(text).rglob("*")
+            if file.is_file()
+            and _is_known(file)
+            and _ending(file) != ".txt"
+            and not any(part.startswith(hidden) for part in file.relative_to(text).parts)
+        )
+        if not found:
+            raise InputError(f"the folder {text} holds no Parquet, Feather, CSV or TSV file")
+        return found
+    if glob.has_magic(text):
+        found = sorted(Path(name) for name in glob.glob(text, recursive=True))
+        if not found:
+            raise InputError(f"no file matches {text!r}")
+        return [file for one in found for file in list_files(str(one))]
+    if not os.path.isfile(text):
+        raise InputError(f"there is no file {text!r}")
+    if not _is_known(Path(text)):
+        known = listed([*FORMATS, *SEPARATORS], most=20)
+        raise InputError(f"{text}: the ending must be one of {known} (text files also with .gz)")
+    return [Path(text)]
+
+
+def _ending(path: Path) -> str:
+    return Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
+
+
+def _is_known(path: Path) -> bool:
+    is_text = _ending(path) in SEPARATORS
+    return is_text or (_ending(path) in FORMATS and path.suffix != ".gz")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what the reader cannot read into one sentence."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError) as error:
+        reason = str(error).splitlines()[0]
+        cure = "give the column one type" if "conversion error" in reason else "is it whole?"
+        raise InputError(f"{path.name} cannot be read to its end ({reason}); {cure}") from None
+
+
+def read_batches(part: Part, names: list[str]) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of a file, or of some of its row groups, in order."""
+    if _ending(part.path) in SEPARATORS:
+        yield from _open_csv(part.path, names)
+        return
+    if _ending(part.path) == ".parquet":
+        # Not the dataset reader: it keeps the column chunks of a file until the file's end.
+        with pa.parquet.ParquetFile(part.path, pre_buffer=False) as file:
+            groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
+            for group in groups:  # batches end with their group, so partitions change no sum
+                yield from file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names)
+        return
+    data = pa.dataset.dataset(part.path, format="feather")
+    for batch in data.to_batches(columns=names, batch_size=BATCH_ROWS, batch_readahead=4):
+        if batch.num_rows:
+            yield batch
+
+
+def _open_csv(path: Path, names: list[str]) -> Any:
+    """A streaming reader; what looks like integers or is empty at first is read as float64."""
+    parse = pa.csv.ParseOptions(delimiter=SEPARATORS[_ending(path)], newlines_in_values=True)
+    read = pa.csv.ReadOptions(block_size=CSV_BLOCK_BYTES)
+    with pa.csv.open_csv(path, read, parse) as reader:
+        schema = reader.schema
+    _require(path, names, schema.names)
+    types = {name: _lasting_type(schema.field(name).type) for name in names}
+    convert = pa.csv.ConvertOptions(
+        column_types=types, include_columns=names, strings_can_be_null=True
+    )
+    return pa.csv.open_csv(path, read, parse, convert)
+
+
+def _lasting_type(kind: pa.DataType) -> pa.DataType:
+    return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
+
+
+def column_kinds(path: Path, names: list[str]) -> dict[str, str]:
+    """What each column holds, in words, from the file's schema."""
+    with reading(path):
+        schema = _schema(path, names)
+    return {name: kind_of(schema.field(name).type) for name in names}
+
+
+def _schema(path: Path, names: list[str]) -> pa.Schema:
+    if _ending(path) in SEPARATORS:
+        with _open_csv(path, names) as reader:
+            return reader.schema
+    schema = pa.dataset.dataset(path, format=FORMATS[_ending(path)]).schema
+    _require(path, names, schema.names)
+    return schema
+
+
+def _require(path: Path, names: list[str], present: list[str]) -> None:
+    for name in names:
+        if name not in present:
+            raise InputError(
+                f"{path.name}: there is no column {name!r}; {did_you_mean(name, present)}"
+            )

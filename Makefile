@@ -4,7 +4,7 @@ NAME ?= level
 # Pins apply to the build environment too.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: demo test lint types unit format bench study clean
+.PHONY: demo test lint types unit format bench study oldest clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
 	@$(BIN)/python -m itrust.demo
@@ -42,5 +42,11 @@ study: .venv/core         ## a statistical study: make study NAME=level
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
+oldest:                   ## the tests with the oldest versions that are allowed
+	$(PYTHON) -m venv .venv-oldest
+	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt .venv-oldest/bin/python -m pip install --quiet \
+		-e . distributed hypothesis pandas polars pytest pytest-xdist
+	OMP_NUM_THREADS=1 .venv-oldest/bin/pytest -n 2 -q tests
+
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -350,6 +350,12 @@ def test_wrong_settings_of_a_scan_are_one_sentence(tmp_path, arguments, message)
         scanned(file, **arguments)
 
 
+def test_semicolons_are_named(tmp_path):
+    (tmp_path / "a.csv").write_text("owner;p;income;region\nyes;0.5;1;a\n")
+    with pytest.raises(InputError, match="separated by commas .*, not semicolons"):
+        scanned(tmp_path / "a.csv")
+
+
 def test_one_class_is_told(tmp_path):
     rows = table(200)
     rows = rows.set_column(1, "owner", [["no"] * 200])

@@ -192,6 +192,7 @@ def _schema(path: Path, names: list[str]) -> pa.Schema:
 def _require(path: Path, names: list[str], present: list[str]) -> None:
     for name in names:
         if name not in present:
-            raise InputError(
-                f"{path.name}: there is no column {name!r}; {did_you_mean(name, present)}"
-            )
+            hint = did_you_mean(name, present)
+            if len(present) == 1 and ";" in present[0]:
+                hint = "columns must be separated by commas (.csv) or tabs (.tsv), not semicolons"
+            raise InputError(f"{path.name}: there is no column {name!r}; {hint}")

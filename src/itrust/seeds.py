@@ -80,7 +80,7 @@ def keyed_bits(
 
 
 def keyed_fractions(seed: int, rows: IntArray, draws: IntArray) -> FloatArray:
-    """Uniform numbers in [0, 1) for single (row, draw) pairs, apart from `keyed_bits`.
+    """Uniform numbers in [0, 1) for (row, draw) pairs (broadcast), apart from `keyed_bits`.
 
     A 64-bit finaliser (Steele, Lea and Flood 2014) of the pair's own number.
     """

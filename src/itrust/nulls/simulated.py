@@ -93,13 +93,11 @@ class Rademacher(RowwiseNull):
     def draw(self, chunk: Chunk, draws: range, seed: int) -> FloatArray:
         """Residuals times a random sign of their row or cluster."""
         if chunk.cluster is None:
-            flip = keyed_bits(seed, chunk.rows, draws)
+            flip = keyed_bits(seed, chunk.rows, draws) >> np.uint32(BITS - 1)
         else:
-            first = int(chunk.cluster.min())
-            units = range(first, int(chunk.cluster.max()) + 1)
-            flip = keyed_bits(seed, units, draws)[chunk.cluster - first]
-        signs = 1.0 - 2.0 * (flip >> np.uint32(BITS - 1))
-        return (chunk.y - chunk.p)[:, None] * signs
+            units, unit = np.unique(chunk.cluster, return_inverse=True)
+            flip = (keyed_fractions(seed, units[:, None], np.array(draws)) < 0.5)[unit]
+        return (chunk.y - chunk.p)[:, None] * (1.0 - 2.0 * flip)
 
 
 def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolArray:

@@ -352,7 +352,7 @@ def test_wrong_settings_of_a_scan_are_one_sentence(tmp_path, arguments, message)
 
 def test_semicolons_are_named(tmp_path):
     (tmp_path / "a.csv").write_text("owner;p;income;region\nyes;0.5;1;a\n")
-    with pytest.raises(InputError, match="separated by commas .*, not semicolons"):
+    with pytest.raises(InputError, match=r"separated by commas .*, not semicolons"):
         scanned(tmp_path / "a.csv")
 
 

@@ -11,7 +11,7 @@ from itrust.nulls.base import RowwiseNull, SimulatedNull, column_blocks
 from itrust.points import Chunk
 from itrust.sample import Sample
 from itrust.seeds import keyed_bits, keyed_fractions
-from itrust.typing import BoolArray, FloatArray
+from itrust.typing import AnyArray, BoolArray, FloatArray
 
 BITS = 32
 DIGIT_BITS = 16
@@ -92,6 +92,7 @@ class Rademacher(RowwiseNull):
 
     def draw(self, chunk: Chunk, draws: range, seed: int) -> FloatArray:
         """Residuals times a random sign of their row or cluster."""
+        flip: AnyArray
         if chunk.cluster is None:
             flip = keyed_bits(seed, chunk.rows, draws) >> np.uint32(BITS - 1)
         else:

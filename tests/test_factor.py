@@ -255,3 +255,19 @@ def test_too_many_rows_for_tiles_run_with_the_capped_kernel_and_say_so(monkeypat
     assert "factor" in r.engine
     assert r.certificate.bound > 0.01
     assert 0 < r.certificate.sampled < r.certificate.bound
+
+
+def test_the_biased_form_has_the_same_unit_on_both_paths():
+    s = mixed(1000)
+    fast, exact = (it.klce2(s, biased=True, engine=engine) for engine in (Factor(), Tiles()))
+    assert fast == pytest.approx(exact, rel=0.01)
+
+
+@pytest.mark.parametrize("n", [2, 3, 20, 99])
+def test_a_handful_of_rows_is_factored_exactly(n):
+    s = two_numbers(n, seed=5)
+    fast, exact = (
+        it.klce_test(s, KERNEL, draws=19, rng=0, engine=engine) for engine in (Factor(), Tiles())
+    )
+    assert fast.statistic == pytest.approx(exact.statistic, abs=0.02 * it.null_sd(s, KERNEL))
+    assert fast.pvalue == exact.pvalue

@@ -69,13 +69,13 @@ def klce2(
     found = evaluate(sample, resolved, None, 0, 0, engine)
     if found.certificate:
         _warn_if_rough(found.certificate)
-    pairs = float(found.over_pairs[0])
+    unbiased = float(found.over_pairs[0]) / found.pair_weight
     if not biased:
-        return pairs / found.pair_weight
+        return unbiased
     assert isinstance(sample, Sample)
     diagonal = resolved.gram(sample.points).diagonal()
     squares = float(np.sum(np.square(sample.weights_or_ones * sample.residuals) * diagonal))
-    return (pairs + squares) / float(sample.weights_or_ones.sum()) ** 2
+    return (unbiased * sample.pair_weight + squares) / float(sample.weights_or_ones.sum()) ** 2
 
 
 def null_sd(

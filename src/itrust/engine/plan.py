@@ -27,6 +27,7 @@ SPENT_ON_LANDMARKS = 0.6  # share of the tolerance; compression takes most of th
 SPENT_IN_ALL = 0.8  # the pilot rows are a sample, so some is left for the others
 JUDGED_BY_THE_OTHERS = 2 / 3
 SAMPLED_ROWS = 400
+FEW_ROWS = 100
 LEAST_IMPORTANCE = 1e-3
 IMPORTANCE, VARIANCE = 0, 1  # the two weights of a row
 ALL = slice(None)
@@ -129,11 +130,14 @@ def make_plan(
     smooth, match = split_match(gram)
     codes = np.zeros(len(pilot), dtype=np.int64) if match is None else match.left
     is_judge = rng.permutation(len(pilot)) >= JUDGED_BY_THE_OTHERS * len(pilot)
+    is_candidate = ~is_judge
+    if len(pilot) < FEW_ROWS:  # then they are all rows, and all may be landmarks
+        is_judge[:], is_candidate[:] = True, True
     spread = float((pilot.p * (1 - pilot.p)).sum())
     unit = float(np.sqrt(variances.sum() / spread)) if spread and variances.any() else 1.0
     variances = variances / unit**2
     importance = variances + max(float(variances.mean()), LEAST_IMPORTANCE)
-    settings = (gram.diagonal(), importance, variances, is_judge, max_rank)
+    settings = (gram.diagonal(), importance, variances, is_judge, is_candidate, max_rank)
     growing = [
         _Growing(smooth, np.flatnonzero(codes == code), *settings) for code in np.unique(codes)
     ]
@@ -166,15 +170,16 @@ class _Growing:
         importance: FloatArray,
         variances: FloatArray,
         is_judge: BoolArray,
+        is_candidate: BoolArray,
         max_rank: int,
     ) -> None:
         self.smooth, self.rows = smooth, rows
         self.weights = np.stack([importance[rows], variances[rows]])
-        self.is_judge = is_judge[rows]
+        self.is_judge, self.is_candidate = is_judge[rows], is_candidate[rows]
         self.start = diagonal[rows]
         self.left = self.start.copy()
         self.pivots: list[int] = []
-        room = min(max_rank, int(np.count_nonzero(~self.is_judge)))
+        room = min(max_rank, int(np.count_nonzero(self.is_candidate)))
         self._features = np.zeros((rows.size, room))
         self._moments = np.zeros((room, room))
 
@@ -200,7 +205,7 @@ class _Growing:
     @property
     def chance(self) -> FloatArray:
         """What each row still adds to the bound; 0 where no pivot is to be had."""
-        free = (self.left > 1e-12 * self.start) & ~self.is_judge & (self.room > 0)
+        free = (self.left > 1e-12 * self.start) & self.is_candidate & (self.room > 0)
         return np.where(free, self.weights[IMPORTANCE] * self.left, 0.0)
 
     @property

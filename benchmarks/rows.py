@@ -6,8 +6,10 @@ calls: sample made, landmarks chosen, rows passed. FILE_ROWS=2000000 shortens th
 
 from __future__ import annotations
 
+import cProfile
 import json
 import os
+import pstats
 import resource
 import subprocess
 import sys
@@ -70,7 +72,10 @@ def memory(n: int, null: str) -> dict[str, object]:
     warm()
     y, p, x = data(n)
     chosen = it.nulls.Spectral() if null == "spectral" else None
-    call = lambda: it.klce_test(it.Sample(y, p, x), KERNEL, chosen, draws=DRAWS, rng=0)  # noqa: E731
+
+    def call():
+        return it.klce_test(it.Sample(y, p, x), KERNEL, chosen, draws=DRAWS, rng=0)
+
     return told(*measured(call, 2 if n >= 500_000 else 5))
 
 
@@ -94,7 +99,10 @@ def survey(_n: int, _null: str) -> dict[str, object]:
     black = np.where(frame["BLACK"].to_numpy() == 1, "black", "other")
     x = {"income": frame["HINCP"].to_numpy(), "race": black}
     kernel = LocalKernel(RBF(0.1), {"income": RBF(0.14), "race": Delta()})
-    call = lambda: it.klce_test(it.Sample(y, p, x), kernel, draws=DRAWS, rng=0)  # noqa: E731
+
+    def call():
+        return it.klce_test(it.Sample(y, p, x), kernel, draws=DRAWS, rng=0)
+
     return told(*measured(call, 5))
 
 
@@ -124,8 +132,24 @@ def cluster(n: int, _null: str) -> dict[str, object]:
         small = it.scan(FOLDER / "100000.parquet", label="y", prob="p", on=["a", "b"])
         it.klce_test(small, KERNEL, draws=9, rng=0, engine=engine)  # workers import what they need
         scan = it.scan(FOLDER / f"{n}.parquet", label="y", prob="p", on=["a", "b"])
-        call = lambda: it.klce_test(scan, KERNEL, draws=200, rng=0, engine=engine)  # noqa: E731
+
+        def call():
+            return it.klce_test(scan, KERNEL, draws=200, rng=0, engine=engine)
+
         return told(*measured(call, 1))
+
+
+def profile(n: int, null: str) -> dict[str, object]:
+    """Where the time goes, on one thread: `python benchmarks/rows.py profile 200000 exact`."""
+    y, p, x = data(n)
+    s = it.Sample(y, p, x)
+    factor = it.engine.Factor(threads=1)
+    plan = factor.plan(s, KERNEL.resolve(s.points))
+    watch = cProfile.Profile()
+    draws = 0 if null == "spectral" else DRAWS
+    watch.runcall(factor.run, s, plan, it.nulls.Bernoulli(), draws, 0)
+    pstats.Stats(watch).sort_stats("tottime").print_stats(12)
+    return {}
 
 
 def write_file(n: int) -> None:

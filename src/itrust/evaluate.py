@@ -104,8 +104,9 @@ def _with_dask(
 ) -> Evaluation:
     if not isinstance(scan, Scan):
         raise InputError("Dask reads files; pass itrust.scan(...) instead of a Sample in memory")
+    _refuse_what_needs_all_rows(kernel, null)
     parts = engine.survey(scan)
-    _, plan = choose_engine(scan, kernel, null, draws, engine.factor)  # type: ignore[misc]
+    plan = engine.factor.plan(scan, kernel)
     with progress_bar("rows", scan.n, progress) as advance:
         sums = engine.run(scan, parts, plan, redraw, draws, seed, advance)
     return _from_sums(sums, plan, f"factor of rank {plan.rank} on {len(parts)} Dask partitions")
@@ -158,19 +159,17 @@ def choose_engine(
             f"engine must be 'auto' or one of itrust.engine (Tiles(), Factor(), Dask(client)), "
             f"not {engine!r}"
         )
-    only_tiles = _only_tiles(kernel, null)
-    if only_tiles and (isinstance(engine, Factor) or isinstance(sample, Scan)):
-        raise InputError(
-            f"{only_tiles} needs all rows at once; use a Sample in memory (scan.load()) with "
-            f"itrust.engine.Tiles()"
-        )
+    if isinstance(engine, Factor) or isinstance(sample, Scan):
+        _refuse_what_needs_all_rows(kernel, null)
     if isinstance(sample, Scan):
         if isinstance(engine, Tiles):
             raise InputError("tiles need a Sample in memory; use scan.load() or engine='auto'")
         factor = Factor(tolerance=0.001 if null is None else 0.01) if engine == "auto" else engine
         return factor, factor.plan(sample, kernel)
-    if isinstance(engine, Tiles) or only_tiles:
-        return engine if isinstance(engine, Tiles) else Tiles()
+    if isinstance(engine, Tiles):
+        return engine
+    if _needs_all_rows(kernel, null):
+        return Tiles()
     dense = not isinstance(null, AnalyticNull) or sample.n <= MOST_DENSE_ROWS
     if engine == "auto" and null is not None and dense and _tile_seconds(sample.n, draws) < PLAN:
         return Tiles()
@@ -185,7 +184,16 @@ def choose_engine(
     return factor, plan
 
 
-def _only_tiles(kernel: LocalKernel, null: Null | None) -> str | None:
+def _refuse_what_needs_all_rows(kernel: LocalKernel, null: Null | None) -> None:
+    needy = _needs_all_rows(kernel, null)
+    if needy:
+        raise InputError(
+            f"{needy} needs all rows at once; use a Sample in memory (scan.load()) with "
+            f"itrust.engine.Tiles()"
+        )
+
+
+def _needs_all_rows(kernel: LocalKernel, null: Null | None) -> str | None:
     """What about the task rules a stream of chunks out, if anything."""
     if kernel.is_positional:
         return "a precomputed matrix"

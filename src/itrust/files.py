@@ -7,6 +7,7 @@ file and row.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -18,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust.errors import InputError, listed
-from itrust.intake import Missing, frame_columns, read_parts
+from itrust.errors import InputError, counted, listed
+from itrust.intake import Missing, checked_missing, frame_columns, read_parts
 from itrust.points import Chunk, Points
 from itrust.readers import (
     Batch,
@@ -70,7 +71,7 @@ def scan(
     """
     chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
     files = list_files(path)
-    twice = [str(file) for file in files if files.count(file) > 1]
+    twice = [file for file, count in Counter(files).items() if count > 1]
     if twice:
         raise InputError(f"{twice[0]} stands more than once among the files")
     return Scan(tuple(files), label, prob, tuple(chosen), weights, positive, missing)
@@ -88,10 +89,10 @@ class Scan:
     positive: Any
     missing: Missing
     parts: tuple[Part, ...] | None = None
+    clusters: ClassVar[None] = None  # files have no clusters yet
 
     def __post_init__(self) -> None:
-        if self.missing not in ("error", "level", "drop"):
-            raise InputError(f"missing must be 'error', 'level' or 'drop', not {self.missing!r}")
+        checked_missing(self.missing)
         roles = self.roles
         for name in roles:
             if not isinstance(name, str):
@@ -114,7 +115,7 @@ class Scan:
         return [self.label, self.prob, *self.names, *([self.weights] if self.weights else [])]
 
     def __repr__(self) -> str:
-        files = f"{len(self.files):,} file{'s' if len(self.files) > 1 else ''}"
+        files = counted(len(self.files), "file")
         return f"<Scan: {files}, covariates {listed(self.names)}>"
 
     def __getattr__(self, name: str) -> Any:
@@ -151,7 +152,7 @@ class Scan:
             dropped += batch.dropped
             with batch.located():
                 parts = self._read(batch.rows)
-                others = _other_labels(seen, parts["values"], batch.rows[self.label], self.positive)
+                others = _other_labels(seen, parts["values"][0], batch.rows[self.label])
             points = Points(parts["p"], parts["columns"])
             for at in range(0, len(points), size):
                 if held is not None:
@@ -172,8 +173,6 @@ class Scan:
             first += len(points)
         if held is not None:
             yield replace(held, dropped=held.dropped + dropped)
-
-    clusters: ClassVar[None] = None  # files have no clusters yet
 
     def pilot(self, size: int) -> tuple[Points, FloatArray]:
         """Random rows of all files (which may be sorted), and their w^2 p (1 - p)."""
@@ -275,13 +274,10 @@ class Scan:
         return keep
 
 
-def _other_labels(
-    seen: set[Any], values: tuple[Any, Any], column: pa.Array, positive: object
-) -> frozenset[Any]:
-    """The value that counts as 0; it must be the same in all batches."""
-    other = values[0]
-    if isinstance(other, str) and other == f"not {1 if positive is None else positive!r}":
-        return frozenset()  # this batch has positive labels only
+def _other_labels(seen: set[Any], other: Any, column: pa.Array) -> frozenset[Any]:
+    """The value that counts as 0, if the batch has it; it must be the same in all batches."""
+    if other is None:
+        return frozenset()
     seen.add(other)
     if len(seen) > 1:
         row = column.to_pylist().index(other)

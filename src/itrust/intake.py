@@ -23,6 +23,12 @@ Missing = Literal["error", "level", "drop"]
 FRAME_TRAITS = ("columns", "column_names")  # pandas and polars; Arrow
 
 
+def checked_missing(missing: object) -> None:
+    """Refuse a setting that does not exist."""
+    if missing not in ("error", "level", "drop"):
+        raise InputError(f"missing must be 'error', 'level' or 'drop', not {missing!r}")
+
+
 def same_length(what: str, length: int, n: int) -> None:
     """Refuse a column that is not as long as the labels."""
     if length != n:
@@ -217,6 +223,7 @@ def read_parts(
     partial: bool = False,
 ) -> dict[str, Any]:
     """Everything a sample, or with `partial` a chunk of one, is made of."""
+    checked_missing(missing)
     labels, found = read_labels(y, positive)
     n = labels.size
     prob = read_probabilities(positive_column(p, found, positive), n)
@@ -236,9 +243,9 @@ def read_parts(
 
 
 def _both_values(found: tuple[Any, ...], positive: object) -> tuple[Any, Any]:
-    """The label values that count as 0 and 1; a value that never occurs is only named."""
+    """The label values that count as 0 and 1; None for a 0 that does not occur."""
     others = [value for value in found if value != positive]
-    return (others[0] if others else f"not {positive!r}"), positive
+    return (others[0] if others else None), positive
 
 
 def read_covariates(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from itrust.columns import Column
-from itrust.typing import AnyArray, FloatArray, IntArray
+from itrust.typing import AnyArray, BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,3 +49,9 @@ class Chunk:
     def rows(self) -> range:
         """Numbers of the rows in the whole."""
         return range(self.first, self.first + self.y.size)
+
+
+def called_impossible(y: FloatArray, p: FloatArray) -> BoolArray:
+    """Mark the rows whose label the model gave probability 0."""
+    marked: BoolArray = ((p == 0) & (y == 1)) | ((p == 1) & (y == 0))
+    return marked

@@ -24,7 +24,7 @@ from itrust.intake import (
     same_index,
     same_length,
 )
-from itrust.points import Chunk, Points
+from itrust.points import Chunk, Points, called_impossible
 from itrust.seeds import Rng, as_generator, smallest_tickets, tickets
 from itrust.typing import AnyArray, FloatArray, IntArray
 
@@ -86,8 +86,6 @@ class Sample:
         positive: object = None,
         missing: Missing = "error",
     ) -> None:
-        if missing not in ("error", "level", "drop"):
-            raise InputError(f"missing must be 'error', 'level' or 'drop', not {missing!r}")
         columns = x.items() if isinstance(x, Mapping) else [("x", x)]
         roles = [("label", y), ("prob", p), ("weights", weights), ("cluster", cluster)]
         same_index([*roles, *columns])
@@ -221,7 +219,7 @@ class Sample:
     @property
     def impossible(self) -> IntArray:
         """Rows whose label the model called impossible: p = 0 and y = 1, or p = 1 and y = 0."""
-        return np.flatnonzero(((self.p == 0) & (self.y == 1)) | ((self.p == 1) & (self.y == 0)))
+        return np.flatnonzero(called_impossible(self.y, self.p))
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """All rows in order, `size` at a time, without copying."""

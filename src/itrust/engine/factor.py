@@ -19,7 +19,7 @@ from itrust.engine.stream import ordered_map
 from itrust.engine.threads import available_threads, one_blas_thread
 from itrust.errors import InputError
 from itrust.kernels import LocalKernel
-from itrust.points import Chunk, Points
+from itrust.points import Chunk, Points, called_impossible
 from itrust.progress import Advance
 from itrust.typing import AnyArray, BoolArray, FloatArray
 
@@ -246,7 +246,7 @@ def accumulate(plan: Plan, chunk: Chunk, redraw: Redraw | None, draws: int, seed
         positives=int(y.sum()),
         other_labels=chunk.other_labels,
         dropped=chunk.dropped,
-        impossible=int(np.count_nonzero(((p == 0) & (y == 1)) | ((p == 1) & (y == 0)))),
+        impossible=int(np.count_nonzero(called_impossible(y, p))),
         certain=int(np.count_nonzero((p == 0) | (p == 1))),
         forms=tuple(forms),
         diagonal=diagonal,

@@ -12,6 +12,7 @@ import pytest
 import itrust as it
 from itrust import InputError, nulls
 from itrust.engine import Dask, Factor
+from itrust.engine.factor import KernelWork
 
 # The cluster's own processes and sockets warn as they please.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -76,8 +77,8 @@ def test_a_worker_killed_in_the_middle_changes_nothing(client, folder):
     engine, rows = Dask(client), scan(folder)
     kernel = it.kernels.LocalKernel().resolve(rows.pilot(Factor.pilot)[0])
     parts = engine.survey(rows)
-    plan = engine.factor.plan(rows, kernel)
-    undisturbed = engine.run(rows, parts, plan, nulls.Bernoulli(), 400, 7)
+    works = [KernelWork(engine.factor.plan(rows, kernel))]
+    undisturbed = engine.run(rows, parts, works, nulls.Bernoulli(), 400, 7)
     killed = []
 
     def kill(_rows):
@@ -86,10 +87,11 @@ def test_a_worker_killed_in_the_middle_changes_nothing(client, folder):
             killed.append(worker)
             os.kill(worker, signal.SIGKILL)
 
-    disturbed = engine.run(rows, parts, plan, nulls.Bernoulli(), 400, 7, kill)
+    disturbed = engine.run(rows, parts, works, nulls.Bernoulli(), 400, 7, kill)
     assert killed
-    np.testing.assert_allclose(disturbed.over_pairs(), undisturbed.over_pairs(), rtol=1e-12)
-    assert disturbed.rows == 40_000
+    forms = [totals.parts[0].over_pairs() for totals in (disturbed, undisturbed)]
+    np.testing.assert_allclose(*forms, rtol=1e-12)
+    assert disturbed.tally.rows == 40_000
 
 
 def test_an_address_is_enough(client, folder):

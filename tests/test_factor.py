@@ -8,7 +8,8 @@ from threadpoolctl import threadpool_info
 import itrust as it
 from itrust import InputError, Sample, nulls, simulate
 from itrust.engine import Factor, Tiles
-from itrust.engine.factor import accumulate
+from itrust.engine.factor import KernelWork
+from itrust.engine.passes import accumulate
 from itrust.kernels import RBF, Constant, Delta, LocalKernel, Precomputed
 from oracles import plausible
 
@@ -89,12 +90,14 @@ def test_sums_of_parts_are_the_sum_of_the_whole():
     kernel = LocalKernel().resolve(s.points)
     plan = Factor().plan(s, kernel)
     (whole,) = s.chunks(s.n)
-    parts = [accumulate(plan, chunk, nulls.Bernoulli(), 20, 5) for chunk in s.chunks(700)]
+    works = [KernelWork(plan)]
+    parts = [accumulate(works, chunk, nulls.Bernoulli(), 20, 5) for chunk in s.chunks(700)]
     total = sum(parts[1:], parts[0])
-    once = accumulate(plan, whole, nulls.Bernoulli(), 20, 5)
-    np.testing.assert_allclose(total.over_pairs(), once.over_pairs(), rtol=1e-4)
-    assert total.trace_left == pytest.approx(once.trace_left, rel=1e-4)
-    assert (total.rows, total.impossible) == (once.rows, once.impossible)
+    once = accumulate(works, whole, nulls.Bernoulli(), 20, 5)
+    np.testing.assert_allclose(total.parts[0].over_pairs(), once.parts[0].over_pairs(), rtol=1e-4)
+    assert total.parts[0].trace_left == pytest.approx(once.parts[0].trace_left, rel=1e-4)
+    assert total.tally.rows == once.tally.rows
+    assert total.tally.pair_weight == pytest.approx(once.tally.pair_weight)
 
 
 def test_categories_split_the_landmarks_into_blocks():
@@ -111,8 +114,8 @@ def test_categories_split_the_landmarks_into_blocks():
 def test_rows_of_unseen_categories_are_certified_as_lost():
     s = mixed(2000)
     plan = Factor(pilot=60).plan(s, LocalKernel().resolve(s.points))
-    sums = Factor(pilot=60).run(s, plan, None, 0, 0)
-    assert sums.certificate(plan).bound > 0.1
+    totals = Factor(pilot=60).run(s, [KernelWork(plan)], None, 0, 0)
+    assert totals.parts[0].certificate(plan, totals.tally.pair_weight).bound > 0.1
 
 
 @pytest.mark.parametrize("null", [nulls.Rademacher(), nulls.Bernoulli()])
@@ -233,7 +236,7 @@ def test_an_interrupt_leaves_no_thread_and_no_limit_behind():
     factor = Factor(chunk=500, threads=2)
     plan = factor.plan(s, KERNEL)
     with pytest.raises(KeyboardInterrupt) as kept:  # a kept traceback keeps frames alive
-        factor.run(s, plan, nulls.Bernoulli(), 50, 0, interrupt)
+        factor.run(s, [KernelWork(plan)], nulls.Bernoulli(), 50, 0, interrupt)
     assert kept.tb is not None
     assert [pool["num_threads"] for pool in threadpool_info()] == before
     assert not [t for t in threading.enumerate() if t.name.startswith("ThreadPoolExecutor")]

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 
 from itrust.engine import Certificate, Dask, Factor, Tiles
-from itrust.engine.factor import Sums
+from itrust.engine.factor import KernelWork
+from itrust.engine.passes import Tally, Totals
 from itrust.engine.plan import Plan
 from itrust.errors import InputError, counted, listed
 from itrust.files import Scan
@@ -84,8 +85,8 @@ def evaluate(
         return _with_tiles(sample, kernel, simulated, draws, seed, chosen, progress)
     factor, plan = chosen
     with progress_bar("rows", sample.n, progress) as advance:
-        sums = factor.run(sample, plan, redraw, draws, seed, advance)
-    found = _from_sums(sums, plan, f"factor of rank {plan.rank}")
+        totals = factor.run(sample, [KernelWork(plan)], redraw, draws, seed, advance)
+    found = _from_totals(totals, plan, f"factor of rank {plan.rank}")
     if isinstance(sample, Sample):
         pair_weight = sample.pair_weight / (plan.unit**2 if sample.weights is not None else 1.0)
         return replace(found, pair_weight=pair_weight, notes=sample.notes)
@@ -108,40 +109,50 @@ def _with_dask(
     parts = engine.survey(scan)
     plan = engine.factor.plan(scan, kernel)
     with progress_bar("rows", scan.n, progress) as advance:
-        sums = engine.run(scan, parts, plan, redraw, draws, seed, advance)
-    return _from_sums(sums, plan, f"factor of rank {plan.rank} on {len(parts)} Dask partitions")
+        totals = engine.run(scan, parts, [KernelWork(plan)], redraw, draws, seed, advance)
+    return _from_totals(totals, plan, f"factor of rank {plan.rank} on {len(parts)} Dask partitions")
 
 
-def _from_sums(sums: Sums, plan: Plan, engine: str) -> Evaluation:
-    if len(sums.other_labels) > 1:
-        raise InputError(
-            f"label must have two values, but besides the positive one there are "
-            f"{listed(sums.other_labels)}"
-        )
-    if sums.pair_weight <= 0:
-        raise InputError("weights are zero in all rows but at most one; two rows must count")
+def _from_totals(totals: Totals, plan: Plan, engine: str) -> Evaluation:
+    checked_tally(totals.tally)
+    (sums,) = totals.parts
+    pair_weight = totals.tally.pair_weight
     spectrum = sums.spectrum
     return Evaluation(
         over_pairs=_finite(sums.over_pairs()),
-        pair_weight=sums.pair_weight,
-        n=sums.rows,
-        impossible=sums.impossible,
+        pair_weight=pair_weight,
+        n=totals.tally.rows,
+        impossible=totals.tally.impossible,
         engine=engine,
-        certificate=sums.certificate(plan),
+        certificate=sums.certificate(plan, pair_weight),
         spectrum=spectrum,
         offset=lambda: float(spectrum().sum()),
-        notes=_notes(sums),
+        notes=tally_notes(totals.tally),
     )
 
 
-def _notes(sums: Sums) -> tuple[str, ...]:
+def checked_tally(tally: Tally) -> Tally:
+    """Refuse rows in files that a `Sample` would have refused."""
+    if len(tally.other_labels) > 1:
+        raise InputError(
+            f"label must have two values, but besides the positive one there are "
+            f"{listed(tally.other_labels)}"
+        )
+    if tally.pair_weight <= 0:
+        raise InputError("weights are zero in all rows but at most one; two rows must count")
+    return tally
+
+
+def tally_notes(tally: Tally) -> tuple[str, ...]:
     """What only a whole pass can know about rows in files."""
     said = (
-        [f"dropped {counted(sums.dropped, 'row')} with missing covariates"] if sums.dropped else []
+        [f"dropped {counted(tally.dropped, 'row')} with missing covariates"]
+        if tally.dropped
+        else []
     )
-    if sums.positives in (0, sums.rows):
-        said.append(f"one class only: every label counts as {int(sums.positives > 0)}")
-    if sums.certain == sums.rows:
+    if tally.positives in (0, tally.rows):
+        said.append(f"one class only: every label counts as {int(tally.positives > 0)}")
+    if tally.certain == tally.rows:
         said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
     return tuple(said)
 

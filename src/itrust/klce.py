@@ -13,6 +13,7 @@ import numpy as np
 
 from itrust.assumptions import assumption_notes
 from itrust.engine import Certificate, Dask, Factor, Tiles
+from itrust.engine.factor import KernelWork
 from itrust.errors import ApproximationWarning, InputError
 from itrust.evaluate import Engine, choose_engine, evaluate
 from itrust.files import Scan
@@ -97,9 +98,10 @@ def null_sd(
         variance = 2 * float(chosen.forms(gram, v[:, None])[0])
     else:
         factor, plan = chosen
-        sums = factor.run(sample, plan, None, 0, 0)
-        _warn_if_rough(sums.certificate(plan))
-        return float(np.sqrt(2 * sums.norm2)) / sums.pair_weight
+        totals = factor.run(sample, [KernelWork(plan)], None, 0, 0)
+        (sums,), pair_weight = totals.parts, totals.tally.pair_weight
+        _warn_if_rough(sums.certificate(plan, pair_weight))
+        return float(np.sqrt(2 * sums.norm2)) / pair_weight
     return float(np.sqrt(variance)) / sample.pair_weight
 
 

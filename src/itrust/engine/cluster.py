@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from itrust.engine.factor import Factor, Redraw, Sums, accumulate
-from itrust.engine.plan import Plan
+from itrust.engine.factor import Factor
+from itrust.engine.passes import Redraw, Totals, Work, accumulate_all
 from itrust.engine.threads import one_blas_thread
 from itrust.errors import InputError
 from itrust.files import Scan
@@ -73,19 +73,19 @@ class Dask:
         self,
         scan: Scan,
         parts: Sequence[Part],
-        plan: Plan,
+        works: Sequence[Work],
         redraw: Redraw | None,
         draws: int,
         seed: int,
         advance: Advance | None = None,
-    ) -> Sums:
+    ) -> Totals:
         """One pass over all partitions: the data and `draws` draws."""
         with self.connected() as client:
             return _run(
                 client,
                 scan,
                 parts,
-                (plan, redraw),
+                (works, redraw),
                 (draws, seed, self.factor.chunk_rows(scan.n)),
                 advance,
             )
@@ -113,10 +113,10 @@ def _run(
     client: Any,
     scan: Scan,
     parts: Sequence[Part],
-    shared: tuple[Plan, Redraw | None],
+    shared: tuple[Sequence[Work], Redraw | None],
     settings: tuple[int, int, int],
     advance: Advance | None,
-) -> Sums:
+) -> Totals:
     from distributed import as_completed, wait
 
     keys = {"pure": False}
@@ -134,7 +134,7 @@ def _run(
     if advance:
         for _ in as_completed(leaves):  # type: ignore[no-untyped-call]
             advance(scan.n / len(leaves))
-    total: Sums = level[0].result()
+    total: Totals = level[0].result()
     return total
 
 
@@ -175,20 +175,16 @@ def _candidates(piece: Scan, size: int, most: float) -> tuple[FloatArray, pa.Tab
 
 
 def _accumulate(
-    piece: Scan, shared: tuple[Plan, Redraw | None], draws: int, seed: int, chunk: int
-) -> Sums:
-    plan, redraw = shared
+    piece: Scan, shared: tuple[Sequence[Work], Redraw | None], draws: int, seed: int, chunk: int
+) -> Totals:
+    works, redraw = shared
     with one_blas_thread():
-        sums = (accumulate(plan, rows, redraw, draws, seed) for rows in piece.chunks(chunk))
-        total = next(sums)
-        for part in sums:
-            total = total + part
-    return total
+        return accumulate_all(works, piece.chunks(chunk), redraw, draws, seed)
 
 
-def _pass_on(plan: Plan, redraw: Redraw | None) -> tuple[Plan, Redraw | None]:
-    return plan, redraw
+def _pass_on(works: Sequence[Work], redraw: Redraw | None) -> tuple[Sequence[Work], Redraw | None]:
+    return works, redraw
 
 
-def _merge(first: Sums, second: Sums | None = None) -> Sums:
+def _merge(first: Totals, second: Totals | None = None) -> Totals:
     return first if second is None else first + second

@@ -6,45 +6,23 @@ term, and C = F'W^2 V F for the spectral null. Sums of chunks, files and machine
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from itrust.engine.passes import Additive, Drawn, Redraw, Source, Totals, Work, accumulate
 from itrust.engine.plan import Plan, make_plan, relative_bound
 from itrust.engine.stream import ordered_map
 from itrust.engine.threads import available_threads, one_blas_thread
 from itrust.errors import InputError
 from itrust.kernels import LocalKernel
-from itrust.points import Chunk, Points, called_impossible
+from itrust.points import Chunk
 from itrust.progress import Advance
-from itrust.typing import AnyArray, BoolArray, FloatArray
-
-DRAWS_AT_ONCE = 1_024
-
-
-class Redraw(Protocol):
-    """What the pass needs of a null: draws of single rows."""
-
-    def draw(self, chunk: Chunk, draws: range, seed: int) -> AnyArray:
-        """Labels (boolean) or residuals (float) of the rows under the null, (n, len(draws))."""
-
-
-class Source(Protocol):
-    """Rows in memory or in files."""
-
-    @property
-    def n(self) -> int:
-        """How many there are."""
-
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        """All rows in order, at most `size` at a time."""
-
-    def pilot(self, size: int) -> tuple[Points, FloatArray]:
-        """Random rows of the whole, always the same, and their w^2 p (1 - p)."""
+from itrust.typing import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,37 +58,22 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
-    """What some rows contribute; sums of different rows add up.
+class Sums(Additive):
+    """What some rows contribute to the forms of one kernel.
 
     `forms` and `moments` have one array a block of the plan: S (rank, 1 + draws), data
-    first, and C (rank, rank).
+    first, and C (rank, rank). `diagonal` is the sum of w^2 e^2 (FF')_ii, `expected` its mean
+    under the null.
     """
 
-    rows: int
-    weight: float
-    weight2: float
-    positives: int
-    other_labels: frozenset[Any]
-    dropped: int
-    impossible: int
-    certain: int
     forms: tuple[FloatArray, ...]
     diagonal: FloatArray
+    expected: float
     moments: tuple[FloatArray, ...]
     trace_left: float
     diagonal2: float
     worst_root: float
     worst_square: float
-
-    def __add__(self, other: Sums) -> Sums:
-        mine, others = vars(self), vars(other)
-        return Sums(**{name: _plus(mine[name], others[name]) for name in mine})
-
-    @property
-    def pair_weight(self) -> float:
-        """Sum over i != j of w_i w_j."""
-        return self.weight**2 - self.weight2
 
     def over_pairs(self) -> FloatArray:
         """Sum over i != j of e_i P_ij e_j for the data and every draw, (1 + draws,)."""
@@ -128,7 +91,7 @@ class Sums:
         total = float(np.square(values).sum())
         return np.asarray(values * np.sqrt(self.norm2 / total) if total else values)
 
-    def certificate(self, plan: Plan) -> Certificate:
+    def certificate(self, plan: Plan, pair_weight: float) -> Certificate:
         """The bounds for these rows."""
         norm = float(np.sqrt(self.norm2))
         slack = 10 * plan.rounding * norm if np.isfinite(plan.rounding) else 0.0
@@ -138,15 +101,9 @@ class Sums:
             rank=plan.rank,
             bound=relative_bound(self.trace_left, norm) + rounding,
             sampled=plan.sampled_error,
-            worst_case=(low / self.pair_weight, high / self.pair_weight),
+            worst_case=(low / pair_weight, high / pair_weight),
             precision=str(np.dtype(plan.dtype)),
         )
-
-
-def _plus(a: Any, b: Any) -> Any:
-    if isinstance(a, frozenset):
-        return a | b
-    return tuple(x + y for x, y in zip(a, b, strict=True)) if isinstance(a, tuple) else a + b
 
 
 @dataclass(frozen=True)
@@ -202,106 +159,86 @@ class Factor:
     def run(
         self,
         source: Source,
-        plan: Plan,
+        works: Sequence[Work],
         redraw: Redraw | None,
         draws: int,
         seed: int,
         advance: Advance | None = None,
-    ) -> Sums:
-        """One pass over all rows: the data and `draws` draws."""
+    ) -> Totals:
+        """One pass over all rows: the data and `draws` draws through every piece of work."""
         work = ordered_map(
-            lambda chunk: accumulate(plan, chunk, redraw, draws, seed),
+            lambda chunk: accumulate(works, chunk, redraw, draws, seed),
             source.chunks(self.chunk_rows(source.n)),
             self.threads or available_threads(),
         )
-        total: Sums | None = None
+        total: Totals | None = None
         with closing(work):  # an interrupt must not leave threads to the garbage collector
             for part in work:
                 total = part if total is None else total + part
                 if advance:
-                    advance(part.rows)
+                    advance(part.tally.rows)
         if total is None:
             raise InputError("there are no rows")
         return total
 
 
-def accumulate(plan: Plan, chunk: Chunk, redraw: Redraw | None, draws: int, seed: int) -> Sums:
-    """What the rows of one chunk contribute."""
-    y, p = chunk.y, chunk.p
-    w = np.ones(len(p)) if chunk.weights is None else chunk.weights / plan.unit
-    e, v = y - p, w**2 * p * (1 - p)
-    blocks = plan.features(chunk.points)
-    explained = np.zeros(len(p))
-    moments = [np.zeros((block.rank, block.rank)) for block in plan.blocks]
-    for rows, number, features in blocks:
-        explained[rows] = np.einsum("ij,ij->i", features, features, dtype=np.float64)
-        scaled = features * np.sqrt(v[rows]).astype(plan.dtype)[:, None]
-        moments[number] += scaled.T @ scaled
-    left = np.maximum(plan.kernel.gram(chunk.points).diagonal() - explained, 0.0)
-    forms, diagonal = _forms(plan, chunk, blocks, w, explained, redraw, draws, seed)
-    return Sums(
-        rows=len(p),
-        weight=float(w.sum()),
-        weight2=float(np.square(w).sum()),
-        positives=int(y.sum()),
-        other_labels=chunk.other_labels,
-        dropped=chunk.dropped,
-        impossible=int(np.count_nonzero(called_impossible(y, p))),
-        certain=int(np.count_nonzero((p == 0) | (p == 1))),
-        forms=tuple(forms),
-        diagonal=diagonal,
-        moments=tuple(moments),
-        trace_left=float(v @ left),
-        diagonal2=float(np.square(v * explained).sum()),
-        worst_root=float(np.sum(w * np.abs(e) * np.sqrt(left))),
-        worst_square=float(np.sum(np.square(w * e) * left)),
-    )
+@dataclass(frozen=True, eq=False)
+class KernelWork:
+    """The forms of one kernel, by the features of its plan."""
+
+    plan: Plan
+
+    @property
+    def unit(self) -> float:
+        """Weights are divided by this."""
+        return self.plan.unit
+
+    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _KernelPart:
+        """Start on a chunk."""
+        return _KernelPart(self.plan, chunk, weights, columns)
 
 
-def _forms(
-    plan: Plan,
-    chunk: Chunk,
-    blocks: list[tuple[Any, int, AnyArray]],
-    w: FloatArray,
-    explained: FloatArray,
-    redraw: Redraw | None,
-    draws: int,
-    seed: int,
-) -> tuple[list[FloatArray], FloatArray]:
-    """S (rank, 1 + draws) of every block and the diagonal term (1 + draws,)."""
-    forms = [np.zeros((block.rank, 1 + draws)) for block in plan.blocks]
-    diagonal = np.zeros(1 + draws)
-    squares = w**2 * explained
-    for columns, drawn in _columns(chunk, redraw, draws, seed):
-        is_label = drawn.dtype == bool
-        if is_label:  # e^2 = p^2 + y (1 - 2p), so the diagonal term is linear in the label
-            diagonal[columns] = squares @ chunk.p**2
-        else:
-            diagonal[columns] = np.einsum("i,ib,ib->b", squares, drawn, drawn)
-        slope = (squares * (1 - 2 * chunk.p)).astype(plan.dtype)
-        for rows, number, features in blocks:
-            weighted = features * w[rows].astype(plan.dtype)[:, None]
-            values = drawn[rows].astype(plan.dtype)
-            part = weighted.T @ values
-            if is_label:
-                diagonal[columns] += slope[rows] @ values
-                part = part - (weighted.T @ chunk.p[rows].astype(plan.dtype))[:, None]
-            forms[number][:, columns] = part
-    return forms, diagonal
+class _KernelPart:
+    """What one chunk contributes, being made."""
 
+    def __init__(self, plan: Plan, chunk: Chunk, w: FloatArray, columns: int) -> None:
+        self.plan, self.chunk, self.w = plan, chunk, w
+        self.v = w**2 * chunk.p * (1 - chunk.p)
+        self.blocks = plan.features(chunk.points)
+        self.explained = np.zeros(len(w))
+        self.moments = [np.zeros((block.rank, block.rank)) for block in plan.blocks]
+        for rows, number, features in self.blocks:
+            self.explained[rows] = np.einsum("ij,ij->i", features, features, dtype=np.float64)
+            scaled = features * np.sqrt(self.v[rows]).astype(plan.dtype)[:, None]
+            self.moments[number] += scaled.T @ scaled
+        self.forms = [np.zeros((block.rank, columns)) for block in plan.blocks]
+        self.diagonal = np.zeros(columns)
 
-def _columns(
-    chunk: Chunk, redraw: Redraw | None, draws: int, seed: int
-) -> Iterator[tuple[slice, AnyArray]]:
-    """The data as column 0 and the draws after it, some columns at a time."""
-    observed: BoolArray = (chunk.y == 1)[:, None]
-    if redraw is None or draws == 0:
-        yield slice(0, 1), observed
-        return
-    for first in range(0, draws, DRAWS_AT_ONCE):
-        block = range(first, min(first + DRAWS_AT_ONCE, draws))
-        drawn = redraw.draw(chunk, block, seed)
-        if first == 0:  # the data are a column of the same product as the draws
-            data = observed if drawn.dtype == bool else (chunk.y - chunk.p)[:, None]
-            drawn = np.hstack([data, drawn])
-        yield slice(block.stop - drawn.shape[1] + 1, block.stop + 1), drawn
+    def add(self, drawn: Drawn) -> None:
+        """S of every block and the diagonal term for some columns."""
+        squares = (self.w**2 * self.explained).astype(self.plan.dtype)
+        self.diagonal[drawn.columns] = drawn.square_sums(squares[:, None])[0]
+        values = drawn.as_type(self.plan.dtype)
+        p = self.chunk.p.astype(self.plan.dtype)
+        for rows, number, features in self.blocks:
+            weighted = features * self.w[rows].astype(self.plan.dtype)[:, None]
+            part = weighted.T @ values[rows]
+            if drawn.is_label:
+                part -= (weighted.T @ p[rows])[:, None]
+            self.forms[number][:, drawn.columns] = part
+
+    def finished(self) -> Sums:
+        """The sums of the chunk."""
+        residuals = self.w * (self.chunk.y - self.chunk.p)
+        left = self.plan.kernel.gram(self.chunk.points).diagonal() - self.explained
+        left = np.maximum(left, 0.0)
+        return Sums(
+            forms=tuple(self.forms),
+            diagonal=self.diagonal,
+            expected=float(self.v @ self.explained),
+            moments=tuple(self.moments),
+            trace_left=float(self.v @ left),
+            diagonal2=float(np.square(self.v * self.explained).sum()),
+            worst_root=float(np.sum(np.abs(residuals) * np.sqrt(left))),
+            worst_square=float(np.sum(np.square(residuals) * left)),
+        )

@@ -87,7 +87,12 @@ def one_run(row: Row, null: nulls.Null, seed: int) -> tuple[bool, bool]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", it.AssumptionWarning)
         result = it.klce_test(
-            row.design(rng=seed).sample, row.kernel, null, draws=DRAWS, rng=seed, progress=False
+            row.design(rng=seed).sample,
+            row.kernel or LocalKernel(),
+            null,
+            draws=DRAWS,
+            rng=seed,
+            progress=False,
         )
     return result.pvalue <= LEVEL, bool(caught)
 

@@ -40,8 +40,8 @@ def mixed(n=3000, seed=0):
     ("sample", "kernel"),
     [
         pytest.param(two_numbers(), KERNEL, id="two numbers"),
-        pytest.param(mixed(), None, id="mixed, weighted, missing"),
-        pytest.param(simulate.survey(3000, rng=1).sample, None, id="survey"),
+        pytest.param(mixed(), LocalKernel(), id="mixed, weighted, missing"),
+        pytest.param(simulate.survey(3000, rng=1).sample, LocalKernel(), id="survey"),
     ],
 )
 def test_factor_and_tiles_agree_within_the_certificate(sample, kernel):

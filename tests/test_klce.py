@@ -130,7 +130,7 @@ def test_more_draws_extend_the_same_draws():
 def test_the_result_makes_itself_again():
     s = it.simulate.survey(100, rng=5).sample
     r = it.klce_test(s, draws=99)
-    again = it.klce_test(s, kernel=r.kernel, null=r.null, draws=r.draws, rng=r.seed)
+    again = it.klce_test(s, kernel=r.dictionary, null=r.null, draws=r.draws, rng=r.seed)
     np.testing.assert_array_equal(r.null_distribution, again.null_distribution)
 
 
@@ -200,7 +200,10 @@ def test_few_clusters_and_clusters_that_nothing_crosses_are_told():
     few = it.klce_test(Sample(s.y, s.p, cluster=region), draws=99, rng=0)
     assert any("3 clusters are few" in note and "0.25" in note for note in few.notes)
     torn = Sample(s.y, s.p, {"region": region.astype(str)}, cluster=region)
-    assert any("cannot see anything" in a for a in it.klce_test(torn, draws=99, rng=0).alarms)
+    assert any(
+        "cannot see anything" in a
+        for a in it.klce_test(torn, LocalKernel(), draws=99, rng=0).alarms
+    )
 
 
 @pytest.mark.parametrize(
@@ -222,7 +225,7 @@ def test_wrong_arguments_get_one_sentence(arguments, message):
 
 def test_a_kernel_without_match_gives_no_evidence_and_says_so():
     s = Sample([0, 1, 1], [0.2, 0.5, 0.9], ["a", "b", "c"])
-    r = it.klce_test(s, draws=19, rng=0)
+    r = it.klce_test(s, LocalKernel(), draws=19, rng=0)
     assert r.pvalue == 1.0
     assert any("cannot see anything" in alarm for alarm in r.alarms)
 

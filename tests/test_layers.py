@@ -10,17 +10,19 @@ ROOT = Path(itrust.__file__).parent
 # Top to bottom; rooms on one line do not import each other.
 LAYERS = [
     ["errors", "typing"],
-    ["seeds", "progress"],
+    ["seeds", "progress", "tails", "multiplicity"],
     ["columns"],
     ["encoding", "points"],
     ["intake", "readers"],
     ["sample"],
     ["files"],
     ["kernels"],
+    ["dictionary"],
     ["engine"],
     ["nulls"],
     ["assumptions", "results", "evaluate"],
-    ["klce"],
+    ["klce", "looks"],
+    ["adaptive"],
     ["scores", "simulate", "datasets"],
     ["itrust"],  # the front door: what stands below it uses the package as users do
     ["demo"],

@@ -11,10 +11,11 @@ from itrust.kernels import RBF, LocalKernel
 from oracles import plausible
 
 DRAWS = 99
+DEFAULT = LocalKernel()
 NARROW = LocalKernel(RBF(0.1), RBF(0.1))
 
 
-def rejections(design, runs, kernel=None, null=None, draws=DRAWS):
+def rejections(design, runs, kernel=DEFAULT, null=None, draws=DRAWS):
     """Number of runs rejected at 0.05, run k with seed k."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", it.AssumptionWarning)
@@ -27,11 +28,11 @@ def rejections(design, runs, kernel=None, null=None, draws=DRAWS):
 @pytest.mark.parametrize(
     ("design", "kernel"),
     [
-        pytest.param(simulate.papers_level_design, None, id="the paper's design"),
+        pytest.param(simulate.papers_level_design, DEFAULT, id="the paper's design"),
         pytest.param(simulate.tight_clusters, NARROW, id="tight clusters"),
-        pytest.param(simulate.rare_events, None, id="rare events"),
-        pytest.param(simulate.weighted_rows, None, id="weights from x"),
-        pytest.param(lambda rng: simulate.papers_level_design(30, rng), None, id="thirty rows"),
+        pytest.param(simulate.rare_events, DEFAULT, id="rare events"),
+        pytest.param(simulate.weighted_rows, DEFAULT, id="weights from x"),
+        pytest.param(lambda rng: simulate.papers_level_design(30, rng), DEFAULT, id="thirty rows"),
     ],
 )
 def test_exact_null_holds_its_level(design, kernel):
@@ -78,18 +79,20 @@ def test_weights_from_the_outcome_break_exactness():
 
 
 def test_flipped_signs_hold_their_level():
-    assert plausible(rejections(simulate.papers_level_design, 300, None, nulls.Rademacher()), 300)
+    assert plausible(
+        rejections(simulate.papers_level_design, 300, DEFAULT, nulls.Rademacher()), 300
+    )
 
 
 def test_spectral_null_holds_its_level_at_moderate_n():
     def design(rng):
         return simulate.papers_level_design(200, rng)
 
-    assert plausible(rejections(design, 200, None, nulls.Spectral()), 200)
+    assert plausible(rejections(design, 200, DEFAULT, nulls.Spectral()), 200)
 
 
 def test_hoeffding_is_conservative_but_not_blind():
-    assert rejections(simulate.papers_level_design, 200, None, nulls.Hoeffding()) == 0
+    assert rejections(simulate.papers_level_design, 200, DEFAULT, nulls.Hoeffding()) == 0
 
     def plainly_wrong(rng):
         return simulate.uniform_shift(2000, 0.14, rng)

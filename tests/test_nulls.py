@@ -121,7 +121,7 @@ def test_spectral_tail_of_a_rank_one_kernel_is_one_chi_square():
 
 def test_spectral_and_redraws_agree_in_the_body():
     s = it.simulate.survey(800, rng=3).sample
-    exact = it.klce_test(s, draws=2999, rng=0)
+    exact = it.klce_test(s, LocalKernel(), draws=2999, rng=0)
     limit = it.klce_test(s, null=nulls.Spectral())
     values = np.quantile(exact.null_distribution, [0.5, 0.9, 0.99])
     gram = exact.kernel.gram(s.points)
@@ -143,7 +143,7 @@ def test_spectral_survives_heteroscedastic_data(seed):
     rng = np.random.default_rng(seed)
     p = np.concatenate([np.full(30, 0.5), np.full(270, 0.01)])
     s = Sample(rng.random(300) < p, p, rng.normal(size=300))
-    exact = it.klce_test(s, draws=299, rng=0)
+    exact = it.klce_test(s, LocalKernel(), draws=299, rng=0)
     assert it.klce_test(s, null=nulls.Spectral()).pvalue == pytest.approx(exact.pvalue, abs=0.15)
 
 

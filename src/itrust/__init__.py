@@ -9,22 +9,27 @@
 __version__ = "0.1.0.dev0"
 
 from itrust import datasets, engine, kernels, nulls, scores, simulate
+from itrust.adaptive import default_dictionary, klce_test
+from itrust.dictionary import Dictionary
 from itrust.errors import ApproximationWarning, AssumptionWarning, DatasetError, InputError
 from itrust.files import Scan, scan
-from itrust.klce import klce2, klce_test, null_sd
-from itrust.results import KLCEResult
+from itrust.klce import klce2, null_sd
+from itrust.results import AdaptiveResult, KLCEResult
 from itrust.sample import Sample
 
 __all__ = [
+    "AdaptiveResult",
     "ApproximationWarning",
     "AssumptionWarning",
     "DatasetError",
+    "Dictionary",
     "InputError",
     "KLCEResult",
     "Sample",
     "Scan",
     "__version__",
     "datasets",
+    "default_dictionary",
     "engine",
     "kernels",
     "klce2",

@@ -105,7 +105,7 @@ def _with_dask(
 ) -> Evaluation:
     if not isinstance(scan, Scan):
         raise InputError("Dask reads files; pass itrust.scan(...) instead of a Sample in memory")
-    _refuse_what_needs_all_rows(kernel, null)
+    refuse_what_needs_all_rows(kernel, null)
     parts = engine.survey(scan)
     plan = engine.factor.plan(scan, kernel)
     with progress_bar("rows", scan.n, progress) as advance:
@@ -119,7 +119,7 @@ def _from_totals(totals: Totals, plan: Plan, engine: str) -> Evaluation:
     pair_weight = totals.tally.pair_weight
     spectrum = sums.spectrum
     return Evaluation(
-        over_pairs=_finite(sums.over_pairs()),
+        over_pairs=finite(sums.over_pairs()),
         pair_weight=pair_weight,
         n=totals.tally.rows,
         impossible=totals.tally.impossible,
@@ -157,25 +157,38 @@ def tally_notes(tally: Tally) -> tuple[str, ...]:
     return tuple(said)
 
 
+def checked_engine(engine: object) -> None:
+    """Refuse what is no engine."""
+    if engine != "auto" and not isinstance(engine, Tiles | Factor | Dask):
+        raise InputError(
+            f"engine must be 'auto' or one of itrust.engine (Tiles(), Factor(), Dask(client)), "
+            f"not {engine!r}"
+        )
+
+
 def choose_engine(
     sample: Sample | Scan,
     kernel: LocalKernel,
     null: Null | None,
     draws: int,
-    engine: Engine,
+    engine: Tiles | Factor | Literal["auto"],
+    most_rows_for_tiles: int | None = None,
+    factor_of_auto: Factor | None = None,
 ) -> Tiles | tuple[Factor, Plan]:
-    """Tiles or a factor with its plan, by cost and the label-free certificate."""
-    if engine != "auto" and not isinstance(engine, Tiles | Factor):
-        raise InputError(
-            f"engine must be 'auto' or one of itrust.engine (Tiles(), Factor(), Dask(client)), "
-            f"not {engine!r}"
-        )
+    """Tiles or a factor with its plan, by cost and the label-free certificate.
+
+    `most_rows_for_tiles` counts where the rank does not suffice; `factor_of_auto` has the
+    tolerance and rank that "auto" asks for.
+    """
+    checked_engine(engine)
     if isinstance(engine, Factor) or isinstance(sample, Scan):
-        _refuse_what_needs_all_rows(kernel, null)
+        refuse_what_needs_all_rows(kernel, null)
     if isinstance(sample, Scan):
         if isinstance(engine, Tiles):
             raise InputError("tiles need a Sample in memory; use scan.load() or engine='auto'")
-        factor = Factor(tolerance=0.001 if null is None else 0.01) if engine == "auto" else engine
+        factor = engine
+        if factor == "auto":
+            factor = factor_of_auto or Factor(tolerance=0.001 if null is None else 0.01)
         return factor, factor.plan(sample, kernel)
     if isinstance(engine, Tiles):
         return engine
@@ -184,18 +197,23 @@ def choose_engine(
     dense = not isinstance(null, AnalyticNull) or sample.n <= MOST_DENSE_ROWS
     if engine == "auto" and null is not None and dense and _tile_seconds(sample.n, draws) < PLAN:
         return Tiles()
-    factor = Factor(pilot=_pilot_rows(sample.n)) if engine == "auto" else engine
+    factor = engine
+    if factor == "auto":
+        factor = replace(factor_of_auto or Factor(), pilot=_pilot_rows(sample.n))
     if null is None and engine == "auto":  # the statistic alone: tiles are cheap for long
         if sample.n <= MOST_ROWS_FOR_EXACT:
             return Tiles()
         factor = replace(factor, tolerance=0.001)
     plan = factor.plan(sample, kernel)
-    if engine == "auto" and _tiles_are_better(sample.n, draws, plan, factor, null):
+    if engine == "auto" and _tiles_are_better(
+        sample.n, draws, plan, factor, null, most_rows_for_tiles or MOST_ROWS_FOR_TILES
+    ):
         return Tiles()
     return factor, plan
 
 
-def _refuse_what_needs_all_rows(kernel: LocalKernel, null: Null | None) -> None:
+def refuse_what_needs_all_rows(kernel: LocalKernel, null: Null | None) -> None:
+    """Refuse kernels and nulls that a stream of chunks cannot serve."""
     needy = _needs_all_rows(kernel, null)
     if needy:
         raise InputError(
@@ -221,11 +239,13 @@ def _tile_seconds(n: int, draws: int) -> float:
     return n**2 / 2 * (KERNEL_VALUE + 2 * (1 + draws) * FLOP_64)
 
 
-def _tiles_are_better(n: int, draws: int, plan: Plan, factor: Factor, null: Null | None) -> bool:
+def _tiles_are_better(
+    n: int, draws: int, plan: Plan, factor: Factor, null: Null | None, most_rows: int
+) -> bool:
     if isinstance(null, AnalyticNull) and n > MOST_DENSE_ROWS:
         return False
     if plan.error > factor.tolerance:
-        return n <= MOST_ROWS_FOR_TILES
+        return n <= most_rows
     landmarks = len(plan.landmarks) / max(len(plan.blocks), 1)
     rank = plan.rank / max(len(plan.blocks), 1)
     row = landmarks * (KERNEL_VALUE + 2 * rank * FLOP_32)
@@ -259,7 +279,7 @@ def _with_tiles(
                 residuals *= sample.weights_or_ones[:, None]
             sums.append(tiles.forms(gram, residuals, advance))
     return Evaluation(
-        over_pairs=_finite(np.concatenate(sums)),
+        over_pairs=finite(np.concatenate(sums)),
         pair_weight=sample.pair_weight,
         n=n,
         impossible=int(sample.impossible.size),
@@ -286,7 +306,8 @@ def _eigenvalues(sample: Sample, gram: Gram) -> FloatArray:
     return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
 
 
-def _finite(sums: FloatArray) -> FloatArray:
+def finite(sums: FloatArray) -> FloatArray:
+    """Pass sums on; refuse what overflowed."""
     if not np.isfinite(sums).all():
         raise InputError("the statistic is not finite; rescale the columns that the kernel sees")
     return sums

@@ -22,7 +22,6 @@ from itrust.kernels.grams import SquaredGram
 from itrust.nulls import AnalyticNull, Bernoulli, Facts, Null, Rademacher
 from itrust.results import ROUGH, KLCEResult
 from itrust.sample import Sample, checked_sample
-from itrust.seeds import Rng, as_seed
 
 FEW_CLUSTERS = 20
 SIGNS_BY_CLUSTER = (
@@ -64,7 +63,7 @@ def klce2(
     >>> round(it.klce2(s, LocalKernel(prob=RBF(0.1), x=RBF(1.0))), 6)
     -0.151633
     """
-    resolved = _resolved(kernel, checked_source(sample), engine)
+    resolved = resolved_kernel(kernel, checked_source(sample), engine)
     if biased and isinstance(sample, Scan):
         raise InputError("the biased form needs a Sample in memory; use scan.load()")
     found = evaluate(sample, resolved, None, 0, 0, engine)
@@ -87,7 +86,7 @@ def null_sd(
     Variance of the sum: 2 sum over i != j of (w_i w_j P_ij)^2 v_i v_j with v = p(1 - p). Uses
     no label. Cost as for `klce2`.
     """
-    resolved = _resolved(kernel, checked_source(sample), engine)
+    resolved = resolved_kernel(kernel, checked_source(sample), engine)
     if isinstance(engine, Dask):
         raise InputError("null_sd runs on one machine; use engine='auto'")
     chosen = choose_engine(sample, resolved, None, 0, engine)
@@ -105,53 +104,20 @@ def null_sd(
     return float(np.sqrt(variance)) / sample.pair_weight
 
 
-def klce_test(
+def single_kernel_test(
     sample: Sample | Scan,
-    kernel: LocalKernel | None = None,
-    null: Null | None = None,
-    draws: int = 999,
-    rng: Rng = None,
+    kernel: LocalKernel | None,
+    null: Null,
+    draws: int,
+    seed: int,
     engine: Engine = "auto",
-    *,
     progress: bool | None = None,
 ) -> KLCEResult:
-    """Test whether the probabilities are right given the covariates.
-
-    Parameters
-    ----------
-    sample : Sample or Scan
-    kernel : LocalKernel, optional
-        Default: built from (p, x), see `LocalKernel`.
-    null : Null, optional
-        Default: `Bernoulli()`, exact at every n; with clusters `Rademacher()`, approximate.
-    draws : int
-        Number of draws; the smallest possible p-value is 1 / (1 + draws).
-    rng : int, Generator or None
-        Same seed, same p-value: for any number of threads and any tile size.
-    engine : "auto", Tiles, Factor or Dask
-        `Tiles` takes the kernel as it is, cost n^2; `Factor` an approximation with a certified
-        error, cost n. The p-value is exact for either kernel. "auto" takes the cheaper one that
-        keeps the error at 1 %: tiles up to a few thousand rows or where the rank does not
-        suffice (up to 60,000 rows), the factor otherwise and for scans.
-    progress : bool, optional
-        Default: a bar in a terminal once the work has taken a second.
-
-    Examples
-    --------
-    >>> import itrust as it
-    >>> r = it.klce_test(it.simulate.survey(1_000, rng=0).sample, draws=199, rng=0)
-    >>> r.pvalue
-    0.005
-    """
-    checked_source(sample)
-    if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 1:
-        raise InputError(f"draws must be a whole number of at least 1, not {draws!r}")
+    """The test with one kernel: KLCE^2 against its null."""
     begun = time.perf_counter()
-    seed = as_seed(rng)
-    null = _checked_null(null, sample)
-    resolved = _resolved(kernel, sample, engine)
-    doubts = (*assumption_notes(sample), *_ignored_clusters(sample, null))
-    found = evaluate(sample, resolved, null, int(draws), seed, engine, progress)
+    resolved = resolved_kernel(kernel, sample, engine)
+    doubts = doubts_about(sample, null)
+    found = evaluate(sample, resolved, null, draws, seed, engine, progress)
     values = found.over_pairs / found.pair_weight
     values.flags.writeable = False
     statistic = float(values[0])
@@ -178,7 +144,7 @@ def klce_test(
         clusters=sample.clusters,
         impossible=found.impossible,
         doubts=doubts,
-        notes=(*found.notes, *_cluster_notes(sample, null)),
+        notes=(*found.notes, *cluster_notes(sample, null)),
     )
 
 
@@ -193,9 +159,10 @@ def _warn_if_rough(certificate: Certificate) -> None:
         )
 
 
-def _resolved(
+def resolved_kernel(
     kernel: LocalKernel | None, sample: Sample | Scan, engine: Engine = "auto"
 ) -> LocalKernel:
+    """The kernel with its widths, from (p, x) alone."""
     if kernel is not None and not isinstance(kernel, LocalKernel):
         raise InputError(f"kernel must be a LocalKernel(prob=..., x=...), not {kernel!r}")
     if isinstance(sample, Sample):
@@ -207,7 +174,15 @@ def _resolved(
     return (kernel or LocalKernel()).resolve(sample.pilot(size)[0])
 
 
-def _checked_null(null: Null | None, sample: Sample | Scan) -> Null:
+def checked_draws(draws: object) -> int:
+    """Pass a number of draws on; refuse anything else."""
+    if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 1:
+        raise InputError(f"draws must be a whole number of at least 1, not {draws!r}")
+    return int(draws)
+
+
+def checked_null(null: Null | None, sample: Sample | Scan) -> Null:
+    """The null that was asked for, or the one that fits the sample."""
     if null is None:
         return Bernoulli() if sample.clusters is None else Rademacher()
     if not isinstance(null, Null):
@@ -215,13 +190,19 @@ def _checked_null(null: Null | None, sample: Sample | Scan) -> Null:
     return null
 
 
-def _ignored_clusters(sample: Sample | Scan, null: Null) -> tuple[str, ...]:
+def doubts_about(sample: Sample | Scan, null: Null) -> tuple[str, ...]:
+    """What speaks against the assumptions of the null."""
+    found = assumption_notes(sample)
     if sample.clusters is None or isinstance(null, Rademacher):
-        return ()
-    return (f"{type(null).__name__}() takes rows as independent and ignores the clusters",)
+        return found
+    return (
+        *found,
+        f"{type(null).__name__}() takes rows as independent and ignores the clusters",
+    )
 
 
-def _cluster_notes(sample: Sample | Scan, null: Null) -> list[str]:
+def cluster_notes(sample: Sample | Scan, null: Null) -> list[str]:
+    """What flipped signs mean for a sample with clusters."""
     if sample.clusters is None or not isinstance(null, Rademacher):
         return []
     notes = [SIGNS_BY_CLUSTER]

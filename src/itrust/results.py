@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from itrust.dictionary import Dictionary
 from itrust.engine import Certificate
-from itrust.errors import counted
+from itrust.errors import InputError, counted, did_you_mean
 from itrust.kernels import LocalKernel
+from itrust.multiplicity import TIE
 from itrust.nulls import AnalyticNull, Null
 from itrust.typing import FloatArray
 
+MOST_IN_DICT, MOST_TOLD, MOST_NAMES = 50, 5, 12
 ROUGH = 0.05  # a bound on the approximation above this is worth an alarm
-TIE = 1e-9  # draws within this share of the largest value count as ties with the data
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,8 +29,10 @@ class KLCEResult:
     ----------
     statistic : float
         KLCE^2, unbiased, so it may be negative.
+    score : float
+        What is compared with the draws: here the statistic itself.
     null_distribution : (draws,) array or None
-        KLCE^2 of every draw; None for a null that is a formula.
+        The score of every draw; None for a null that is a formula.
     tail : float or None
         What the formula gives; None for a null that draws.
     n, draws : int
@@ -37,7 +41,8 @@ class KLCEResult:
     null : Null
     seed : int or None
         `klce_test(sample, kernel=r.kernel, null=r.null, draws=r.draws, rng=r.seed)` makes
-        the result again; None if nothing was drawn.
+        the result again (an `AdaptiveResult` with `kernel=r.dictionary`); None if nothing was
+        drawn.
     engine : str
     certificate : Certificate or None
         How far an approximate kernel can be from the true one.
@@ -69,18 +74,23 @@ class KLCEResult:
     doubts: tuple[str, ...]
     notes: tuple[str, ...]
 
+    @property
+    def score(self) -> float:
+        """What is compared with the draws."""
+        return self.statistic
+
     @cached_property
     def at_least(self) -> int:
-        """Number of draws at least as large as the statistic, ties counted."""
+        """Number of draws whose score is at least as large, ties counted."""
         if self.null_distribution is None:
             return 0
-        return int(np.count_nonzero(self.null_distribution >= self.statistic - self._tie))
+        return int(np.count_nonzero(self.null_distribution >= self.score - self._tie))
 
     @cached_property
     def _tie(self) -> float:
         """Differences that are rounding errors."""
-        values = (self.statistic,) if self.null_distribution is None else self.null_distribution
-        return TIE * max(abs(self.statistic), float(np.abs(values).max()))
+        values = (self.score,) if self.null_distribution is None else self.null_distribution
+        return TIE * max(abs(self.score), float(np.abs(values).max()))
 
     @property
     def pvalue(self) -> float:
@@ -94,13 +104,13 @@ class KLCEResult:
 
     @property
     def exceedance(self) -> float:
-        """Share of draws strictly above the statistic: the p-value of the paper's Algorithm 1.
+        """Share of draws strictly above the score: the p-value of the paper's Algorithm 1.
 
         It can be 0, and a test that uses it exceeds its level; `pvalue` does not.
         """
         if self.null_distribution is None:
             raise AttributeError(f"{type(self.null).__name__} has a formula instead of draws")
-        return float(np.mean(self.null_distribution > self.statistic + self._tie))
+        return float(np.mean(self.null_distribution > self.score + self._tie))
 
     def to_dict(self) -> dict[str, Any]:
         """All facts, ready for JSON; draws are summarised (the seed makes them again)."""
@@ -125,12 +135,17 @@ class KLCEResult:
             "notes": list(self.notes),
         }
 
+    @property
+    def _statistic_draws(self) -> FloatArray | None:
+        """KLCE^2 of every draw."""
+        return self.null_distribution
+
     def _null_summary(self) -> dict[str, float] | None:
-        if self.null_distribution is None:
+        if self._statistic_draws is None:
             return None
         levels = {"q50": 0.5, "q90": 0.9, "q95": 0.95, "q99": 0.99}
-        quantiles = {k: float(np.quantile(self.null_distribution, q)) for k, q in levels.items()}
-        return {"sd": float(self.null_distribution.std()), **quantiles}
+        quantiles = {k: float(np.quantile(self._statistic_draws, q)) for k, q in levels.items()}
+        return {"sd": float(self._statistic_draws.std()), **quantiles}
 
     def __repr__(self) -> str:
         return f"<KLCEResult: statistic {self.statistic:.6g}, p {self._p_text()}, n {self.n:,}>"
@@ -167,13 +182,11 @@ class KLCEResult:
         return bool(np.ptp(drawn) <= self._tie)
 
     def __str__(self) -> str:
-        on = ", ".join(self.names) or "none: this asks about calibration alone"
+        on = _some(self.names) or "none: this asks about calibration alone"
         rows = [
             ("rows", self._rows_text()),
             ("covariates", on),
-            ("KLCE^2", f"{self.statistic:.6g}   (unbiased, so it may be negative)"),
-            ("under the null", self._null_text()),
-            ("p-value", f"{self._p_text()}   {self._p_origin()}"),
+            *self._finding_rows(),
             *self._kernel_rows(),
             ("null", f"{type(self.null).__name__}: {self.null.meaning}"),
             ("made with", self._provenance()),
@@ -189,6 +202,13 @@ class KLCEResult:
         ending = [self._sentence(), *(f"note: {note}" for note in self.notes)]
         tail = [line for text in ending for line in _wrapped(text)]
         return "\n".join([title, "", *alarms, *([""] if alarms else []), *body, "", *tail])
+
+    def _finding_rows(self) -> list[tuple[str, str]]:
+        return [
+            ("KLCE^2", f"{self.statistic:.6g}   (unbiased, so it may be negative)"),
+            ("under the null", self._null_text()),
+            ("p-value", f"{self._p_text()}   {self._p_origin()}"),
+        ]
 
     def _certificate_rows(self) -> list[tuple[str, str]]:
         if self.certificate is None:
@@ -247,9 +267,151 @@ class KLCEResult:
         return f"{right}, a KLCE^2 this large would come up in about {share} of samples."
 
 
+@dataclass(frozen=True)
+class Finding:
+    """What one dictionary entry shows.
+
+    Attributes
+    ----------
+    name, family : str
+    covariates : names
+    weight : float
+        The share of the test's attention that the entry has.
+    score : float
+        Minus the log of the entry's approximate null tail, plus the log of its weight.
+    own_pvalue : float
+        If this had been the only place to look at.
+    pvalue : float
+        Adjusted for all places (step-down max-T): the family-wise error is held if the model is
+        right wherever it was looked at, approximately if it is only unbiased along an entry.
+    says : str
+        In which way the model is wrong, for entries with a direction.
+    alike : names of entries that say nearly the same, by their draws
+    """
+
+    name: str
+    family: str
+    covariates: tuple[str, ...]
+    weight: float
+    score: float
+    own_pvalue: float
+    pvalue: float
+    says: str
+    alike: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**vars(self), "covariates": list(self.covariates), "alike": list(self.alike)}
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.says}" if self.says else self.name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AdaptiveResult(KLCEResult):
+    """Outcome of `klce_test` over a dictionary: what is wrong, besides whether.
+
+    `statistic` is KLCE^2 of the default kernel; `null_distribution` holds the combined score of
+    every draw, and the p-value compares `combined` with it.
+
+    Attributes
+    ----------
+    combined : float
+        The largest score of an entry.
+    statistic_draws : (draws,) array
+        KLCE^2 of every draw.
+    findings : one for each entry, the largest score first
+    dictionary : Dictionary
+    """
+
+    combined: float
+    statistic_draws: FloatArray
+    findings: tuple[Finding, ...]
+    dictionary: Dictionary
+
+    @property
+    def score(self) -> float:
+        """The largest score of an entry, which is compared with the draws."""
+        return self.combined
+
+    @property
+    def _statistic_draws(self) -> FloatArray | None:
+        return self.statistic_draws
+
+    def story(self, level: float = 0.05) -> tuple[Finding, ...]:
+        """What is wrong at this level, once each: of entries that say the same, the plainest.
+
+        "Everything together" is only told where nothing plainer is.
+        """
+        striking = [f for f in self.findings if f.pvalue <= level]
+        own = tuple(f for f in striking if f.name not in self._said_by_others)
+        return tuple(f for f in own if f.family != "full") or own
+
+    @cached_property
+    def _said_by_others(self) -> frozenset[str]:
+        return frozenset(name for finding in self.findings for name in finding.alike)
+
+    def finding(self, name: str) -> Finding:
+        """What one entry shows."""
+        for finding in self.findings:
+            if finding.name == name:
+                return finding
+        known = [finding.name for finding in self.findings]
+        raise InputError(f"there is no entry {name!r}; {did_you_mean(name, known)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """All facts, ready for JSON; of the findings, those with the largest scores."""
+        return {
+            **super().to_dict(),
+            "score": self.score,
+            "dictionary": self.dictionary.to_dict(),
+            "findings": [finding.to_dict() for finding in self.findings[:MOST_IN_DICT]],
+            "story": [finding.name for finding in self.story()],
+        }
+
+    def _finding_rows(self) -> list[tuple[str, str]]:
+        looked = f"{len(self.findings):,} places"
+        rows = [("p-value", f"{self._p_text()}   {self._p_origin()}")]
+        told = self.story()[:MOST_TOLD]
+        for number, finding in enumerate(told):
+            title = "what is wrong" if number == 0 else ""
+            rows.append((title, f"{finding}   (p {finding.pvalue:.2g})"))
+        more = len(self.story()) - len(told)
+        if more:
+            rows.append(("", f"and {more} more: see .story()"))
+        if self.findings and not told:
+            first = self.findings[0]
+            rows.append(("most suspicious", f"{first}   (p {first.pvalue:.2g})"))
+        rows.append(("looked at", f"{looked}; p-values are adjusted for all of them"))
+        statistic = f"{self.statistic:.6g}   (default kernel; may be negative)"
+        return [*rows, ("KLCE^2", statistic), ("under the null", self._null_text())]
+
+    def _kernel_rows(self) -> list[tuple[str, str]]:
+        return []
+
+    def _sentence(self) -> str:
+        given = f" given {_in_words(self.names)}" if self.names else ""
+        right = f"If the probabilities were right{given}"
+        if self.at_least == 0:
+            return (
+                f"{right}, something this striking would be rare: none of {self.draws:,} draws "
+                f"has it."
+            )
+        share = f"{100 * self.pvalue:.3g} %"
+        return f"{right}, something this striking would come up in about {share} of samples."
+
+
+def _some(names: tuple[str, ...]) -> str:
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: MOST_NAMES - 2])}, ... {names[-1]} ({len(names)} in all)"
+
+
 def _in_words(names: tuple[str, ...]) -> str:
     if len(names) == 1:
         return names[0]
+    if len(names) > 6:
+        return f"{len(names)} covariates"
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 

@@ -29,6 +29,7 @@ JUDGED_BY_THE_OTHERS = 2 / 3
 SAMPLED_ROWS = 400
 FEW_ROWS = 100
 LEAST_IMPORTANCE = 1e-3
+VANISHING = 1e-20
 IMPORTANCE, VARIANCE = 0, 1  # the two weights of a row
 ALL = slice(None)
 
@@ -96,7 +97,11 @@ class Plan:
         return found
 
     def _features(self, smooth: Gram, rows: Rows, block: Block) -> AnyArray:
-        values = smooth.block(rows, block.landmarks).astype(self.dtype, copy=False)
+        values = smooth.block(rows, block.landmarks)
+        values[np.abs(values) < VANISHING] = (
+            0.0  # numbers too small for their format slow a product down
+        )
+        values = values.astype(self.dtype, copy=False)
         features: AnyArray = values @ block.projection
         return features
 
@@ -133,8 +138,7 @@ def make_plan(
     is_candidate = ~is_judge
     if len(pilot) < FEW_ROWS:  # then they are all rows, and all may be landmarks
         is_judge[:], is_candidate[:] = True, True
-    spread = float((pilot.p * (1 - pilot.p)).sum())
-    unit = float(np.sqrt(variances.sum() / spread)) if spread and variances.any() else 1.0
+    unit = weight_unit(pilot, variances)
     variances = variances / unit**2
     importance = variances + max(float(variances.mean()), LEAST_IMPORTANCE)
     settings = (gram.diagonal(), importance, variances, is_judge, is_candidate, max_rank)
@@ -150,6 +154,12 @@ def make_plan(
     exact = Plan(kernel, pilot.take(pivots), blocks, error, 0.0, 0.0, np.float64, unit)
     judges = np.flatnonzero(is_judge)[:SAMPLED_ROWS]
     return _finished(exact, gram, pilot.take(judges), judges, variances, tolerance)
+
+
+def weight_unit(pilot: Points, variances: FloatArray) -> float:
+    """The size of weights: the root of their mean square, in proportion to p(1 - p)."""
+    spread = float((pilot.p * (1 - pilot.p)).sum())
+    return float(np.sqrt(variances.sum() / spread)) if spread and variances.any() else 1.0
 
 
 def relative_bound(trace: float, norm: float) -> float:
@@ -325,7 +335,7 @@ def _finished(
         blocks=tuple(Block(b.landmarks, b.projection.astype(np.float32)) for b in plan.blocks),
         dtype=np.float32,
     )
-    double, single = _low_rank(plan, judges), _low_rank(single_plan, judges)
+    double, single = low_rank(plan, judges), low_rank(single_plan, judges)
     weights = np.sqrt(np.outer(variances[rows], variances[rows]))
     np.fill_diagonal(weights, 0.0)
     norm = float(np.linalg.norm(weights * exact))
@@ -336,7 +346,7 @@ def _finished(
     return replace(plan, sampled_error=sampled)
 
 
-def _low_rank(plan: Plan, points: Points) -> FloatArray:
+def low_rank(plan: Plan, points: Points) -> FloatArray:
     """F F' of some points, dense."""
     result = np.zeros((len(points), len(points)))
     for rows, _, features in plan.features(points):

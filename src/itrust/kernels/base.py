@@ -39,6 +39,10 @@ class Kernel(ABC):
         """Replace width rules by the numbers they give on these columns."""
         return self
 
+    def widened(self, factor: float) -> Kernel:  # noqa: ARG002  most have no width
+        """Multiply the widths, where there are any."""
+        return self
+
     def on(self, *names: str) -> Kernel:
         """Apply the kernel to the named covariates only."""
         if not names:
@@ -99,6 +103,10 @@ class Product(Kernel):
         """Resolve every factor."""
         return Product(tuple(factor.resolve(columns) for factor in self.factors))
 
+    def widened(self, factor: float) -> Kernel:
+        """Widen every factor."""
+        return Product(tuple(part.widened(factor) for part in self.factors))
+
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         """Bind every factor."""
         return product([factor.gram(left, right) for factor in self.factors])
@@ -136,6 +144,10 @@ class Sum(Kernel):
         """Resolve every term."""
         return Sum(tuple(term.resolve(columns) for term in self.terms))
 
+    def widened(self, factor: float) -> Kernel:
+        """Widen every term."""
+        return Sum(tuple(part.widened(factor) for part in self.terms))
+
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         """Bind every term."""
         return SumGram(tuple(term.gram(left, right) for term in self.terms))
@@ -164,6 +176,10 @@ class On(Kernel):
     def resolve(self, columns: Sequence[Column]) -> Kernel:
         """Resolve on the named columns."""
         return On(self.kernel.resolve(self._chosen(columns)), self.names)
+
+    def widened(self, factor: float) -> Kernel:
+        """Widen the kernel inside."""
+        return On(self.kernel.widened(factor), self.names)
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         """Bind to the named columns."""

@@ -65,20 +65,29 @@ class LocalKernel:
         """Whether a part knows rows by position only."""
         return any(part.is_positional for part in (self.prob, self.x) if part is not None)
 
-    def resolve(self, points: Points) -> LocalKernel:
-        """Fill in defaults and replace width rules by numbers, from (p, x) alone."""
+    def resolve(self, points: Points, *, partial: bool = False) -> LocalKernel:
+        """Fill in defaults and replace width rules by numbers, from (p, x) alone.
+
+        With `partial` the kernel need not speak about every covariate.
+        """
         prob = RBF() if self.prob is None else self.prob
         x = default_covariate_kernel(points.columns) if self.x is None else self.x
         if not points.columns and x.reads_columns:
             raise InputError(f"{x!r} needs covariates, but the sample has none; use x=Constant()")
         resolved = LocalKernel(prob.resolve([points.prediction]), x.resolve(points.columns))
         unused = [c.name for c in points.columns if c.name not in _named(x, points.columns)]
-        if unused:
+        if unused and not partial:
             raise InputError(
                 f"the kernel says nothing about {listed(unused)}; give it a kernel (Constant() to "
                 f"leave it out of the test)"
             )
         return resolved
+
+    def widened(self, factor: float) -> LocalKernel:
+        """All widths of a resolved kernel multiplied by a factor."""
+        if self.prob is None or self.x is None:
+            raise InputError("LocalKernel must be resolved before its widths can change")
+        return LocalKernel(self.prob.widened(factor), self.x.widened(factor))
 
     def gram(self, points: Points, other: Points | None = None) -> Gram:
         """Bind a resolved kernel to points, or to two sets of points."""

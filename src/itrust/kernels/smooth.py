@@ -72,6 +72,13 @@ class SmoothKernel(Kernel):
             return replace(self, width=widths)
         return self
 
+    def widened(self, factor: float) -> Self:
+        """Multiply every width."""
+        if isinstance(self.width, WidthRule):
+            raise InputError(f"{self!r} must be resolved to explicit widths before they can change")
+        wider = _each(self.width, lambda width: factor * width)
+        return replace(self, width=wider)
+
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         """Bind to numeric columns."""
         self._check(left)

@@ -1,0 +1,236 @@
+"""`klce_test`: adaptive over a dictionary of kernels by default, with one kernel if it is named."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import numpy as np
+
+from itrust.dictionary import Dictionary, default_dictionary_for
+from itrust.engine import Dask, Factor
+from itrust.errors import InputError
+from itrust.evaluate import Engine, checked_engine
+from itrust.files import Scan
+from itrust.kernels import LocalKernel
+from itrust.kernels.base import Kernel
+from itrust.klce import (
+    checked_draws,
+    checked_null,
+    checked_source,
+    cluster_notes,
+    doubts_about,
+    single_kernel_test,
+)
+from itrust.looks import Looks, look, prepare
+from itrust.multiplicity import own_pvalues, step_down
+from itrust.nulls import Null, RowwiseNull
+from itrust.results import AdaptiveResult, Finding, KLCEResult
+from itrust.sample import Sample
+from itrust.seeds import Rng, as_seed
+from itrust.typing import FloatArray, IntArray
+
+COMPARED = 80  # entries, from the top, that are looked at for saying the same
+ALIKE = 0.5  # correlation of draws
+ALIKE_ON_THE_SAME = 0.1  # of entries on the same covariates
+NEARLY = 0.8  # of the largest score: a plainer entry that reaches it speaks for the others
+
+Where = LocalKernel | Dictionary | Mapping[str, LocalKernel | Kernel]
+
+
+def klce_test(
+    sample: Sample | Scan,
+    kernel: Where | None = None,
+    null: Null | None = None,
+    draws: int = 999,
+    rng: Rng = None,
+    engine: Engine = "auto",
+    *,
+    progress: bool | None = None,
+) -> KLCEResult:
+    """Test whether the probabilities are right given the covariates.
+
+    By default a whole dictionary of kernels is tried at once (`default_dictionary`), and the
+    largest score is compared with its redraws, so the level is exact and no width has to be
+    guessed; the result says where the model is wrong. `statistic` is KLCE^2 of the default
+    kernel either way.
+
+    Parameters
+    ----------
+    sample : Sample or Scan
+    kernel : LocalKernel, Dictionary or mapping of names to kernels, optional
+        One kernel, `LocalKernel()` being the default one; or a dictionary of one's own.
+    null : Null, optional
+        Default: `Bernoulli()`, exact at every n; with clusters `Rademacher()`, approximate.
+        Other nulls take one kernel.
+    draws : int
+        Number of draws; the smallest possible p-value is 1 / (1 + draws).
+    rng : int, Generator or None
+        Same seed, same p-value: for any number of threads and any tile size.
+    engine : "auto", Tiles, Factor or Dask
+        `Tiles` takes a kernel as it is, cost n^2; `Factor` an approximation with a certified
+        error, cost n. The p-value is exact for either. "auto" takes the cheaper one that
+        keeps the error at 1 %: tiles up to a few thousand rows, the factor beyond that and for
+        scans. One kernel whose rank does not suffice takes tiles up to 60,000 rows.
+    progress : bool, optional
+        Default: a bar in a terminal once the work has taken a second.
+
+    Returns
+    -------
+    AdaptiveResult, or KLCEResult (of which it is a kind) for one kernel
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> r = it.klce_test(it.simulate.survey(1_000, rng=0).sample, draws=199, rng=0)
+    >>> r.pvalue
+    0.005
+    >>> print(r.story()[0])
+    region x age
+    """
+    checked_source(sample)
+    checked_engine(engine)
+    draws, seed = checked_draws(draws), as_seed(rng)
+    null = checked_null(null, sample)
+    if isinstance(kernel, Mapping):
+        kernel = Dictionary.of(kernel)
+    if isinstance(kernel, Dictionary) and not isinstance(null, RowwiseNull):
+        raise InputError(
+            f"{type(null).__name__}() takes one kernel; a dictionary needs Bernoulli() or "
+            f"Rademacher()"
+        )
+    if isinstance(null, RowwiseNull) and (kernel is None or isinstance(kernel, Dictionary)):
+        dictionary = kernel or default_dictionary(sample, engine)
+        known = dictionary.first("full").kernel if kernel is None else None
+        return _adaptive_test(sample, dictionary, known, null, draws, seed, engine, progress)
+    if kernel is not None and not isinstance(kernel, LocalKernel):
+        raise InputError(
+            f"kernel must be a LocalKernel(prob=..., x=...), a Dictionary or a mapping of names to "
+            f"kernels, not {kernel!r}"
+        )
+    return single_kernel_test(sample, kernel, null, draws, seed, engine, progress)
+
+
+def default_dictionary(sample: Sample | Scan, engine: Engine = "auto") -> Dictionary:
+    """The places `klce_test` looks at by default, from predictions and covariates alone.
+
+    >>> import itrust as it
+    >>> print(it.default_dictionary(it.simulate.survey(500, rng=0).sample))
+    Dictionary of 36 entries
+      overall          0.05  'overall level'
+      prediction       0.07  'prediction: slope', 'prediction: bend', ... (4 in all)
+      linear           0.50  'income: trend', 'age: trend', ... (5 in all)
+      curved           0.06  'income: bend', 'income: twist', ... (4 in all)
+      smooth           0.06  'income alone', 'income alone, fine', ... (5 in all)
+      with prediction  0.04  'income x prediction', 'age x prediction', ... (3 in all)
+      pairs            0.10  'income x age: trend', 'region x income', ... (10 in all)
+      full             0.12  'everything together', 'everything together, width x 2', ... (4 in all)
+    """
+    checked_source(sample)
+    if isinstance(engine, Dask) and isinstance(sample, Scan):
+        engine.survey(sample)  # so that the pilot rows are sampled on the workers
+        engine = engine.factor
+    size = engine.pilot if isinstance(engine, Factor) else Factor.pilot
+    return default_dictionary_for(sample.pilot(size)[0])
+
+
+def _adaptive_test(
+    sample: Sample | Scan,
+    dictionary: Dictionary,
+    default: LocalKernel | None,
+    null: RowwiseNull,
+    draws: int,
+    seed: int,
+    engine: Engine,
+    progress: bool | None,
+) -> AdaptiveResult:
+    begun = time.perf_counter()
+    prepared = prepare(sample, dictionary, null, draws, engine, default)
+    doubts = doubts_about(sample, null)
+    looks = look(prepared, null, draws, seed, progress)
+    combined = looks.combined
+    combined.flags.writeable = looks.statistic.flags.writeable = False
+    return AdaptiveResult(
+        statistic=float(looks.statistic[0]),
+        null_distribution=combined[1:],
+        tail=None,
+        n=looks.n,
+        draws=draws,
+        names=sample.names,
+        kernel=looks.kernel,
+        null=null,
+        seed=seed,
+        engine=looks.engine,
+        certificate=looks.certificate,
+        elapsed=time.perf_counter() - begun,
+        weighted=sample.weights is not None,
+        clusters=sample.clusters,
+        impossible=looks.impossible,
+        doubts=doubts,
+        notes=(*looks.notes, *cluster_notes(sample, null)),
+        combined=float(combined[0]),
+        statistic_draws=looks.statistic[1:],
+        findings=findings(looks),
+        dictionary=dictionary,
+    )
+
+
+def findings(looks: Looks) -> tuple[Finding, ...]:
+    """What every entry shows, the largest score first."""
+    scores = looks.scores
+    adjusted, own = step_down(scores), own_pvalues(scores)
+    order = np.argsort(-scores[:, 0], kind="stable")
+    alike = _alike(looks, order[:COMPARED], adjusted)
+    found = []
+    for k in order:
+        entry = looks.entries[k]
+        says = "" if looks.leans[k] == 0 else entry.leans[0 if looks.leans[k] > 0 else 1]
+        found.append(
+            Finding(
+                name=entry.name,
+                family=entry.family,
+                covariates=entry.covariates,
+                weight=float(looks.weights[k]),
+                score=float(scores[k, 0]),
+                own_pvalue=float(own[k]),
+                pvalue=float(adjusted[k]),
+                says=says,
+                alike=alike.get(int(k), ()),
+            )
+        )
+    return tuple(found)
+
+
+def _alike(looks: Looks, order: IntArray, adjusted: FloatArray) -> dict[int, tuple[str, ...]]:
+    """For the entry that speaks for its group, the others whose draws go with the group's.
+
+    Groups form around the entries with the largest scores; of each group the plainest entry
+    speaks that is nearly as striking as its first.
+    """
+    draws = looks.standard[order, 1:].copy()
+    draws[looks.leans[order] != 0] **= 2
+    draws -= draws.mean(axis=1, keepdims=True)
+    norms = np.linalg.norm(draws, axis=1)
+    draws /= np.where(norms > 0, norms, 1.0)[:, None]
+    correlation = draws @ draws.T
+    looked_at = [frozenset(looks.entries[k].covariates) for k in order]
+    free = np.ones(order.size, dtype=bool)
+    speakers = {}
+    for first in range(order.size):
+        if not free[first]:
+            continue
+        same = np.array([bool(seen) and seen == looked_at[first] for seen in looked_at])
+        needed = np.where(same, ALIKE_ON_THE_SAME, ALIKE)
+        group = np.flatnonzero(free & (correlation[first] >= needed))
+        group = group if first in group else np.append(group, first)
+        free[group] = False
+        lead = order[first]
+        able = [
+            k
+            for k in order[group]
+            if looks.tails[k, 0] >= NEARLY * looks.tails[lead, 0]
+            and adjusted[k] <= 2 * adjusted[lead]
+        ]
+        speaker = min(able, key=lambda k: looks.entries[k].rank or np.inf)
+        speakers[int(speaker)] = tuple(looks.entries[k].name for k in order[group] if k != speaker)
+    return speakers

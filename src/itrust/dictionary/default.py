@@ -1,0 +1,299 @@
+"""The dictionary that is used unless another is given: from coarse to fine, one family each.
+
+Shares are stated, not learned. Straight directions get half of the attention, for they are what
+most errors of a model look like and what a long list of other entries would drown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from itrust.columns import Column
+from itrust.dictionary.entries import Dictionary, Entry, Feature
+from itrust.dictionary.terms import Absent, ColumnName, Curve, Is, Line, Slope, Term, Wave
+from itrust.kernels import RBF, Constant, Delta, LocalKernel
+from itrust.points import Points
+
+SHARES = {
+    "overall": 0.05,
+    "prediction": 0.07,
+    "linear": 0.50,
+    "curved": 0.06,
+    "smooth": 0.06,
+    "with prediction": 0.04,
+    "pairs": 0.10,
+    "full": 0.12,
+}
+BROAD, FINE = 0.25, 0.08  # widths of smooth entries on the scale of ranks
+FULL_WIDTHS = (1.0, 2.0, 0.5, 0.25)  # times the default widths
+FEW_COLUMNS = 20  # up to here every smooth entry gets all its waves
+FEW_NUMBERS = 10  # up to here pairs of numbers get smooth entries, too
+MOST_LEVELS = 40  # of a category that are looked at one by one
+MOST_PAIR_FEATURES = 3_000
+FEWEST_ROWS = 5  # of a level, among the pilot rows, to be looked at by itself
+
+
+def default_dictionary_for(points: Points) -> Dictionary:
+    """Build the default dictionary from rows without labels (all, or a random part).
+
+    Overall level; the prediction alone; per covariate a trend, a bend, a twist, two smooth
+    entries and one crossed with the prediction; per category its levels; pairs; and the
+    default kernel on everything at four widths.
+    """
+    described = [_Described.of(column) for column in points.columns]
+    useful = [column for column in described if column.is_useful]
+    many = len(useful) > FEW_COLUMNS
+    entries = [*_of_the_prediction()]
+    for column in useful:
+        entries.extend(_of_one(column, many=many))
+    pairs, notes = _of_pairs(useful)
+    entries.extend(pairs)
+    entries.extend(_of_everything(points))
+    return Dictionary(tuple(_distinct(entries)), SHARES, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Described:
+    """A column, the levels it is looked at by, and whether values are missing."""
+
+    name: str
+    levels: tuple[Any, ...]  # of the pilot rows, frequent ones first; empty for a number
+    rows: tuple[int, ...]
+    has_missing: bool
+    is_number: bool
+
+    @classmethod
+    def of(cls, column: Column) -> _Described:
+        present = column.values[~column.missing]
+        values, counts = np.unique(present, return_counts=True)
+        missing = bool(column.missing.any())
+        if column.kind in ("number", "date") and values.size > 2:
+            return cls(column.name, (), (), missing, is_number=True)
+        order = np.argsort(-counts, kind="stable")
+        levels = [column.levels[v] if column.is_category else float(v) for v in values[order]]
+        return cls(column.name, tuple(levels), tuple(counts[order]), missing, is_number=False)
+
+    @property
+    def is_useful(self) -> bool:
+        return self.is_number or len(self.levels) > 1 or self.has_missing
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all levels can be features."""
+        return len(self.levels) <= MOST_LEVELS
+
+    def told(self, level: Any) -> str:
+        text = f"{level:g}" if isinstance(level, float) else str(level)
+        return f"{self.name} = {text}"
+
+
+def _single(
+    name: str, family: str, covariates: tuple[str, ...], feature: Feature, leans: tuple[str, str]
+) -> Entry:
+    return Entry(name, family, covariates, (feature,), (1.0,), leans=leans)
+
+
+def _there(place: str) -> tuple[str, str]:
+    return f"too low where {place}", f"too high where {place}"
+
+
+def _of_the_prediction() -> Iterator[Entry]:
+    yield _single("overall level", "overall", (), (), ("too low overall", "too high overall"))
+    family = "prediction"
+    timid = "too timid: high predictions too low, low ones too high"
+    bold = "too bold: high predictions too high, low ones too low"
+    yield _single("prediction: slope", family, (), (Slope(),), (timid, bold))
+    ends = "too low at both ends of the prediction", "too high at both ends of the prediction"
+    yield _single("prediction: bend", family, (), (Curve(None, 2),), ends)
+    yield _smooth("prediction alone", family, (), None, BROAD, 4)
+    yield _smooth("prediction alone, fine", family, (), None, FINE, 12)
+
+
+def _smooth(
+    name: str, family: str, covariates: tuple[str, ...], column: ColumnName, width: float, most: int
+) -> Entry:
+    orders = range(1, most + 1)
+    features = tuple((Wave(column, order),) for order in orders)
+    return Entry(name, family, covariates, features, tuple(_fading(width, k) for k in orders))
+
+
+def _fading(width: float, order: int) -> float:
+    """Root of the eigenvalue of a Gaussian of this width on [0, 1], reflected at its ends."""
+    return math.exp(-((math.pi * order * width) ** 2) / 4)
+
+
+def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
+    name, only = column.name, (column.name,)
+    if column.has_missing:
+        feature = (Absent(name),)
+        yield _single(f"{name} missing", "linear", only, feature, _there(f"{name} is missing"))
+    if not column.is_number:
+        yield from _of_category(column)
+        return
+    rising = f"too low at high {name}, too high at low", f"too high at high {name}, too low at low"
+    yield _single(f"{name}: trend", "linear", only, (Line(name),), rising)
+    ends = f"too low at both ends of {name}", f"too high at both ends of {name}"
+    yield _single(f"{name}: bend", "curved", only, (Curve(name, 2),), ends)
+    yield _single(f"{name}: twist", "curved", only, (Curve(name, 3),), ("", ""))
+    yield _smooth(f"{name} alone", "smooth", only, name, BROAD, 4)
+    yield _smooth(f"{name} alone, fine", "smooth", only, name, FINE, 6 if many else 12)
+    across, along = (2, 2) if many else (4, 3)
+    yield _crossed(
+        f"{name} x prediction", "with prediction", only, _waves(name, across), _waves(None, along)
+    )
+
+
+def _of_category(column: _Described) -> Iterator[Entry]:
+    name, only = column.name, (column.name,)
+    frequent = [
+        level for level, rows in zip(column.levels, column.rows, strict=True) if rows >= FEWEST_ROWS
+    ][:MOST_LEVELS]
+    # Of two levels, one says all.
+    singles = frequent[-1:] if len(column.levels) == 2 and not column.has_missing else frequent
+    for level in singles:
+        told = column.told(level)
+        yield _single(told, "linear", only, (Is(name, level),), _there(told))
+    if len(column.levels) > 2 and column.is_small:
+        features = tuple((Is(name, level),) for level in column.levels)
+        yield Entry(f"{name} alone", "smooth", only, features, (1.0,) * len(features))
+    elif len(column.levels) > 2:
+        kernel = LocalKernel(Constant(), Delta().on(name))
+        yield Entry(f"{name} alone", "smooth", only, kernel=kernel)
+    title = f"{name} x prediction"
+    if column.is_small:
+        along = [((Slope(),), 1.0), *_waves(None, 3)]
+        yield _crossed(title, "with prediction", only, _levels(column), along)
+    else:
+        kernel = LocalKernel(RBF(), Delta().on(name))
+        yield Entry(title, "with prediction", only, kernel=kernel)
+
+
+Scaled = tuple[Feature, float]
+
+
+def _waves(column: ColumnName, most: int) -> list[Scaled]:
+    return [((Wave(column, order),), _fading(BROAD, order)) for order in range(1, most + 1)]
+
+
+def _levels(column: _Described) -> list[Scaled]:
+    return [((Is(column.name, level),), 1.0) for level in column.levels]
+
+
+def _crossed(
+    name: str,
+    family: str,
+    covariates: tuple[str, ...],
+    first: Sequence[Scaled],
+    second: Sequence[Scaled],
+) -> Entry:
+    """All products of two sets of functions."""
+    both = [(a + b, s * t) for a, s in first for b, t in second]
+    features, scales = zip(*both, strict=True)
+    return Entry(name, family, covariates, features, scales)
+
+
+def _of_pairs(columns: Sequence[_Described]) -> tuple[list[Entry], tuple[str, ...]]:
+    """Pairs of covariates, one kind after the other while there is room."""
+    numbers = [column for column in columns if column.is_number]
+    categories = [column for column in columns if not column.is_number and len(column.levels) > 1]
+    kinds: list[tuple[str, list[tuple[_Described, _Described]], _Maker]] = [
+        ("trends of two numbers", list(combinations(numbers, 2)), _trend_of_two),
+        ("crossed categories", list(combinations(categories, 2)), _crossing),
+        (
+            "trends within categories",
+            [(a, b) for a in categories for b in numbers],
+            _trends_within,
+        ),
+    ]
+    if len(numbers) <= FEW_NUMBERS:
+        kinds.append(("smooth pairs", kinds[0][1], _smooth_pair))
+    entries: list[Entry] = []
+    left_out: list[str] = []
+    for title, pairs, make in kinds:
+        made = [entry for pair in pairs for entry in make(*pair)]
+        size = sum(len(entry.features) for entry in (*entries, *made))
+        if size <= MOST_PAIR_FEATURES:
+            entries.extend(made)
+        elif made:
+            left_out.append(f"{title} ({len(pairs):,} pairs)")
+    notes = (
+        (f"too many covariates to look at {' and '.join(left_out)} one by one",) if left_out else ()
+    )
+    return entries, notes
+
+
+_Maker = Callable[[_Described, _Described], list[Entry]]
+
+
+def _trend_of_two(a: _Described, b: _Described) -> list[Entry]:
+    same = f"{a.name} and {b.name} are both high or both low"
+    feature: tuple[Term, ...] = (Line(a.name), Line(b.name))
+    names = a.name, b.name
+    return [_single(f"{a.name} x {b.name}: trend", "pairs", names, feature, _there(same))]
+
+
+def _smooth_pair(a: _Described, b: _Described) -> list[Entry]:
+    title, names = f"{a.name} x {b.name}", (a.name, b.name)
+    return [_crossed(title, "pairs", names, _waves(a.name, 4), _waves(b.name, 4))]
+
+
+def _crossing(a: _Described, b: _Described) -> list[Entry]:
+    title, names = f"{a.name} x {b.name}", (a.name, b.name)
+    if not (a.is_small and b.is_small):
+        kernel = LocalKernel(Constant(), Delta().on(a.name, b.name))
+        return [Entry(title, "pairs", names, kernel=kernel)]
+    whole = _crossed(title, "pairs", names, _levels(a), _levels(b))
+    cells = [
+        _single(f"{told}", "pairs", names, (Is(a.name, s), Is(b.name, t)), _there(told))
+        for s in a.levels
+        for t in b.levels
+        for told in (f"{a.told(s)}, {b.told(t)}",)
+    ]
+    return [whole, *cells]
+
+
+def _trends_within(a: _Described, b: _Described) -> list[Entry]:
+    if not a.is_small:
+        return []
+    title, names = f"{a.name} x {b.name}", (a.name, b.name)
+    trends = [
+        _single(
+            f"{b.name}: trend where {a.told(level)}",
+            "pairs",
+            names,
+            (Is(a.name, level), Line(b.name)),
+            (
+                f"too low at high {b.name} where {a.told(level)}",
+                f"too high at high {b.name} where {a.told(level)}",
+            ),
+        )
+        for level in a.levels
+    ]
+    return [_crossed(title, "pairs", names, _levels(a), _waves(b.name, 4)), *trends]
+
+
+def _of_everything(points: Points) -> Iterator[Entry]:
+    """The default kernel at several widths."""
+    names = tuple(column.name for column in points.columns)
+    kernel = LocalKernel().resolve(points)
+    for width in FULL_WIDTHS:
+        what = "everything together" if names else "prediction, by the default kernel"
+        title = what if width == 1 else f"{what}, width x {width:g}"
+        yield Entry(title, "full", names, kernel=kernel.widened(width))
+
+
+def _distinct(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Tell entries apart whose names a covariate's name made equal."""
+    seen: set[str] = set()
+    for entry in entries:
+        name, number = entry.name, 2
+        while name in seen:
+            name, number = f"{entry.name} ({number})", number + 1
+        seen.add(name)
+        yield replace(entry, name=name)

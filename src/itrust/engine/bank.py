@@ -1,0 +1,296 @@
+"""All entries of a dictionary that are made of features, through one matrix product.
+
+Every entry's kernel is F F' with few features F, and entries share features, so S = F'We for the
+data and all draws serves them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.sparse import csr_array
+
+from itrust.dictionary.entries import Entry, Feature
+from itrust.dictionary.terms import ColumnName, RankScale, Term, read
+from itrust.engine.passes import Additive, Drawn
+from itrust.points import Chunk, Points
+from itrust.typing import AnyArray, FloatArray, IntArray
+
+ROWS_FOR_PAIRS = 256
+ROWS_FOR_KERNELS = 768
+NO_VARIANCE = 1e-18
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """Null moments of entries on pilot rows: where the tail of each begins and how long it is.
+
+    For an entry of one feature phi, of the sum of w e phi; for others, of the sum over i != j of
+    w_i e_i P_ij w_j e_j. All are closed forms in p, so no label is looked at.
+
+    Attributes
+    ----------
+    expected : (E,) array
+        Mean of the sum of w^2 e^2 P_ii, which for a single feature is the variance.
+    variance : (E,) array
+        2 sum over i != j of P_ij^2 v_i v_j.
+    triangles, pairs : (E,) arrays
+        The third moment: 8 sum over distinct i, j, k of P_ij P_jk P_ki v_i v_j v_k, and
+        4 sum over i != j of P_ij^3 m_i m_j with m = v(1 - 2p).
+    cubic : (E,) array
+        Third moment of the sum along a single feature.
+    """
+
+    expected: FloatArray
+    variance: FloatArray
+    triangles: FloatArray
+    pairs: FloatArray
+    cubic: FloatArray
+
+    def __add__(self, other: Shapes) -> Shapes:
+        joined = {
+            name: np.concatenate([mine, vars(other)[name]]) for name, mine in vars(self).items()
+        }
+        return Shapes(**joined)
+
+    def skewness_of_singles(self, expected: FloatArray) -> FloatArray:
+        """Skewness of the sums along single features, all rows; `expected` is their variance."""
+        return np.asarray(self.cubic / self.expected**1.5 / np.sqrt(expected / self.expected))
+
+    def of_forms(self, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Standard deviation and skewness of the forms, all rows."""
+        ratio = expected / self.expected
+        variance = self.variance * ratio**2
+        third = self.triangles * ratio**3 + self.pairs * ratio**2
+        return np.sqrt(variance), np.maximum(third / variance**1.5, 0.0)
+
+    def take(self, kept: IntArray) -> Shapes:
+        """Keep some entries."""
+        return Shapes(**{name: values[kept] for name, values in vars(self).items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """Entries made of features, ready for a pass over the rows.
+
+    Attributes
+    ----------
+    entries : those that have null variance
+    features : the distinct ones
+    centres : (R,) array
+        Taken off, so that features are uncorrelated with the overall level under the null.
+    selector : (E, R) sparse array
+        scale^2 where an entry uses a feature.
+    single : (E,) array
+        The feature of an entry that has one only, else -1.
+    """
+
+    entries: tuple[Entry, ...]
+    features: tuple[Feature, ...]
+    scales: Mapping[ColumnName, RankScale]
+    centres: FloatArray
+    selector: csr_array
+    single: IntArray
+    shapes: Shapes
+    unit: float
+    dtype: DTypeLike = np.float64
+
+    def matrix(self, points: Points) -> AnyArray:
+        """All features of some rows, (R, n)."""
+        return feature_matrix(self.features, self.scales, self.centres, points, self.dtype)
+
+    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _BankPart:
+        """Start on a chunk."""
+        return _BankPart(self, chunk, weights, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class BankSums(Additive):
+    """S (R, 1 + draws), the diagonals (E, 1 + draws) and their means (E,), data first."""
+
+    forms: FloatArray
+    diagonals: FloatArray
+    expected: FloatArray
+
+
+class _BankPart:
+    """What one chunk contributes, being made."""
+
+    def __init__(self, bank: Bank, chunk: Chunk, w: FloatArray, columns: int) -> None:
+        matrix = bank.matrix(chunk.points)
+        self.squares = (bank.selector @ np.square(matrix)) * np.square(w).astype(bank.dtype)
+        self.matrix = matrix * w.astype(bank.dtype)
+        variances = (chunk.p * (1 - chunk.p)).astype(bank.dtype)
+        self.expected = (self.squares @ variances).astype(np.float64)
+        self.forms = np.zeros((len(self.matrix), columns))
+        self.diagonals = np.zeros((len(self.squares), columns))
+
+    def add(self, drawn: Drawn) -> None:
+        """Take in some columns."""
+        self.forms[:, drawn.columns] = drawn.residual_sums(self.matrix.T)
+        self.diagonals[:, drawn.columns] = drawn.square_sums(self.squares.T)
+
+    def finished(self) -> BankSums:
+        """The sums of the chunk."""
+        return BankSums(self.forms, self.diagonals, self.expected)
+
+
+def make_bank(
+    entries: Sequence[Entry],
+    pilot: Points,
+    variances: FloatArray,
+    unit: float,
+    dtype: DTypeLike = np.float64,
+) -> Bank:
+    """Number the features, centre them, and work out the null moments on the pilot rows.
+
+    Entries without null variance are left out.
+
+    Parameters
+    ----------
+    entries : made of features
+    pilot : Points
+        Random rows of the whole.
+    variances : (m,) array
+        w^2 p (1 - p) of the pilot rows, weights in units of `unit`.
+    """
+    features, index = _numbered(entries)
+    scales = _scales(features, pilot)
+    raw = feature_matrix(features, scales, np.zeros(len(features)), pilot, np.float64)
+    is_level = np.array([not feature for feature in features], dtype=bool)
+    centres = np.where(is_level, 0.0, raw @ variances / (variances.sum() or 1.0))
+    thirds = third_moments(pilot.p, variances)
+    shapes = _shapes(entries, index, raw - centres[:, None], variances, thirds)
+    centre = dict(zip(features, centres, strict=True))
+    total = float(variances.sum())
+    lively = shapes.expected > NO_VARIANCE * total
+    lively &= np.array([i.size == 1 for i in index], dtype=bool) | (
+        shapes.variance > NO_VARIANCE * total**2
+    )
+    kept = [entry for entry, alive in zip(entries, lively, strict=True) if alive]
+    features, index = _numbered(kept)
+    return Bank(
+        entries=tuple(kept),
+        features=features,
+        scales=scales,
+        centres=np.array([centre[feature] for feature in features]),
+        selector=_selector(kept, index, len(features)),
+        single=np.array([i[0] if i.size == 1 else -1 for i in index], dtype=np.int64),
+        shapes=shapes.take(np.flatnonzero(lively)),
+        unit=unit,
+        dtype=dtype,
+    )
+
+
+def _numbered(entries: Sequence[Entry]) -> tuple[tuple[Feature, ...], list[IntArray]]:
+    """The distinct features of some entries, and where each entry finds its own."""
+    features = tuple(dict.fromkeys(feature for e in entries for feature in e.features))
+    number = {feature: k for k, feature in enumerate(features)}
+    return features, [np.array([number[f] for f in e.features], dtype=np.int64) for e in entries]
+
+
+def feature_matrix(
+    features: Sequence[Feature],
+    scales: Mapping[ColumnName, RankScale],
+    centres: FloatArray,
+    points: Points,
+    dtype: DTypeLike,
+) -> AnyArray:
+    """Products of terms minus their centres, (R, n)."""
+    readings = read(points, scales)
+    found: dict[Term, FloatArray] = {}
+    matrix = np.empty((len(features), len(points)), dtype=dtype)
+    for row, feature in enumerate(features):
+        for term in feature:
+            if term not in found:
+                found[term] = term.of(readings[term.column])
+        values: FloatArray | float = 1.0
+        for term in feature:
+            values = values * found[term]
+        matrix[row] = values - centres[row]
+    return matrix
+
+
+def third_moments(p: FloatArray, variances: FloatArray) -> FloatArray:
+    """E (w e)^3 = w^3 v (1 - 2p), from w^2 v."""
+    v = p * (1 - p)
+    w = np.sqrt(np.divide(variances, v, out=np.zeros_like(v), where=v > 0))
+    return np.asarray(variances * w * (1 - 2 * p))
+
+
+def _scales(features: Sequence[Feature], pilot: Points) -> dict[ColumnName, RankScale]:
+    """A rank scale for the prediction and for every number that a feature reads."""
+    wanted = {term.column for feature in features for term in feature}
+    columns = {column.name: column for column in pilot.columns if not column.is_category}
+    scales = {
+        name: RankScale.of(columns[name].values[~columns[name].missing])
+        for name in wanted
+        if name in columns
+    }
+    return {None: RankScale.of(pilot.p), **scales}  # type: ignore[dict-item]
+
+
+def _selector(entries: Sequence[Entry], index: Sequence[IntArray], features: int) -> csr_array:
+    rows = np.repeat(np.arange(len(entries)), [i.size for i in index])
+    columns = np.concatenate([*index, np.empty(0, dtype=np.int64)]).astype(np.int64)
+    squares = np.array([s**2 for e in entries for s in e.scales])
+    return csr_array((squares, (rows, columns)), shape=(len(entries), features))
+
+
+def _shapes(
+    entries: Sequence[Entry],
+    index: Sequence[IntArray],
+    matrix: FloatArray,
+    variances: FloatArray,
+    thirds: FloatArray,
+) -> Shapes:
+    squares = np.square(matrix)
+    squares, cubes = squares @ variances, (squares * matrix) @ thirds
+    moments = np.zeros((len(entries), 5))
+    for k, (entry, rows) in enumerate(zip(entries, index, strict=True)):
+        scales = np.array(entry.scales)
+        if rows.size == 1:
+            moments[k] = squares[rows[0]] * scales[0] ** 2, 0, 0, 0, cubes[rows[0]] * scales[0] ** 3
+        else:
+            moments[k, :4] = _moments(matrix[rows] * scales[:, None], variances, thirds)
+    return Shapes(*moments.T)
+
+
+def _moments(f: FloatArray, v: FloatArray, m: FloatArray) -> tuple[float, float, float, float]:
+    """Expected diagonal, variance, triangles and pairs of the kernel f'f, f (r, rows)."""
+    c = (f * v) @ f.T
+    diagonal = v * np.square(f).sum(axis=0)  # of A = V^(1/2) P V^(1/2)
+    diagonal_of_square = v * np.einsum("ri,ri->i", f, c @ f)
+    variance = 2 * (np.square(c).sum() - np.square(diagonal).sum())
+    triangles = 8 * (
+        np.trace(c @ c @ c) - 3 * diagonal @ diagonal_of_square + 2 * (diagonal**3).sum()
+    )
+    few = slice(0, ROWS_FOR_PAIRS)
+    p = f[:, few].T @ f[:, few]
+    np.fill_diagonal(p, 0.0)
+    pairs = 4 * m[few] @ (p * p * p) @ m[few] * _as_many_pairs(v.size, len(p))
+    return float(diagonal.sum()), float(max(variance, 0.0)), float(triangles), float(pairs)
+
+
+def _as_many_pairs(n: int, m: int) -> float:
+    return n * (n - 1) / max(m * (m - 1), 1)
+
+
+def kernel_shape(matrix: FloatArray, v: FloatArray, m: FloatArray) -> Shapes:
+    """Null moments of a kernel given as a dense matrix on some pilot rows."""
+    diagonal = float(np.diagonal(matrix) @ v)
+    p = matrix.copy()
+    np.fill_diagonal(p, 0.0)
+    root = np.sqrt(v)
+    a = p * root * root[:, None]
+    moments = (
+        diagonal,
+        2 * np.square(a).sum(),
+        8 * np.sum(a * (a @ a)),
+        4 * m @ (p * p * p) @ m,
+        0.0,
+    )
+    return Shapes(*(np.array([moment]) for moment in moments))

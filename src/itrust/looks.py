@@ -1,0 +1,436 @@
+"""Every entry of a dictionary on the data and on all draws, brought to one scale.
+
+An entry's value is divided by its null standard deviation, and by the ratio of observed to expected
+residual variance where that exceeds 1 (which makes it hold for "no bias along this entry", too);
+then it becomes minus the log of its approximate null tail, a shifted gamma law with the
+exact first three moments. The map is the same for the data and all draws, so a bad approximation
+costs power, never validity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from itrust.dictionary import Dictionary, Entry
+from itrust.engine import Certificate, Dask, Factor, Tiles
+from itrust.engine.bank import (
+    ROWS_FOR_KERNELS,
+    Bank,
+    BankSums,
+    Shapes,
+    kernel_shape,
+    make_bank,
+    third_moments,
+)
+from itrust.engine.factor import KernelWork, Sums
+from itrust.engine.passes import Totals, Work
+from itrust.engine.plan import Plan, low_rank, weight_unit
+from itrust.errors import InputError
+from itrust.evaluate import (
+    Engine,
+    checked_tally,
+    choose_engine,
+    finite,
+    refuse_what_needs_all_rows,
+    tally_notes,
+)
+from itrust.files import Scan
+from itrust.kernels import LocalKernel
+from itrust.nulls import RowwiseNull
+from itrust.points import Chunk, Points
+from itrust.progress import Advance, progress_bar
+from itrust.sample import Sample
+from itrust.tails import pearson3_log_sf
+from itrust.typing import AnyArray, FloatArray
+
+MOST_ROWS_FOR_TILES = 8_000  # where the rank does not suffice
+SMALL_WORK = 2e10  # multiply-adds up to which double precision costs nothing
+BATCH_BYTES = 2**28
+CHUNK_BYTES = 2**26
+# For kernels other than the default one, which lend power and no number to the report:
+ROUGHLY, RANK_OF_OTHERS = 0.05, 192
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """What every entry shows, data first.
+
+    Attributes
+    ----------
+    entries : those with null variance
+    weights : (E,) array
+        Of the entries; they sum to 1.
+    tails : (E, 1 + draws) array
+        Minus the log of the approximate null tail.
+    standard : (E, 1 + draws) array
+        The standardised values behind them.
+    leans : (E,) array
+        Sign of the sum of residuals along a single feature, 0 for other entries.
+    statistic : (1 + draws,) array
+        KLCE^2 of the default kernel.
+    """
+
+    entries: tuple[Entry, ...]
+    weights: FloatArray
+    tails: FloatArray
+    standard: FloatArray
+    leans: FloatArray
+    statistic: FloatArray
+    kernel: LocalKernel
+    n: int
+    impossible: int
+    engine: str
+    certificate: Certificate | None
+    notes: tuple[str, ...]
+
+    @property
+    def scores(self) -> FloatArray:
+        """Tails plus the logs of the weights, (E, 1 + draws): the scale of comparison."""
+        return self.tails + np.log(self.weights)[:, None]
+
+    @property
+    def combined(self) -> FloatArray:
+        """The largest score of the data and of every draw, (1 + draws,).
+
+        Maximum and soft maximum have the same power in the study; with the maximum the
+        smallest adjusted p-value is that of the whole test.
+        """
+        if not self.entries:
+            return np.zeros(self.statistic.size)
+        return np.asarray(self.scores.max(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Kernel:
+    """A kernel, how it is evaluated, and its null moments on pilot rows."""
+
+    entry: Entry | None  # None: only for the statistic
+    kernel: LocalKernel
+    how: Tiles | Plan
+    shape: Shapes
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All that can be known before a label is looked at."""
+
+    sample: Sample | Scan
+    bank: Bank
+    kernels: tuple[_Kernel, ...]
+    main: int  # which of the kernels is the default one
+    factor: Factor
+    engine: Engine
+    weights: FloatArray
+    notes: tuple[str, ...]
+
+    @property
+    def columns_at_once(self) -> int:
+        """Draws in work at a time."""
+        rows = len(self.bank.features) + len(self.bank.entries) + 1
+        rows += sum(k.how.rank for k in self.kernels if isinstance(k.how, Plan))
+        if isinstance(self.sample, Sample) and self._tiled:
+            rows += self.sample.n
+        return max(256, BATCH_BYTES // (8 * rows))
+
+    @property
+    def _tiled(self) -> bool:
+        return any(isinstance(k.how, Tiles) for k in self.kernels)
+
+    @property
+    def works(self) -> list[Work]:
+        """What one pass over the rows sums up."""
+        plans = [KernelWork(k.how) for k in self.kernels if isinstance(k.how, Plan)]
+        return [self.bank, *plans]
+
+
+def prepare(
+    sample: Sample | Scan,
+    dictionary: Dictionary,
+    null: RowwiseNull,
+    draws: int,
+    engine: Engine,
+    default: LocalKernel | None = None,
+) -> Prepared:
+    """Choose features, landmarks and engines from predictions and covariates alone.
+
+    `default` is the default kernel with its widths, where it is known already.
+    """
+    if isinstance(engine, Dask):
+        if not isinstance(sample, Scan):
+            raise InputError(
+                "Dask reads files; pass itrust.scan(...) instead of a Sample in memory"
+            )
+        engine.survey(sample)
+    factor = engine.factor if isinstance(engine, Dask) else engine
+    factor = factor if isinstance(factor, Factor) else Factor()
+    pilot, variances = sample.pilot(factor.pilot)
+    unit = weight_unit(pilot, variances)
+    variances = variances / unit**2
+    made_of_features = [entry for entry in dictionary.entries if entry.kernel is None]
+    bank = make_bank(made_of_features, pilot, variances, unit)
+    work = float(sample.n) * (len(bank.features) + len(bank.entries)) * (1 + draws)
+    bank = replace(bank, dtype=np.float64 if work <= SMALL_WORK else np.float32)
+    default = default or LocalKernel().resolve(pilot)
+    asked = (null, draws, engine, factor)
+    kernels, main = _kernels(sample, dictionary, default, pilot, variances, *asked)
+    entries = [*bank.entries, *(k.entry for k in kernels if k.entry)]
+    weight = dict(zip(dictionary.names, dictionary.weights(), strict=True))
+    weights = np.array([weight[entry.name] for entry in entries])
+    wide = len(bank.features) + len(bank.entries)
+    chunk = int(np.clip(CHUNK_BYTES // (8 * max(wide, 1)), 256, factor.chunk))
+    return Prepared(
+        sample=sample,
+        bank=bank,
+        kernels=kernels,
+        main=main,
+        factor=replace(factor, chunk=chunk),
+        engine=engine,
+        weights=weights / weights.sum() if weights.size else weights,
+        notes=dictionary.notes,
+    )
+
+
+def _kernels(
+    sample: Sample | Scan,
+    dictionary: Dictionary,
+    default: LocalKernel,
+    pilot: Points,
+    variances: FloatArray,
+    null: RowwiseNull,
+    draws: int,
+    engine: Engine,
+    factor: Factor,
+) -> tuple[tuple[_Kernel, ...], int]:
+    """Entries that are kernels, and the default kernel for the statistic."""
+    listed: list[tuple[Entry | None, LocalKernel]] = [
+        (entry, entry.kernel.resolve(pilot, partial=True))
+        for entry in dictionary.entries
+        if entry.kernel is not None
+    ]
+    if default not in [kernel for _, kernel in listed]:
+        listed.append((None, default))
+    few = slice(0, ROWS_FOR_KERNELS)
+    v, m = variances[few], third_moments(pilot.p, variances)[few]
+    found: list[_Kernel] = []
+    main = 0
+    for entry, kernel in listed:
+        rough = replace(
+            factor,
+            tolerance=max(factor.tolerance, ROUGHLY),
+            max_rank=min(factor.max_rank, RANK_OF_OTHERS),
+        )
+        how = _how(sample, kernel, null, draws, engine, factor if kernel == default else rough)
+        some = pilot.take(few)
+        matrix = (
+            kernel.gram(some).block(few, few) if isinstance(how, Tiles) else low_rank(how, some)
+        )
+        shape = kernel_shape(matrix, v, m)
+        if kernel == default:
+            main = len(found)
+        if shape.variance[0] > 0 or kernel == default:
+            alive = entry if shape.variance[0] > 0 else None
+            found.append(_Kernel(alive, kernel, how, shape))
+    return tuple(found), main
+
+
+def _how(
+    sample: Sample | Scan,
+    kernel: LocalKernel,
+    null: RowwiseNull,
+    draws: int,
+    engine: Engine,
+    factor: Factor,
+) -> Tiles | Plan:
+    if isinstance(engine, Dask):
+        refuse_what_needs_all_rows(kernel, null)
+        return factor.plan(sample, kernel)
+    if isinstance(engine, Tiles) or engine != "auto":
+        chosen = choose_engine(
+            sample, kernel, null, draws, engine if isinstance(engine, Tiles) else factor
+        )
+    else:
+        chosen = choose_engine(sample, kernel, null, draws, "auto", MOST_ROWS_FOR_TILES, factor)
+    return chosen if isinstance(chosen, Tiles) else chosen[1]
+
+
+def look(
+    prepared: Prepared, null: RowwiseNull, draws: int, seed: int, progress: bool | None = None
+) -> Looks:
+    """Take the data and all draws past every entry."""
+    size = prepared.columns_at_once
+    batches = [range(at, min(at + size, draws)) for at in range(0, draws, size)]
+    found: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+    first: _Batch | None = None
+    tiled = sum(isinstance(k.how, Tiles) for k in prepared.kernels)
+    amount = prepared.sample.n * len(batches) * (1 + tiled)
+    with progress_bar("looking", amount, progress) as advance:
+        for block in batches:
+            batch = _batch(prepared, null, block, seed, advance)
+            first = first or batch
+            keep = slice(0 if block.start == 0 else 1, None)
+            tails, standard = _on_one_scale(prepared, batch)
+            found.append((tails[:, keep], standard[:, keep], batch.statistic[keep]))
+    assert first is not None
+    tails, standard, statistic = (np.concatenate(p, axis=-1) for p in zip(*found, strict=True))
+    bank, main = prepared.bank, prepared.kernels[prepared.main]
+    leans = np.zeros(len(prepared.weights))
+    is_single = np.flatnonzero(bank.single >= 0)
+    leans[is_single] = np.sign(first.bank.forms[bank.single[is_single], 0])
+    entries = (*bank.entries, *(k.entry for k in prepared.kernels if k.entry))
+    tally = first.totals.tally
+    source = prepared.sample
+    notes = source.notes if isinstance(source, Sample) else (*tally_notes(tally), *source.remarks)
+    certificate, engine = None, str(main.how)
+    if isinstance(main.how, Plan):
+        certificate = first.sums[prepared.main].certificate(main.how, first.pair_weight)
+        engine = f"factor of rank {main.how.rank}"
+        if isinstance(prepared.engine, Dask) and isinstance(source, Scan):
+            parts = prepared.engine.survey(source)
+            engine = f"{engine} on {len(parts)} Dask partitions"
+    return Looks(
+        entries=entries,
+        weights=prepared.weights,
+        tails=tails,
+        standard=standard,
+        leans=leans,
+        statistic=finite(statistic),
+        kernel=main.kernel,
+        n=tally.rows,
+        impossible=tally.impossible,
+        engine=engine,
+        certificate=certificate,
+        notes=(*notes, *prepared.notes),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Sums over all rows for the data and some draws."""
+
+    totals: Totals
+    bank: BankSums
+    sums: dict[int, Sums]  # of the kernels with a plan
+    forms: FloatArray  # (kernels, columns), without the diagonal
+    diagonals: FloatArray
+    expected: FloatArray
+    statistic: FloatArray
+    pair_weight: float
+
+
+def _batch(
+    prepared: Prepared, null: RowwiseNull, block: range, seed: int, advance: Advance
+) -> _Batch:
+    redraw = _From(null, block.start)
+    if isinstance(prepared.engine, Dask):
+        assert isinstance(prepared.sample, Scan)
+        engine = replace(prepared.engine, factor=prepared.factor)
+        parts = prepared.engine.survey(prepared.sample)
+        totals = engine.run(
+            prepared.sample, parts, prepared.works, redraw, len(block), seed, advance
+        )
+    else:
+        totals = prepared.factor.run(
+            prepared.sample, prepared.works, redraw, len(block), seed, advance
+        )
+    checked_tally(totals.tally)
+    with_plan = [k for k, kernel in enumerate(prepared.kernels) if isinstance(kernel.how, Plan)]
+    sums = dict(zip(with_plan, totals.parts[1:], strict=True))
+    count = len(prepared.kernels)
+    forms, diagonals, expected = (
+        np.zeros((count, 1 + len(block))),
+        np.zeros((count, 1 + len(block))),
+        np.zeros(count),
+    )
+    for k, found in sums.items():
+        forms[k], diagonals[k], expected[k] = found.over_pairs(), found.diagonal, found.expected
+    if len(sums) < count:
+        _with_tiles(prepared, null, block, seed, (forms, diagonals, expected), advance)
+    pair_weight = totals.tally.pair_weight
+    if isinstance(prepared.sample, Sample):  # without cancellation
+        unit = prepared.bank.unit if prepared.sample.weights is not None else 1.0
+        pair_weight = prepared.sample.pair_weight / unit**2
+    statistic = forms[prepared.main] / pair_weight
+    return _Batch(totals, totals.parts[0], sums, forms, diagonals, expected, statistic, pair_weight)
+
+
+def _with_tiles(
+    prepared: Prepared,
+    null: RowwiseNull,
+    block: range,
+    seed: int,
+    found: tuple[FloatArray, FloatArray, FloatArray],
+    advance: Advance,
+) -> None:
+    """Fill in the rows of the kernels that are taken as they are."""
+    sample = prepared.sample
+    assert isinstance(sample, Sample)
+    forms, diagonals, expected = found
+    weights = sample.weights_or_ones / prepared.bank.unit
+    residuals = np.empty((sample.n, 1 + len(block)))
+    residuals[:, 0] = sample.residuals
+    null.fill(residuals[:, 1:], sample, block, seed)
+    residuals *= weights[:, None]
+    squares = np.square(residuals)
+    v = weights**2 * sample.p * (1 - sample.p)
+    for k, kernel in enumerate(prepared.kernels):
+        if isinstance(kernel.how, Tiles):
+            gram = kernel.kernel.gram(sample.points)
+            diagonal = gram.diagonal()
+            forms[k] = kernel.how.forms(gram, residuals)
+            diagonals[k], expected[k] = diagonal @ squares, float(diagonal @ v)
+            advance(sample.n)
+
+
+@dataclass(frozen=True)
+class _From:
+    """The draws of a null from a later number on."""
+
+    null: RowwiseNull
+    first: int
+
+    def draw(self, chunk: Chunk, draws: range, seed: int) -> AnyArray:
+        return self.null.draw(chunk, range(draws.start + self.first, draws.stop + self.first), seed)
+
+
+def _on_one_scale(prepared: Prepared, batch: _Batch) -> tuple[FloatArray, FloatArray]:
+    """Minus the log tails and the standardised values of all entries, (E, columns)."""
+    bank, sums = prepared.bank, batch.bank
+    values = bank.selector @ np.square(sums.forms) - sums.diagonals
+    tails = [np.empty_like(values)]
+    standard = [np.empty_like(values)]
+    single, others = np.flatnonzero(bank.single >= 0), np.flatnonzero(bank.single < 0)
+    along = sums.forms[bank.single[single]] * np.sqrt(bank.selector[single].sum(axis=1))[:, None]
+    standard[0][single], tails[0][single] = _of_singles(
+        along, sums.diagonals[single], sums.expected[single], bank.shapes.take(single)
+    )
+    standard[0][others], tails[0][others] = _of_forms(
+        values[others], sums.diagonals[others], sums.expected[others], bank.shapes.take(others)
+    )
+    for k, kernel in enumerate(prepared.kernels):
+        if kernel.entry is not None:
+            z, tail = _of_forms(
+                batch.forms[[k]], batch.diagonals[[k]], batch.expected[[k]], kernel.shape
+            )
+            standard.append(z)
+            tails.append(tail)
+    return np.concatenate(tails), np.concatenate(standard)
+
+
+def _of_singles(
+    sums: FloatArray, diagonals: FloatArray, expected: FloatArray, shapes: Shapes
+) -> tuple[FloatArray, FloatArray]:
+    """Signed values and two-sided tails; the longer tail of a skewed sum gets its length."""
+    skewness = shapes.skewness_of_singles(expected)[:, None]
+    z = sums / np.sqrt(np.maximum(diagonals, expected[:, None]))
+    towards = np.maximum(np.sign(z) * skewness, 0.0)
+    return z, np.maximum(-pearson3_log_sf(np.abs(z), towards) - np.log(2), 0.0)
+
+
+def _of_forms(
+    forms: FloatArray, diagonals: FloatArray, expected: FloatArray, shapes: Shapes
+) -> tuple[FloatArray, FloatArray]:
+    sd, skewness = (value[:, None] for value in shapes.of_forms(expected))
+    z = forms / sd / np.maximum(diagonals / expected[:, None], 1.0)
+    return z, -pearson3_log_sf(z, skewness)

@@ -13,7 +13,7 @@ LAYERS = [
     ["seeds", "progress", "tails", "multiplicity"],
     ["columns"],
     ["encoding", "points"],
-    ["intake", "readers"],
+    ["intake", "readers", "tables", "regions"],
     ["sample"],
     ["files"],
     ["kernels"],
@@ -22,7 +22,8 @@ LAYERS = [
     ["nulls"],
     ["assumptions", "results", "evaluate"],
     ["klce", "looks"],
-    ["adaptive"],
+    ["adaptive", "witness", "tuning"],
+    ["sensitivity", "multiclass"],
     ["scores", "simulate", "datasets"],
     ["itrust"],  # the front door: what stands below it uses the package as users do
     ["demo"],

@@ -101,7 +101,7 @@ def test_a_null_that_cannot_vary_is_an_alarm():
 
 def test_kernels_are_described_width_by_width():
     s = it.simulate.survey(100, rng=0).sample
-    text = " ".join(str(it.klce_test(s, draws=9, rng=0)).split())
+    text = " ".join(str(it.klce_test(s, LocalKernel(), draws=9, rng=0)).split())
     assert " for income, " in text
     assert "; Delta() on region" in text
 

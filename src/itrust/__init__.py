@@ -14,29 +14,46 @@ from itrust.dictionary import Dictionary
 from itrust.errors import ApproximationWarning, AssumptionWarning, DatasetError, InputError
 from itrust.files import Scan, scan
 from itrust.klce import klce2, null_sd
+from itrust.multiclass import MulticlassResult, MulticlassSample, multiclass_test
 from itrust.results import AdaptiveResult, KLCEResult
 from itrust.sample import Sample
+from itrust.sensitivity import Detectable, SampleSize, detectable, sample_size
+from itrust.tuning import tune_widths, tuned_test
+from itrust.witness import Across, Forward, WitnessResult, witness_test
 
 __all__ = [
+    "Across",
     "AdaptiveResult",
     "ApproximationWarning",
     "AssumptionWarning",
     "DatasetError",
+    "Detectable",
     "Dictionary",
+    "Forward",
     "InputError",
     "KLCEResult",
+    "MulticlassResult",
+    "MulticlassSample",
     "Sample",
+    "SampleSize",
     "Scan",
+    "WitnessResult",
     "__version__",
     "datasets",
     "default_dictionary",
+    "detectable",
     "engine",
     "kernels",
     "klce2",
     "klce_test",
+    "multiclass_test",
     "null_sd",
     "nulls",
+    "sample_size",
     "scan",
     "scores",
     "simulate",
+    "tune_widths",
+    "tuned_test",
+    "witness_test",
 ]

@@ -116,15 +116,16 @@ def default_dictionary(sample: Sample | Scan, engine: Engine = "auto") -> Dictio
 
     >>> import itrust as it
     >>> print(it.default_dictionary(it.simulate.survey(500, rng=0).sample))
-    Dictionary of 36 entries
+    Dictionary of 56 entries
       overall          0.05  'overall level'
       prediction       0.07  'prediction: slope', 'prediction: bend', ... (4 in all)
-      linear           0.50  'income: trend', 'age: trend', ... (5 in all)
-      curved           0.06  'income: bend', 'income: twist', ... (4 in all)
+      linear           0.48  'income: trend', 'age: trend', ... (5 in all)
+      curved           0.07  'income: bend', 'income: twist', ... (4 in all)
       smooth           0.06  'income alone', 'income alone, fine', ... (5 in all)
+      parts            0.06  'income 7000 to 25900', 'income 26000 to 31900', ... (20 in all)
       with prediction  0.04  'income x prediction', 'age x prediction', ... (3 in all)
-      pairs            0.10  'income x age: trend', 'region x income', ... (10 in all)
-      full             0.12  'everything together', 'everything together, width x 2', ... (4 in all)
+      pairs            0.07  'income x age: trend', 'region x income', ... (10 in all)
+      full             0.07  'everything together', 'everything together, width x 2', ... (4 in all)
     """
     checked_source(sample)
     if isinstance(engine, Dask) and isinstance(sample, Scan):

@@ -99,13 +99,15 @@ class Column:
         present = self.values[~self.missing]
         if present.size == 0:
             return "all missing"
-        ends = [present.min(), present.max()]
-        if self.kind == "date":
-            text = [str(np.datetime64(0, "D") + np.timedelta64(int(end), "D")) for end in ends]
-        else:
-            text = [f"{end:.6g}" for end in ends]
+        text = [self.shown(end) for end in (present.min(), present.max())]
         missing = self.values.size - present.size
         return f"{text[0]} to {text[1]}{f', {missing:,} missing' if missing else ''}"
+
+    def shown(self, value: float) -> str:
+        """A number or date of this column for people."""
+        if self.kind == "date":
+            return str(np.datetime64(0, "D") + np.timedelta64(int(value), "D"))
+        return f"{value:.6g}"
 
     def remarks(self) -> list[str]:
         """What an attentive colleague would say about the column."""

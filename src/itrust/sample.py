@@ -260,6 +260,13 @@ class Sample:
         )
         return kept
 
+    def with_columns(self, columns: tuple[Column, ...]) -> Self:
+        """The same rows with other covariates, which are checked already."""
+        other = object.__new__(type(self))
+        kept = ("y", "p", "weights", "cluster", "values", "dropped")
+        other._fill(**{name: getattr(self, name) for name in kept}, columns=columns)
+        return other
+
     def split(self, fractions: Sequence[float], rng: Rng = None) -> tuple[Self, ...]:
         """Split at random into parts of the given fractions; clusters are never torn apart.
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit
 
+from itrust.errors import InputError, did_you_mean
 from itrust.sample import Sample
 from itrust.seeds import Rng, as_generator
-from itrust.typing import FloatArray
+from itrust.typing import AnyArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,59 @@ def papers_power_design(n: int = 500, d: int = 10, rng: Rng = None) -> Simulated
     x = random.normal(size=(n, d))
     truth = expit(x.sum(axis=1))
     return Simulated(Sample(random.random(n) < truth, expit(x[:, :-1].sum(axis=1)), x), truth)
+
+
+def _alternative_rows(
+    n: int, random: np.random.Generator
+) -> tuple[dict[str, AnyArray], FloatArray]:
+    """Four numbers, two categories, and a model of some of them."""
+    x: dict[str, AnyArray] = {name: random.normal(size=n) for name in "abcd"}
+    x["group"] = random.choice(["w", "x", "y", "z"], n, p=[0.5, 0.3, 0.15, 0.05])
+    x["sex"] = random.choice(["f", "m"], n)
+    return x, expit(0.8 * x["a"] - 0.5 * x["b"] + 0.3 * (x["group"] == "x"))
+
+
+ALTERNATIVES: dict[str, Callable[[dict[str, AnyArray], FloatArray], AnyArray]] = {
+    "shift": lambda _, p: np.full(p.size, 0.08),
+    "calibration slope": lambda _, p: expit(1.6 * logit(p)) - p,
+    "sign flip in a": lambda x, _: 0.12 * np.sign(x["a"]),
+    "bump in c": lambda x, _: 0.4 * np.exp(-0.5 * ((x["c"] - 0.8) / 0.15) ** 2),
+    "interaction of c and d": lambda x, _: 0.14 * np.sign(x["c"] * x["d"]),
+    "one small group": lambda x, _: 0.55 * ((x["group"] == "z") & (x["sex"] == "m")),
+    "both ends of c": lambda x, _: 0.18 * (np.abs(x["c"]) > 1) - 0.09,
+    "waves in c": lambda x, _: 0.16 * np.sign(np.sin(5 * x["c"])),
+    "c against the prediction": lambda x, p: 0.14 * np.sign(x["c"]) * np.sign(p - 0.5),
+    "spot in c and d": lambda x, _: 0.4 * ((x["c"] - 0.5) ** 2 + (x["d"] - 0.5) ** 2 < 0.4),
+    "interaction of a, c and d": lambda x, _: 0.4 * np.sign(x["a"] * x["c"] * x["d"]),
+    "one level": lambda x, _: 0.22 * (x["group"] == "y"),
+    "slope within a group": lambda x, _: 0.25 * np.sign(x["c"]) * (x["group"] == "x"),
+}
+
+
+def local_alternative(
+    name: str, n: int = 1_000, rng: Rng = None, *, strength: float = 1.0
+) -> Simulated:
+    """A model that is wrong in one of the ways named in `ALTERNATIVES`.
+
+    Covariates: four normal numbers and two categories. `strength` multiplies the bias; truth
+    is kept within [.002, .998].
+
+    >>> local_alternative("one small group", 500, rng=0).sample.names
+    ('a', 'b', 'c', 'd', 'group', 'sex')
+    """
+    if name not in ALTERNATIVES:
+        raise InputError(f"there is no alternative {name!r}; {did_you_mean(name, [*ALTERNATIVES])}")
+    random = as_generator(rng)
+    x, p = _alternative_rows(n, random)
+    truth = np.clip(p + strength * ALTERNATIVES[name](x, p), 0.002, 0.998)
+    return Simulated(Sample(random.random(n) < truth, p, x), truth)
+
+
+def normal_covariates(n: int = 200, d: int = 5, rng: Rng = None) -> Simulated:
+    """A calibrated model of d normal numbers that uses half of them."""
+    random = as_generator(rng)
+    x = random.normal(size=(n, d))
+    return calibrated(x, expit(x[:, : -(-d // 2)].sum(axis=1)), random)
 
 
 def tight_clusters(n: int = 500, rng: Rng = None) -> Simulated:

@@ -1,7 +1,7 @@
 """The dictionary that is used unless another is given: from coarse to fine, one family each.
 
-Shares are stated, not learned. Straight directions get half of the attention, for they are what
-most errors of a model look like and what a long list of other entries would drown.
+Shares are stated, not learned. Straight directions get nearly half of the attention, for they are
+what most errors of a model look like and what a long list of other entries would drown.
 """
 
 from __future__ import annotations
@@ -16,22 +16,36 @@ import numpy as np
 
 from itrust.columns import Column
 from itrust.dictionary.entries import Dictionary, Entry, Feature
-from itrust.dictionary.terms import Absent, ColumnName, Curve, Is, Line, Slope, Term, Wave
+from itrust.dictionary.terms import (
+    Absent,
+    ColumnName,
+    Curve,
+    Is,
+    Line,
+    Part,
+    RankScale,
+    Slope,
+    Term,
+    Wave,
+)
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 from itrust.points import Points
 
 SHARES = {
     "overall": 0.05,
     "prediction": 0.07,
-    "linear": 0.50,
-    "curved": 0.06,
+    "linear": 0.46,
+    "curved": 0.07,
+    "parts": 0.06,
     "smooth": 0.06,
     "with prediction": 0.04,
-    "pairs": 0.10,
-    "full": 0.12,
+    "pairs": 0.07,
+    "crossed groups": 0.05,
+    "full": 0.07,
 }
 BROAD, FINE = 0.25, 0.08  # widths of smooth entries on the scale of ranks
 FULL_WIDTHS = (1.0, 2.0, 0.5, 0.25)  # times the default widths
+TENTHS, FIFTHS = 10, 5
 FEW_COLUMNS = 20  # up to here every smooth entry gets all its waves
 FEW_NUMBERS = 10  # up to here pairs of numbers get smooth entries, too
 MOST_LEVELS = 40  # of a category that are looked at one by one
@@ -67,6 +81,20 @@ class _Described:
     rows: tuple[int, ...]
     has_missing: bool
     is_number: bool
+    column: Column
+
+    def ends(self, parts: int) -> list[tuple[str, str]]:
+        """Lowest and highest value of each part, as people write them."""
+        present = np.sort(self.column.values[~self.column.missing])
+        fraction = RankScale.of(present)(present)
+        part = np.minimum((fraction * parts).astype(int), parts - 1)
+        edges = [present[part == number] for number in range(parts)]
+        return [
+            (self.column.shown(inside[0]), self.column.shown(inside[-1]))
+            if inside.size
+            else ("", "")
+            for inside in edges
+        ]
 
     @classmethod
     def of(cls, column: Column) -> _Described:
@@ -74,10 +102,10 @@ class _Described:
         values, counts = np.unique(present, return_counts=True)
         missing = bool(column.missing.any())
         if column.kind in ("number", "date") and values.size > 2:
-            return cls(column.name, (), (), missing, is_number=True)
+            return cls(column.name, (), (), missing, True, column)
         order = np.argsort(-counts, kind="stable")
         levels = [column.levels[v] if column.is_category else float(v) for v in values[order]]
-        return cls(column.name, tuple(levels), tuple(counts[order]), missing, is_number=False)
+        return cls(column.name, tuple(levels), tuple(counts[order]), missing, False, column)
 
     @property
     def is_useful(self) -> bool:
@@ -100,7 +128,8 @@ def _single(
 
 
 def _there(place: str) -> tuple[str, str]:
-    return f"too low where {place}", f"too high where {place}"
+    """Directions are centred, so a group is compared with everybody else."""
+    return f"too low where {place}, against the rest", f"too high where {place}, against the rest"
 
 
 def _of_the_prediction() -> Iterator[Entry]:
@@ -131,8 +160,8 @@ def _fading(width: float, order: int) -> float:
 def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
     name, only = column.name, (column.name,)
     if column.has_missing:
-        feature = (Absent(name),)
-        yield _single(f"{name} missing", "linear", only, feature, _there(f"{name} is missing"))
+        leans = _there(f"{name} is missing")
+        yield _single(f"{name} missing", "linear", only, (Absent(name),), leans)
     if not column.is_number:
         yield from _of_category(column)
         return
@@ -143,6 +172,11 @@ def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
     yield _single(f"{name}: twist", "curved", only, (Curve(name, 3),), ("", ""))
     yield _smooth(f"{name} alone", "smooth", only, name, BROAD, 4)
     yield _smooth(f"{name} alone, fine", "smooth", only, name, FINE, 6 if many else 12)
+    parts = FIFTHS if many else TENTHS
+    for number, (low, high) in enumerate(column.ends(parts)):
+        told = f"{name} {low} to {high}" if low != high else f"{name} {low}"
+        leans = _there(f"{name} is {told[len(name) + 1 :]}")
+        yield _single(told, "parts", only, (Part(name, number, parts),), leans)
     across, along = (2, 2) if many else (4, 3)
     yield _crossed(
         f"{name} x prediction", "with prediction", only, _waves(name, across), _waves(None, along)
@@ -154,8 +188,9 @@ def _of_category(column: _Described) -> Iterator[Entry]:
     frequent = [
         level for level, rows in zip(column.levels, column.rows, strict=True) if rows >= FEWEST_ROWS
     ][:MOST_LEVELS]
-    # Of two levels, one says all.
-    singles = frequent[-1:] if len(column.levels) == 2 and not column.has_missing else frequent
+    singles = frequent
+    if len(frequent) == len(column.levels) == 2 and not column.has_missing:  # one says all
+        singles = frequent[-1:] if isinstance(frequent[0], str) else [max(frequent)]
     for level in singles:
         told = column.told(level)
         yield _single(told, "linear", only, (Is(name, level),), _there(told))
@@ -250,7 +285,7 @@ def _crossing(a: _Described, b: _Described) -> list[Entry]:
         return [Entry(title, "pairs", names, kernel=kernel)]
     whole = _crossed(title, "pairs", names, _levels(a), _levels(b))
     cells = [
-        _single(f"{told}", "pairs", names, (Is(a.name, s), Is(b.name, t)), _there(told))
+        _single(told, "crossed groups", names, (Is(a.name, s), Is(b.name, t)), _there(told))
         for s in a.levels
         for t in b.levels
         for told in (f"{a.told(s)}, {b.told(t)}",)

@@ -159,6 +159,19 @@ class Slope(Term):
 
 
 @dataclass(frozen=True)
+class Part(Term):
+    """1 where the rank lies in one of `parts` equal parts; 0 where missing."""
+
+    number: int
+    parts: int
+
+    def of(self, reading: Reading) -> FloatArray:
+        """Values for the rows of a reading, (n,)."""
+        part = np.minimum((reading.fraction * self.parts).astype(int), self.parts - 1)
+        return np.asarray((part == self.number) & ~reading.missing, dtype=float)
+
+
+@dataclass(frozen=True)
 class Is(Term):
     """1 where the value is this one."""
 

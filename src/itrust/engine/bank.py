@@ -65,7 +65,8 @@ class Shapes:
         ratio = expected / self.expected
         variance = self.variance * ratio**2
         third = self.triangles * ratio**3 + self.pairs * ratio**2
-        return np.sqrt(variance), np.maximum(third / variance**1.5, 0.0)
+        some = np.maximum(variance, np.finfo(float).tiny ** 0.5)  # single features have none
+        return np.sqrt(variance), np.maximum(third / some**1.5, 0.0)
 
     def take(self, kept: IntArray) -> Shapes:
         """Keep some entries."""

@@ -1,0 +1,150 @@
+"""Smallest detectable bias and sample size, judged by simulation."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import itrust as it
+from itrust import InputError, Sample, simulate
+from itrust.regions import Between, Level, regions_of
+
+
+@pytest.fixture(scope="module")
+def town():
+    return simulate.survey(1_200, rng=0).sample
+
+
+@pytest.fixture(scope="module")
+def found(town):
+    return it.detectable(town, draws=199, checks=200, rng=0)
+
+
+def power_by_redoing_everything(sample, rows, shift, runs=40, draws=99):
+    """Share of samples with shifted truth that `klce_test` rejects."""
+    truth = np.where(rows, np.clip(sample.p + shift, 0, 1), sample.p)
+    x = {
+        c.name: c.values if not c.is_category else np.array(c.levels)[c.values]
+        for c in sample.columns
+    }
+    hits = 0
+    for run in range(runs):
+        y = np.random.default_rng(run).random(sample.n) < truth
+        hits += it.klce_test(Sample(y, sample.p, x), draws=draws, rng=run).pvalue <= 0.05
+    return hits / runs
+
+
+@pytest.mark.parametrize("where", ["everywhere", "region = south"])
+def test_power_is_at_least_what_was_promised_and_not_much_more(town, found, where):
+    region = next(r for r in regions_of(town.points) if str(r) == where)
+    power = power_by_redoing_everything(town, region.rows(town.points), found.region(where).up)
+    assert 0.6 < power <= 1.0
+    half = power_by_redoing_everything(town, region.rows(town.points), found.region(where).up / 2)
+    assert half < 0.65
+
+
+def test_the_headline_is_checked_by_simulation(found):
+    assert found.checks == 200
+    assert found.simulated >= 0.75
+
+
+def test_all_regions_are_shown_and_the_worst_makes_the_headline(found):
+    names = [region.where for region in found.regions]
+    assert names[0] == "everywhere"
+    assert {"region = north", "region = south", "region = west"} < set(names)
+    assert sum(name.startswith("age ") for name in names) == 10
+    assert found.worst.shift == max(region.shift for region in found.regions)
+    assert found.everywhere.shift < found.region("region = south").shift < found.worst.shift
+    assert "worst" in str(found)
+    facts = json.loads(json.dumps(found.to_dict()))
+    assert facts["worst"]["where"] == found.worst.where
+    with pytest.raises(InputError, match=r"no region 'region = sooth'; did you mean"):
+        found.region("region = sooth")
+
+
+def test_labels_do_not_matter(town, found):
+    x = {
+        c.name: c.values if not c.is_category else np.array(c.levels)[c.values]
+        for c in town.columns
+    }
+    other = it.detectable(Sample(1 - town.y, town.p, x), draws=199, checks=0, rng=0)
+    assert [r.shift for r in other.regions] == [r.shift for r in found.regions]
+
+
+def test_one_direction_has_a_closed_form():
+    """Overall level alone, p = .5: shift = (1.96 + .84) times the sd of the mean."""
+    n = 1_000
+    s = Sample([0, 1] * (n // 2), np.full(n, 0.5))
+    only = it.default_dictionary(s).only(families=["overall"])
+    d = it.detectable(s, dictionary=only, draws=1999, checks=0, rng=0)
+    expected = (1.96 + 0.8416) * 0.5 / math.sqrt(n)
+    assert d.everywhere.up == pytest.approx(expected, rel=0.06)
+    size = it.sample_size(s, expected, dictionary=only, where="everywhere", draws=1999, rng=0)
+    assert size.rows == pytest.approx(n, rel=0.12)
+
+
+def test_rows_needed_make_the_bias_detectable(town):
+    wanted = 0.06
+    size = it.sample_size(town, wanted, where="region = south", draws=199, rng=0)
+    assert size.where == "region = south"
+    assert size.rows > town.n
+    larger = simulate.survey(size.rows, rng=1).sample
+    there = it.detectable(larger, draws=199, checks=0, rng=0).region("region = south")
+    assert there.shift == pytest.approx(wanted, rel=0.2)
+    assert "labelled rows" in str(size)
+    assert it.sample_size(town, wanted, draws=199, rng=0).rows > size.rows
+
+
+def test_small_groups_are_shown_but_do_not_make_the_headline():
+    rng = np.random.default_rng(0)
+    n = 1_000
+    group = np.where(np.arange(n) < 6, "tiny", rng.choice(["a", "b"], n))
+    s = Sample(rng.random(n) < 0.5, rng.uniform(0.2, 0.8, n), {"group": group})
+    d = it.detectable(s, draws=99, checks=0, rng=0)
+    assert d.region("group = tiny").shift > d.worst.shift
+    assert "few rows" in str(d)
+
+
+def test_no_room_is_no_direction():
+    rng = np.random.default_rng(0)
+    s = Sample(rng.random(800) < 0.02, np.full(800, 0.02), rng.normal(size=800))
+    d = it.detectable(s, draws=99, checks=0, rng=0)
+    assert math.isnan(d.everywhere.down)
+    assert math.isfinite(d.everywhere.up)
+
+
+def test_regions_mark_their_rows():
+    s = Sample(
+        [0, 1, 1, 0],
+        [0.2, 0.4, 0.6, 0.8],
+        {"a": [1.0, np.nan, 3.0, 4.0], "b": ["u", "v", "u", "u"]},
+        missing="level",
+    )
+    assert Level("b", "v").rows(s.points).tolist() == [False, True, False, False]
+    assert Level("a", None).rows(s.points).tolist() == [False, True, False, False]
+    assert Between("a", 2.0, 4.0, "").rows(s.points).tolist() == [False, False, True, True]
+    assert "a missing" in [str(r) for r in regions_of(s.points)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(level=1.2), r"level must lie between 0 and 1, not 1.2"),
+        (dict(power=0), r"power must lie between 0 and 1, not 0"),
+        (dict(level=0.001, draws=99), r"level 0.001 needs more than 99 draws"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(town, arguments, message):
+    with pytest.raises(InputError, match=message):
+        it.detectable(town, **arguments)
+
+
+def test_wrong_sample_sizes_are_one_sentence(town):
+    with pytest.raises(InputError, match=r"bias must lie between 0 and 1, not 2"):
+        it.sample_size(town, 2)
+    with pytest.raises(InputError, match=r"there is no region 'nowhere'"):
+        it.sample_size(town, where="nowhere", draws=19)
+    certain = Sample([0, 1, 1], [0.0, 1.0, 1.0])
+    with pytest.raises(InputError, match="every probability is 0 or 1"):
+        it.detectable(certain, draws=19)

@@ -20,7 +20,7 @@ from itrust.points import Chunk, Points
 from itrust.typing import AnyArray, FloatArray, IntArray
 
 ROWS_FOR_PAIRS = 256
-ROWS_FOR_KERNELS = 768
+ROWS_FOR_KERNELS = 512
 NO_VARIANCE = 1e-18
 
 

@@ -12,7 +12,7 @@ from itrust.typing import FloatArray
 
 # Medians of distances are taken over this many order statistics: exact up to there, and
 # beyond it independent of the order of the rows.
-MOST_POINTS = 1_500
+MOST_POINTS = 500
 
 
 class WidthRule(ABC):

@@ -29,6 +29,7 @@ format: .venv/test
 bench: .venv/test         ## ratios against a plain implementation, peak memory, growth
 	@$(BIN)/python benchmarks/tiles.py
 	@$(BIN)/python benchmarks/rows.py
+	@$(BIN)/python benchmarks/adaptive.py
 
 study: .venv/core         ## a statistical study: make study NAME=level
 	@$(BIN)/python studies/$(NAME).py

@@ -50,7 +50,7 @@ SMALL_WORK = 2e10  # multiply-adds up to which double precision costs nothing
 BATCH_BYTES = 2**28
 CHUNK_BYTES = 2**26
 # For kernels other than the default one, which lend power and no number to the report:
-ROUGHLY, RANK_OF_OTHERS = 0.05, 192
+ROUGHLY, RANK_OF_OTHERS = 0.05, 128
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from itrust.dictionary.entries import Entry, Feature
 from itrust.dictionary.terms import ColumnName, RankScale, Term, read
-from itrust.engine.passes import Additive, Drawn
+from itrust.engine.passes import Additive, Drawn, Products
 from itrust.points import Chunk, Points
 from itrust.typing import AnyArray, FloatArray, IntArray
 
@@ -122,17 +122,20 @@ class _BankPart:
 
     def __init__(self, bank: Bank, chunk: Chunk, w: FloatArray, columns: int) -> None:
         matrix = bank.matrix(chunk.points)
-        self.squares = (bank.selector @ np.square(matrix)) * np.square(w).astype(bank.dtype)
-        self.matrix = matrix * w.astype(bank.dtype)
+        squares = (bank.selector @ np.square(matrix)).astype(bank.dtype)
+        squares *= np.square(w).astype(bank.dtype)
+        weighted = matrix * w.astype(bank.dtype)
         variances = (chunk.p * (1 - chunk.p)).astype(bank.dtype)
-        self.expected = (self.squares @ variances).astype(np.float64)
-        self.forms = np.zeros((len(self.matrix), columns))
-        self.diagonals = np.zeros((len(self.squares), columns))
+        self.expected = (squares @ variances).astype(np.float64)
+        self.products = Products(weighted.T, squares.T, chunk.p)
+        self.forms = np.zeros((len(weighted), columns))
+        self.diagonals = np.zeros((len(squares), columns))
 
     def add(self, drawn: Drawn) -> None:
         """Take in some columns."""
-        self.forms[:, drawn.columns] = drawn.residual_sums(self.matrix.T)
-        self.diagonals[:, drawn.columns] = drawn.square_sums(self.squares.T)
+        forms, diagonals = self.products.of(drawn)
+        self.forms[:, drawn.columns] = forms
+        self.diagonals[:, drawn.columns] = diagonals
 
     def finished(self) -> BankSums:
         """The sums of the chunk."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust.engine.passes import Additive, Drawn, Redraw, Source, Totals, Work, accumulate
+from itrust.engine.passes import Additive, Drawn, Products, Redraw, Source, Totals, Work, accumulate
 from itrust.engine.plan import Plan, make_plan, relative_bound
 from itrust.engine.stream import ordered_map
 from itrust.engine.threads import available_threads, one_blas_thread
@@ -204,28 +204,33 @@ class _KernelPart:
     def __init__(self, plan: Plan, chunk: Chunk, w: FloatArray, columns: int) -> None:
         self.plan, self.chunk, self.w = plan, chunk, w
         self.v = w**2 * chunk.p * (1 - chunk.p)
-        self.blocks = plan.features(chunk.points)
+        blocks = plan.features(chunk.points)
         self.explained = np.zeros(len(w))
         self.moments = [np.zeros((block.rank, block.rank)) for block in plan.blocks]
-        for rows, number, features in self.blocks:
+        for rows, number, features in blocks:
             self.explained[rows] = np.einsum("ij,ij->i", features, features, dtype=np.float64)
             scaled = features * np.sqrt(self.v[rows]).astype(plan.dtype)[:, None]
             self.moments[number] += scaled.T @ scaled
         self.forms = [np.zeros((block.rank, columns)) for block in plan.blocks]
         self.diagonal = np.zeros(columns)
+        squares = (w**2 * self.explained).astype(plan.dtype)[:, None]
+        self.products = [
+            (
+                rows,
+                number,
+                Products(
+                    features * w[rows].astype(plan.dtype)[:, None], squares[rows], chunk.p[rows]
+                ),
+            )
+            for rows, number, features in blocks
+        ]
 
     def add(self, drawn: Drawn) -> None:
         """S of every block and the diagonal term for some columns."""
-        squares = (self.w**2 * self.explained).astype(self.plan.dtype)
-        self.diagonal[drawn.columns] = drawn.square_sums(squares[:, None])[0]
-        values = drawn.as_type(self.plan.dtype)
-        p = self.chunk.p.astype(self.plan.dtype)
-        for rows, number, features in self.blocks:
-            weighted = features * self.w[rows].astype(self.plan.dtype)[:, None]
-            part = weighted.T @ values[rows]
-            if drawn.is_label:
-                part -= (weighted.T @ p[rows])[:, None]
-            self.forms[number][:, drawn.columns] = part
+        for rows, number, products in self.products:
+            forms, diagonal = products.of(drawn, rows)
+            self.forms[number][:, drawn.columns] = forms
+            self.diagonal[drawn.columns] += diagonal[0]
 
     def finished(self) -> Sums:
         """The sums of the chunk."""

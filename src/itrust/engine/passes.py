@@ -92,7 +92,6 @@ class Drawn:
 
     columns: slice
     values: AnyArray
-    p: FloatArray
 
     @property
     def is_label(self) -> bool:
@@ -108,21 +107,42 @@ class Drawn:
         """Values as numbers."""
         return self.single if np.dtype(dtype) == np.float32 else self.values.astype(np.float64)
 
-    def residual_sums(self, features: AnyArray) -> AnyArray:
-        """F'e for features (rows, r), as (r, columns)."""
-        sums = features.T @ self.as_type(features.dtype)
-        if self.is_label:
-            sums -= (features.T @ self.p.astype(features.dtype))[:, None]
-        return sums
 
-    def square_sums(self, features: AnyArray) -> AnyArray:
-        """F'e^2 for features (rows, r), as (r, columns)."""
-        if not self.is_label:
-            return np.asarray(features.T @ np.square(self.as_type(features.dtype)))
-        # e^2 = p^2 + y (1 - 2p) is linear in the label.
-        p = self.p.astype(features.dtype)
-        sums = (features * (1 - 2 * p)[:, None]).T @ self.as_type(features.dtype)
-        return np.asarray(sums + (features.T @ p**2)[:, None])
+class Products:
+    """F'e and Q'e^2 of some rows for many columns, by one matrix product where e comes from labels.
+
+    Parameters
+    ----------
+    features : (n, r) array
+        F, weights included.
+    squares : (n, q) array
+        Q, weights included; of the same type.
+    p : (n,) array
+    """
+
+    def __init__(self, features: AnyArray, squares: AnyArray, p: FloatArray) -> None:
+        self.features, self.squares, self.rank = features, squares, features.shape[1]
+        self.p = p.astype(features.dtype)
+
+    @cached_property
+    def _stacked(self) -> AnyArray:
+        # e^2 = p^2 + y (1 - 2p) is linear in the label, as e is.
+        return np.hstack([self.features, self.squares * (1 - 2 * self.p)[:, None]])
+
+    @cached_property
+    def _without_labels(self) -> AnyArray:
+        """What the columns have in common, (r + q, 1)."""
+        parts = [-(self.features.T @ self.p), self.squares.T @ self.p**2]
+        return np.concatenate(parts)[:, None]
+
+    def of(self, drawn: Drawn, rows: Any = slice(None)) -> tuple[AnyArray, AnyArray]:
+        """F'e (r, columns) and Q'e^2 (q, columns) for these rows of the drawn ones."""
+        values = drawn.as_type(self.features.dtype)[rows]
+        if not drawn.is_label:
+            return self.features.T @ values, self.squares.T @ np.square(values)
+        sums = self._stacked.T @ values
+        sums += self._without_labels
+        return sums[: self.rank], sums[self.rank :]
 
 
 class Partial(Protocol):
@@ -184,7 +204,7 @@ def _columns(chunk: Chunk, redraw: Redraw | None, draws: int, seed: int) -> Iter
     """The data as column 0 and the draws after it, some columns at a time."""
     observed: BoolArray = (chunk.y == 1)[:, None]
     if redraw is None or draws == 0:
-        yield Drawn(slice(0, 1), observed, chunk.p)
+        yield Drawn(slice(0, 1), observed)
         return
     for first in range(0, draws, DRAWS_AT_ONCE):
         block = range(first, min(first + DRAWS_AT_ONCE, draws))
@@ -192,4 +212,4 @@ def _columns(chunk: Chunk, redraw: Redraw | None, draws: int, seed: int) -> Iter
         if first == 0:  # the data are a column of the same product as the draws
             data = observed if drawn.dtype == bool else (chunk.y - chunk.p)[:, None]
             drawn = np.hstack([data, drawn])
-        yield Drawn(slice(block.stop - drawn.shape[1] + 1, block.stop + 1), drawn, chunk.p)
+        yield Drawn(slice(block.stop - drawn.shape[1] + 1, block.stop + 1), drawn)

@@ -8,6 +8,7 @@ from itrust import Dictionary, InputError, Sample
 from itrust.dictionary.terms import Curve, Is, Line, Part, RankScale, Reading, Wave
 from itrust.engine.bank import make_bank
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
+from itrust.regions import parts_of
 
 
 def mixed(n=400, seed=0):
@@ -67,8 +68,9 @@ def test_terms_are_what_they_say():
     z = Line("age").of(reading)
     assert np.corrcoef(z, age.values)[0, 1] > 0.97
     np.testing.assert_allclose(Curve("age", 3).of(reading), z**3 - 3 * z)
-    parts = sum(Part("age", k, 10).of(reading) for k in range(10))
-    np.testing.assert_array_equal(parts, 1)
+    parts = [Part("age", part.low, part.high).of(reading) for part in parts_of(age, 10)]
+    np.testing.assert_array_equal(sum(parts), 1)
+    assert all(25 <= part.sum() <= 60 for part in parts)
     race = Reading(s.column("race"), None)
     assert Is("race", "b").of(race).sum() == (s.column("race").values == 1).sum()
     assert Is("race", "unknown").of(race).sum() == 0
@@ -155,6 +157,26 @@ def test_only_without_and_weighted():
         d.only(families=[])
     with pytest.raises(InputError, match=r"'linear' needs a positive share, not -1"):
         d.weighted(linear=-1)
+
+
+def test_columns_with_few_values_have_no_empty_parts_and_shares_are_kept():
+    rng = np.random.default_rng(0)
+    s = Sample(rng.random(300) < 0.5, rng.uniform(size=300), {"k": rng.integers(0, 3, 300)})
+    d = it.default_dictionary(s)
+    assert [e.name for e in d.entries if e.family == "parts"] == ["k 0", "k 1", "k 2"]
+    r = it.klce_test(s, d, draws=19, rng=0)
+    share = sum(f.weight for f in r.findings if f.family == "parts")
+    assert share == pytest.approx(d.to_dict()["parts"]["share"])
+
+
+def test_trends_within_a_group_are_uncorrelated_with_the_group():
+    s = mixed()
+    d = it.default_dictionary(s)
+    entries = [e for e in d.entries if e.name in ("race = b", "age: trend where race = b")]
+    v = s.p * (1 - s.p)
+    bank = make_bank(entries, s.points, v, 1.0)
+    group, trend = bank.matrix(s.points)
+    assert abs(np.sum(v * group * trend)) < 1e-9
 
 
 def test_a_dictionary_of_ones_own():

@@ -3,6 +3,8 @@
 import json
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import itrust as it
@@ -112,6 +114,36 @@ def test_named_classes_and_mappings():
     assert it.multiclass_test(s, draws=19, rng=0).draws == 19
 
 
+def test_frames_are_read_by_the_names_of_their_columns():
+    frame = pd.DataFrame({"emu": [0.1, 0.2], "cat": [0.6, 0.2], "dog": [0.3, 0.6]})
+    s = MulticlassSample(["cat", "dog"], frame)
+    assert s.classes == ("emu", "cat", "dog")
+    assert s.one_class("cat").p.tolist() == [0.6, 0.2]
+    ordered = MulticlassSample(["cat", "dog"], frame, classes=["cat", "dog", "emu"])
+    assert ordered.p[0].tolist() == [0.6, 0.3, 0.1]
+    assert ordered.one_class("cat").p.tolist() == [0.6, 0.2]
+    table = MulticlassSample(["cat", "dog"], pa.Table.from_pandas(frame))
+    assert table.one_class("emu").p.tolist() == [0.1, 0.2]
+    with pytest.raises(InputError, match="different indexes"):
+        MulticlassSample(pd.Series(["cat", "dog"], index=[5, 6]), frame)
+
+
+def test_repeated_units_are_told():
+    base = three(60, 3)
+    rows = np.repeat(np.arange(60), 5)
+    x = base.one_class(0).columns[0].values
+    with pytest.warns(it.AssumptionWarning, match="repeated units"):
+        r = it.multiclass_test(
+            MulticlassSample(base.codes[rows], base.p[rows], x[rows]), draws=19, rng=0
+        )
+    assert "see !" in str(r)
+
+
+def test_findings_are_adjusted_for_the_places_of_all_classes():
+    r = it.multiclass_test(three(150, 2), draws=99, rng=0)
+    assert all(f.pvalue >= r.pvalue for c in r.classes for f in c.findings)
+
+
 @pytest.mark.parametrize(
     ("y", "p", "settings", "message"),
     [
@@ -122,6 +154,11 @@ def test_named_classes_and_mappings():
         (["a", "a"], [[0.5, 0.5], [0.5, 0.5]], {}, r"1 value \('a'\) and p has 2 columns"),
         ([0, 1], [[0.5, 0.5], [0.5, 0.5]], {"classes": ["a"]}, r"must name the 2 columns"),
         ([0, 1, 1], [[0.5, 0.5], [0.5, 0.5]], {}, r"one label for each of the 2 rows"),
+        ([1, 2], [[0.5, 0.5, 0], [0.5, 0.5, 0]], {}, r"2 values \(1, 2\) and p has 3 columns"),
+        ([None, 1], [[0.5, 0.5], [0.5, 0.5]], {}, r"label is missing in row 0"),
+        ([0, 1], {0: [0.5, 0.5], 1: [0.5]}, {}, r"same number of rows, not 2, 1"),
+        ([0, 1], {0: ["x", "y"], 1: [0.5, 0.5]}, {}, r"p, column 0 must be numbers; row 0 has 'x'"),
+        ([0, 1], {0: [0.5, 0.5], 1: [0.5, 0.5]}, {"classes": [1, 2]}, r"in some order, 0, 1, not"),
         ([0, 1], [["x", 0.5], [0.5, 0.5]], {}, r"p must be a matrix of numbers"),
         ([0, 1], [[0.5, 0.5], [0.5, 0.5]], {"missing": "drop"}, r"missing='drop' is for Sample"),
     ],

@@ -110,8 +110,50 @@ def test_no_room_is_no_direction():
     rng = np.random.default_rng(0)
     s = Sample(rng.random(800) < 0.02, np.full(800, 0.02), rng.normal(size=800))
     d = it.detectable(s, draws=99, checks=0, rng=0)
-    assert math.isnan(d.everywhere.down)
-    assert math.isfinite(d.everywhere.up)
+    assert math.isnan(d.regions[1].down)
+    assert d.everywhere.down < 0.02 < d.everywhere.up
+
+
+def test_a_way_that_ends_at_zero_is_no_room_instead_of_over_one_half():
+    rng = np.random.default_rng(0)
+    s = Sample(rng.random(300) < 0.06, np.full(300, 0.06), rng.normal(size=300))
+    d = it.detectable(s, draws=99, checks=0, rng=0)
+    assert all(math.isnan(region.down) for region in d.regions[1:])
+    assert math.isfinite(d.worst.shift)
+    assert d.to_dict()["worst"]["down"] == "no room"
+    assert "NaN" not in json.dumps(d.to_dict())
+
+
+def test_probabilities_at_both_ends_take_the_way_with_more_room():
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(1000) < 0.5, 0.01, 0.99)
+    d = it.detectable(
+        Sample(rng.random(1000) < p, p, rng.normal(size=1000)), draws=99, checks=0, rng=0
+    )
+    assert 0 < d.everywhere.shift < 0.2
+
+
+def test_tenths_of_dates_and_long_numbers_have_names_of_their_own():
+    days = np.datetime64("2023-01-01") + np.arange(40).astype("timedelta64[D]")
+    ids = 1_700_000_000 + np.arange(40)
+    s = Sample([0, 1] * 20, np.full(40, 0.5), {"when": days, "id": ids})
+    names = [str(region) for region in regions_of(s.points)]
+    assert len(set(names)) == len(names) == 21
+    assert names[1] == "when 2023-01-01 to 2023-01-04"
+    assert "id 1700000000 to 1700000003" in names
+    inside = np.array([region.rows(s.points) for region in regions_of(s.points)[1:11]])
+    np.testing.assert_array_equal(inside.sum(axis=0), 1)
+
+
+def test_dictionaries_of_ones_own_are_taken(town):
+    d = it.detectable(
+        town, dictionary={"age": it.kernels.RBF(10.0).on("age")}, draws=99, checks=0, rng=0
+    )
+    assert d.everywhere.shift > 0
+    with pytest.raises(InputError, match="a Dictionary or a mapping"):
+        it.detectable(town, dictionary=3)
+    with pytest.raises(InputError, match="checks must be a whole number, 0 or more, not -1"):
+        it.detectable(town, checks=-1)
 
 
 def test_regions_mark_their_rows():
@@ -123,7 +165,7 @@ def test_regions_mark_their_rows():
     )
     assert Level("b", "v").rows(s.points).tolist() == [False, True, False, False]
     assert Level("a", None).rows(s.points).tolist() == [False, True, False, False]
-    assert Between("a", 2.0, 4.0, "").rows(s.points).tolist() == [False, False, True, True]
+    assert Between("a", 2.0, 4.5, "").rows(s.points).tolist() == [False, False, True, True]
     assert "a missing" in [str(r) for r in regions_of(s.points)]
 
 

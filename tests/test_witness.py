@@ -76,6 +76,17 @@ def test_categories_and_missing_values_become_columns():
     np.testing.assert_allclose(matrix[:, 3:].sum(axis=1), 1)
 
 
+def test_a_witness_that_is_not_finite_is_refused():
+    class Broken(Ridge):
+        def predict(self, x):
+            return np.full(len(x), np.nan)
+
+    with pytest.raises(InputError, match="Broken predicts values that are not finite"):
+        it.witness_test(simulate.papers_level_design(50, rng=0).sample, Broken(), draws=19, rng=0)
+    with pytest.raises(InputError, match="must be a scikit-learn regressor such as"):
+        it.witness_test(simulate.papers_level_design(50, rng=0).sample, Ridge, draws=19, rng=0)
+
+
 def test_clusters_are_never_torn_between_folds():
     s = simulate.repeated_units(40, rng=0).sample
     unit = np.repeat(np.arange(40), 5)
@@ -88,7 +99,10 @@ def test_clusters_are_never_torn_between_folds():
     ("arguments", "message"),
     [
         (dict(folds=5), r"folds must be Forward\(5\) or Across\(5\), not 5"),
-        (dict(regressor="ridge"), r"regressor must have fit and predict, not 'ridge'"),
+        (
+            dict(regressor="ridge"),
+            r"regressor must be a scikit-learn regressor such as Ridge\(\), not 'ridge'",
+        ),
         (dict(folds=Forward(30)), r"30 folds need at least 60 rows; this sample has 50"),
     ],
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from itrust.dictionary import Dictionary, default_dictionary_for
+from itrust.dictionary import Dictionary, Entry, default_dictionary_for
 from itrust.engine import Dask, Factor
 from itrust.errors import InputError
 from itrust.evaluate import Engine, checked_engine
@@ -20,6 +20,7 @@ from itrust.klce import (
     checked_source,
     cluster_notes,
     doubts_about,
+    resolved_kernel,
     single_kernel_test,
 )
 from itrust.looks import Looks, look, prepare
@@ -35,12 +36,17 @@ ALIKE = 0.5  # correlation of draws
 ALIKE_ON_THE_SAME = 0.1  # of entries on the same covariates
 NEARLY = 0.8  # of the largest score: a plainer entry that reaches it speaks for the others
 
-Where = LocalKernel | Dictionary | Mapping[str, LocalKernel | Kernel]
+WRONG_KERNEL = (
+    "kernel must be a LocalKernel(prob=..., x=...), a Dictionary or a mapping of names to kernels, "
+    "not {!r}"
+)
+
+Places = Dictionary | Mapping[str, LocalKernel | Kernel]
 
 
 def klce_test(
     sample: Sample | Scan,
-    kernel: Where | None = None,
+    kernel: LocalKernel | Places | None = None,
     null: Null | None = None,
     draws: int = 999,
     rng: Rng = None,
@@ -85,30 +91,38 @@ def klce_test(
     >>> r = it.klce_test(it.simulate.survey(1_000, rng=0).sample, draws=199, rng=0)
     >>> r.pvalue
     0.005
-    >>> print(r.story()[0])
-    region x age
+    >>> print(r.story()[0].name)
+    age: trend where region = south
     """
     checked_source(sample)
     checked_engine(engine)
     draws, seed = checked_draws(draws), as_seed(rng)
     null = checked_null(null, sample)
-    if isinstance(kernel, Mapping):
-        kernel = Dictionary.of(kernel)
-    if isinstance(kernel, Dictionary) and not isinstance(null, RowwiseNull):
+    if isinstance(kernel, Dictionary | Mapping) and not isinstance(null, RowwiseNull):
         raise InputError(
             f"{type(null).__name__}() takes one kernel; a dictionary needs Bernoulli() or "
             f"Rademacher()"
         )
-    if isinstance(null, RowwiseNull) and (kernel is None or isinstance(kernel, Dictionary)):
-        dictionary = kernel or default_dictionary(sample, engine)
-        known = dictionary.first("full").kernel if kernel is None else None
-        return _adaptive_test(sample, dictionary, known, null, draws, seed, engine, progress)
+    if isinstance(null, RowwiseNull) and (
+        kernel is None or isinstance(kernel, Dictionary | Mapping)
+    ):
+        dictionary = as_dictionary(kernel, sample, engine)
+        default = resolved_kernel(None, sample, engine)
+        return _adaptive_test(sample, dictionary, default, null, draws, seed, engine, progress)
     if kernel is not None and not isinstance(kernel, LocalKernel):
-        raise InputError(
-            f"kernel must be a LocalKernel(prob=..., x=...), a Dictionary or a mapping of names to "
-            f"kernels, not {kernel!r}"
-        )
+        raise InputError(WRONG_KERNEL.format(kernel))
     return single_kernel_test(sample, kernel, null, draws, seed, engine, progress)
+
+
+def as_dictionary(places: object, sample: Sample | Scan, engine: Engine) -> Dictionary:
+    """The dictionary that was asked for, None being the default one."""
+    if places is None:
+        return default_dictionary(sample, engine)
+    if isinstance(places, Mapping):
+        return Dictionary.of(places)
+    if isinstance(places, Dictionary):
+        return places
+    raise InputError(WRONG_KERNEL.format(places))
 
 
 def default_dictionary(sample: Sample | Scan, engine: Engine = "auto") -> Dictionary:
@@ -131,6 +145,8 @@ def default_dictionary(sample: Sample | Scan, engine: Engine = "auto") -> Dictio
     if isinstance(engine, Dask) and isinstance(sample, Scan):
         engine.survey(sample)  # so that the pilot rows are sampled on the workers
         engine = engine.factor
+    if isinstance(sample, Sample):
+        return default_dictionary_for(sample.points)
     size = engine.pilot if isinstance(engine, Factor) else Factor.pilot
     return default_dictionary_for(sample.pilot(size)[0])
 
@@ -138,7 +154,7 @@ def default_dictionary(sample: Sample | Scan, engine: Engine = "auto") -> Dictio
 def _adaptive_test(
     sample: Sample | Scan,
     dictionary: Dictionary,
-    default: LocalKernel | None,
+    default: LocalKernel,
     null: RowwiseNull,
     draws: int,
     seed: int,
@@ -176,16 +192,21 @@ def _adaptive_test(
     )
 
 
-def findings(looks: Looks) -> tuple[Finding, ...]:
-    """What every entry shows, the largest score first."""
+def findings(looks: Looks, adjusted: FloatArray | None = None) -> tuple[Finding, ...]:
+    """What every entry shows, the largest score first.
+
+    `adjusted` are p-values (E,) that count more than these entries; default: these.
+    """
     scores = looks.scores
-    adjusted, own = step_down(scores), own_pvalues(scores)
+    adjusted = step_down(scores) if adjusted is None else adjusted
+    own = own_pvalues(scores)
     order = np.argsort(-scores[:, 0], kind="stable")
     alike = _alike(looks, order[:COMPARED], adjusted)
     found = []
     for k in order:
         entry = looks.entries[k]
-        says = "" if looks.leans[k] == 0 else entry.leans[0 if looks.leans[k] > 0 else 1]
+        lean = np.sign(looks.standard[k, 0]) if looks.single[k] else 0
+        says = "" if lean == 0 else entry.leans[0 if lean > 0 else 1]
         found.append(
             Finding(
                 name=entry.name,
@@ -206,32 +227,39 @@ def _alike(looks: Looks, order: IntArray, adjusted: FloatArray) -> dict[int, tup
     """For the entry that speaks for its group, the others whose draws go with the group's.
 
     Groups form around the entries with the largest scores; of each group the plainest entry
-    speaks that is nearly as striking as its first.
+    speaks that is nearly as striking as its first. Entries on everything together form groups
+    among themselves, so that they hide nothing plainer.
     """
     draws = looks.standard[order, 1:].copy()
-    draws[looks.leans[order] != 0] **= 2
+    draws[looks.single[order]] **= 2
     draws -= draws.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(draws, axis=1)
     draws /= np.where(norms > 0, norms, 1.0)[:, None]
     correlation = draws @ draws.T
-    looked_at = [frozenset(looks.entries[k].covariates) for k in order]
+    entries = [looks.entries[k] for k in order]
+    needed = np.array([[_needed(a, b) for b in entries] for a in entries])
     free = np.ones(order.size, dtype=bool)
     speakers = {}
-    for first in range(order.size):
+    for first, lead in enumerate(order):
         if not free[first]:
             continue
-        same = np.array([bool(seen) and seen == looked_at[first] for seen in looked_at])
-        needed = np.where(same, ALIKE_ON_THE_SAME, ALIKE)
-        group = np.flatnonzero(free & (correlation[first] >= needed))
-        group = group if first in group else np.append(group, first)
-        free[group] = False
-        lead = order[first]
+        together = free & (correlation[first] >= needed[first])
+        together[first] = True
+        free &= ~together
+        group = order[together]
         able = [
             k
-            for k in order[group]
-            if looks.tails[k, 0] >= NEARLY * looks.tails[lead, 0]
-            and adjusted[k] <= 2 * adjusted[lead]
+            for k in group
+            if looks.tails[k, 0] >= NEARLY * looks.tails[lead, 0] and adjusted[k] <= adjusted[lead]
         ]
         speaker = min(able, key=lambda k: looks.entries[k].rank or np.inf)
-        speakers[int(speaker)] = tuple(looks.entries[k].name for k in order[group] if k != speaker)
+        speakers[int(speaker)] = tuple(looks.entries[k].name for k in group if k != speaker)
     return speakers
+
+
+def _needed(a: Entry, b: Entry) -> float:
+    """Correlation of draws at which two entries are taken to say the same."""
+    if (a.family == "full") != (b.family == "full"):
+        return np.inf
+    same = bool(a.covariates) and set(a.covariates) == set(b.covariates)
+    return ALIKE_ON_THE_SAME if same else ALIKE

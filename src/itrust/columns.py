@@ -103,11 +103,13 @@ class Column:
         missing = self.values.size - present.size
         return f"{text[0]} to {text[1]}{f', {missing:,} missing' if missing else ''}"
 
-    def shown(self, value: float) -> str:
+    def shown(self, value: float, digits: int = 6) -> str:
         """A number or date of this column for people."""
         if self.kind == "date":
             return str(np.datetime64(0, "D") + np.timedelta64(int(value), "D"))
-        return f"{value:.6g}"
+        rounded = float(f"{value:.{digits}g}")
+        plain = rounded == 0 or 1e-4 <= abs(rounded) < 1e15
+        return np.format_float_positional(rounded, trim="-") if plain else f"{rounded:g}"
 
     def remarks(self) -> list[str]:
         """What an attentive colleague would say about the column."""

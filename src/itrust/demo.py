@@ -28,7 +28,9 @@ def main() -> int:
     seen = it.detectable(sample, checks=0, rng=0)
     print("What these rows can show with power .8: a bias of")
     print(f"  {seen.everywhere.shift:.3f} if it is everywhere,")
-    print(f"  {seen.worst.shift:.3f} if it is in {seen.worst.where} alone, the worst of the tenths.")
+    print(
+        f"  {seen.worst.shift:.3f} if it is in {seen.worst.where} alone, the worst of the tenths."
+    )
     print()
     print("What was known beforehand (bias = observed - predicted; positive: too low):")
     region, age = sample.column("region"), sample.column("age").values

@@ -18,7 +18,7 @@ from itrust.errors import ApproximationWarning, InputError
 from itrust.evaluate import Engine, choose_engine, evaluate
 from itrust.files import Scan
 from itrust.kernels import LocalKernel
-from itrust.kernels.grams import SquaredGram
+from itrust.kernels.grams import PowerGram
 from itrust.nulls import AnalyticNull, Bernoulli, Facts, Null, Rademacher
 from itrust.results import ROUGH, KLCEResult
 from itrust.sample import Sample, checked_sample
@@ -93,7 +93,7 @@ def null_sd(
     if isinstance(chosen, Tiles):
         assert isinstance(sample, Sample)
         v = np.square(sample.weights_or_ones) * sample.p * (1 - sample.p)
-        gram = SquaredGram(resolved.gram(sample.points))
+        gram = PowerGram(resolved.gram(sample.points), 2)
         variance = 2 * float(chosen.forms(gram, v[:, None])[0])
     else:
         factor, plan = chosen

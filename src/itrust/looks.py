@@ -10,23 +10,24 @@ costs power, never validity.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from itrust.dictionary import Dictionary, Entry
 from itrust.engine import Certificate, Dask, Factor, Tiles
 from itrust.engine.bank import (
-    ROWS_FOR_KERNELS,
     Bank,
     BankSums,
     Shapes,
-    kernel_shape,
     make_bank,
+    planned_shape,
     third_moments,
+    tiled_shape,
 )
 from itrust.engine.factor import KernelWork, Sums
 from itrust.engine.passes import Totals, Work
-from itrust.engine.plan import Plan, low_rank, weight_unit
+from itrust.engine.plan import Plan, weight_unit
 from itrust.errors import InputError
 from itrust.evaluate import (
     Engine,
@@ -43,11 +44,12 @@ from itrust.points import Chunk, Points
 from itrust.progress import Advance, progress_bar
 from itrust.sample import Sample
 from itrust.tails import pearson3_log_sf
-from itrust.typing import AnyArray, FloatArray
+from itrust.typing import AnyArray, BoolArray, FloatArray
 
 MOST_ROWS_FOR_TILES = 8_000  # where the rank does not suffice
 SMALL_WORK = 2e10  # multiply-adds up to which double precision costs nothing
 BATCH_BYTES = 2**28
+FAINT_DIAGONAL = 0.1  # of the squared norm, below which traces need no correction
 CHUNK_BYTES = 2**26
 # For kernels other than the default one, which lend power and no number to the report:
 ROUGHLY, RANK_OF_OTHERS = 0.05, 128
@@ -66,8 +68,11 @@ class Looks:
         Minus the log of the approximate null tail.
     standard : (E, 1 + draws) array
         The standardised values behind them.
-    leans : (E,) array
-        Sign of the sum of residuals along a single feature, 0 for other entries.
+    single : (E,) array
+        Whether an entry is the sum of residuals along a single feature, which has a sign.
+    sd, skewness : (E,) arrays
+        Of every entry's value under the null, all rows: of the sum along a single feature, else
+        of the form.
     statistic : (1 + draws,) array
         KLCE^2 of the default kernel.
     """
@@ -76,7 +81,9 @@ class Looks:
     weights: FloatArray
     tails: FloatArray
     standard: FloatArray
-    leans: FloatArray
+    single: BoolArray
+    sd: FloatArray
+    skewness: FloatArray
     statistic: FloatArray
     kernel: LocalKernel
     n: int
@@ -85,7 +92,7 @@ class Looks:
     certificate: Certificate | None
     notes: tuple[str, ...]
 
-    @property
+    @cached_property
     def scores(self) -> FloatArray:
         """Tails plus the logs of the weights, (E, 1 + draws): the scale of comparison."""
         return self.tails + np.log(self.weights)[:, None]
@@ -139,6 +146,13 @@ class Prepared:
         return any(isinstance(k.how, Tiles) for k in self.kernels)
 
     @property
+    def is_single(self) -> BoolArray:
+        """Entries that are the sum of residuals along a single feature, (E,)."""
+        found = np.zeros(self.weights.size, dtype=bool)
+        found[: self.bank.single.size] = self.bank.single >= 0
+        return found
+
+    @property
     def works(self) -> list[Work]:
         """What one pass over the rows sums up."""
         plans = [KernelWork(k.how) for k in self.kernels if isinstance(k.how, Plan)]
@@ -175,9 +189,8 @@ def prepare(
     default = default or LocalKernel().resolve(pilot)
     asked = (null, draws, engine, factor)
     kernels, main = _kernels(sample, dictionary, default, pilot, variances, *asked)
-    entries = [*bank.entries, *(k.entry for k in kernels if k.entry)]
-    weight = dict(zip(dictionary.names, dictionary.weights(), strict=True))
-    weights = np.array([weight[entry.name] for entry in entries])
+    entries = (*bank.entries, *(k.entry for k in kernels if k.entry))
+    weights = replace(dictionary, entries=entries).weights() if entries else ()
     wide = len(bank.features) + len(bank.entries)
     chunk = int(np.clip(CHUNK_BYTES // (8 * max(wide, 1)), 256, factor.chunk))
     return Prepared(
@@ -187,7 +200,7 @@ def prepare(
         main=main,
         factor=replace(factor, chunk=chunk),
         engine=engine,
-        weights=weights / weights.sum() if weights.size else weights,
+        weights=np.array(weights),
         notes=dictionary.notes,
     )
 
@@ -211,8 +224,6 @@ def _kernels(
     ]
     if default not in [kernel for _, kernel in listed]:
         listed.append((None, default))
-    few = slice(0, ROWS_FOR_KERNELS)
-    v, m = variances[few], third_moments(pilot.p, variances)[few]
     found: list[_Kernel] = []
     main = 0
     for entry, kernel in listed:
@@ -222,17 +233,29 @@ def _kernels(
             max_rank=min(factor.max_rank, RANK_OF_OTHERS),
         )
         how = _how(sample, kernel, null, draws, engine, factor if kernel == default else rough)
-        some = pilot.take(few)
-        matrix = (
-            kernel.gram(some).block(few, few) if isinstance(how, Tiles) else low_rank(how, some)
-        )
-        shape = kernel_shape(matrix, v, m)
+        shape = _shape(sample, kernel, how, pilot, variances)
         if kernel == default:
             main = len(found)
-        if shape.variance[0] > 0 or kernel == default:
-            alive = entry if shape.variance[0] > 0 else None
-            found.append(_Kernel(alive, kernel, how, shape))
+        alive = how.rank > 0 if isinstance(how, Plan) else bool(shape.variance[0] > 0)
+        if alive or kernel == default:
+            found.append(_Kernel(entry if alive else None, kernel, how, shape))
     return tuple(found), main
+
+
+def _shape(
+    sample: Sample | Scan,
+    kernel: LocalKernel,
+    how: Tiles | Plan,
+    pilot: Points,
+    variances: FloatArray,
+) -> Shapes:
+    """Null moments: of all rows with tiles, else of some, which the pass makes good for."""
+    if isinstance(how, Plan):
+        return planned_shape(how, pilot, variances, third_moments(pilot.p, variances))
+    assert isinstance(sample, Sample)
+    w = sample.weights_or_ones / weight_unit(*sample.pilot(Factor.pilot))
+    v = w**2 * sample.p * (1 - sample.p)
+    return tiled_shape(kernel.gram(sample.points), how, v, third_moments(sample.p, v))
 
 
 def _how(
@@ -274,10 +297,8 @@ def look(
             found.append((tails[:, keep], standard[:, keep], batch.statistic[keep]))
     assert first is not None
     tails, standard, statistic = (np.concatenate(p, axis=-1) for p in zip(*found, strict=True))
+    law = _law(prepared, first)
     bank, main = prepared.bank, prepared.kernels[prepared.main]
-    leans = np.zeros(len(prepared.weights))
-    is_single = np.flatnonzero(bank.single >= 0)
-    leans[is_single] = np.sign(first.bank.forms[bank.single[is_single], 0])
     entries = (*bank.entries, *(k.entry for k in prepared.kernels if k.entry))
     tally = first.totals.tally
     source = prepared.sample
@@ -294,7 +315,9 @@ def look(
         weights=prepared.weights,
         tails=tails,
         standard=standard,
-        leans=leans,
+        single=prepared.is_single,
+        sd=law[0],
+        skewness=law[1],
         statistic=finite(statistic),
         kernel=main.kernel,
         n=tally.rows,
@@ -394,43 +417,55 @@ class _From:
         return self.null.draw(chunk, range(draws.start + self.first, draws.stop + self.first), seed)
 
 
+def _law(prepared: Prepared, batch: _Batch) -> tuple[FloatArray, FloatArray]:
+    """Standard deviation and skewness of every entry under the null, (E,) each."""
+    bank, expected = prepared.bank, batch.bank.expected
+    is_single = bank.single >= 0
+    sd, skewness = bank.shapes.of_forms(expected)
+    sd = np.where(is_single, np.sqrt(expected), sd)
+    skewness = np.where(is_single, bank.shapes.skewness_of_singles(expected), skewness)
+    found = [(sd, skewness)]
+    for k, kernel in enumerate(prepared.kernels):
+        if kernel.entry is not None:
+            shape = kernel.shape
+            if k in batch.sums:  # the pass has seen all rows, the shape only some
+                sums, ratio = batch.sums[k], batch.expected[k] / shape.expected[0]
+                triangles = shape.triangles * ratio**3
+                if sums.diagonal2 < FAINT_DIAGONAL * sums.norm2:  # then all rows can tell
+                    triangles = np.array(
+                        [8 * sum(float(np.trace(c @ c @ c)) for c in sums.moments)]
+                    )
+                shape = replace(
+                    shape,
+                    expected=batch.expected[[k]],
+                    variance=np.array([2 * sums.norm2]),
+                    triangles=triangles,
+                    pairs=shape.pairs * ratio**2,
+                )
+            found.append(shape.of_forms(batch.expected[[k]]))
+    sds, skews = zip(*found, strict=True)
+    return np.concatenate(sds), np.concatenate(skews)
+
+
 def _on_one_scale(prepared: Prepared, batch: _Batch) -> tuple[FloatArray, FloatArray]:
     """Minus the log tails and the standardised values of all entries, (E, columns)."""
     bank, sums = prepared.bank, batch.bank
+    kernels = [k for k, kernel in enumerate(prepared.kernels) if kernel.entry is not None]
     values = bank.selector @ np.square(sums.forms) - sums.diagonals
-    tails = [np.empty_like(values)]
-    standard = [np.empty_like(values)]
-    single, others = np.flatnonzero(bank.single >= 0), np.flatnonzero(bank.single < 0)
-    along = sums.forms[bank.single[single]] * np.sqrt(bank.selector[single].sum(axis=1))[:, None]
-    standard[0][single], tails[0][single] = _of_singles(
-        along, sums.diagonals[single], sums.expected[single], bank.shapes.take(single)
-    )
-    standard[0][others], tails[0][others] = _of_forms(
-        values[others], sums.diagonals[others], sums.expected[others], bank.shapes.take(others)
-    )
-    for k, kernel in enumerate(prepared.kernels):
-        if kernel.entry is not None:
-            z, tail = _of_forms(
-                batch.forms[[k]], batch.diagonals[[k]], batch.expected[[k]], kernel.shape
-            )
-            standard.append(z)
-            tails.append(tail)
-    return np.concatenate(tails), np.concatenate(standard)
-
-
-def _of_singles(
-    sums: FloatArray, diagonals: FloatArray, expected: FloatArray, shapes: Shapes
-) -> tuple[FloatArray, FloatArray]:
-    """Signed values and two-sided tails; the longer tail of a skewed sum gets its length."""
-    skewness = shapes.skewness_of_singles(expected)[:, None]
-    z = sums / np.sqrt(np.maximum(diagonals, expected[:, None]))
-    towards = np.maximum(np.sign(z) * skewness, 0.0)
-    return z, np.maximum(-pearson3_log_sf(np.abs(z), towards) - np.log(2), 0.0)
-
-
-def _of_forms(
-    forms: FloatArray, diagonals: FloatArray, expected: FloatArray, shapes: Shapes
-) -> tuple[FloatArray, FloatArray]:
-    sd, skewness = (value[:, None] for value in shapes.of_forms(expected))
-    z = forms / sd / np.maximum(diagonals / expected[:, None], 1.0)
-    return z, -pearson3_log_sf(z, skewness)
+    is_single = prepared.is_single
+    scales = np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel())
+    own = np.flatnonzero(bank.single >= 0)
+    values[own] = sums.forms[bank.single[own]] * scales[own, None]
+    values = np.concatenate([values, batch.forms[kernels]])
+    diagonals = np.concatenate([sums.diagonals, batch.diagonals[kernels]])
+    expected = np.concatenate([sums.expected, batch.expected[kernels]])[:, None]
+    sd, skewness = (value[:, None] for value in _law(prepared, batch))
+    # More variance than expected is taken out; less is not, for rare events would blow up.
+    swollen = np.maximum(diagonals / expected, 1.0)
+    unit = sd * np.where(is_single[:, None], np.sqrt(swollen), swollen)
+    standard = np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
+    # The sum along a feature is taken in both directions; its longer tail gets its length.
+    sign = np.where(is_single[:, None], np.sign(standard), 1.0)
+    log_tails = pearson3_log_sf(sign * standard, np.maximum(sign * skewness, 0.0))
+    tails = -log_tails - np.where(is_single, np.log(2), 0.0)[:, None]
+    return np.where(is_single[:, None], np.maximum(tails, 0.0), tails), standard

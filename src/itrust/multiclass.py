@@ -17,18 +17,19 @@ import numpy as np
 
 from itrust.adaptive import default_dictionary, findings
 from itrust.columns import Column
+from itrust.encoding import as_arrow, encode_numbers
 from itrust.engine import Tiles
 from itrust.engine.bank import ROWS_FOR_KERNELS
 from itrust.engine.factor import KernelWork
 from itrust.errors import InputError, counted, did_you_mean, listed, shown
 from itrust.evaluate import choose_engine, finite
-from itrust.intake import Missing
+from itrust.intake import Missing, frame_columns, same_index
 from itrust.kernels import RBF, Constant, LocalKernel, Median
 from itrust.kernels.local import default_covariate_kernel
-from itrust.klce import checked_draws
+from itrust.klce import checked_draws, doubts_about
 from itrust.looks import look, prepare
 from itrust.multiplicity import TIE, own_pvalues, step_down
-from itrust.nulls import RowwiseNull
+from itrust.nulls import Bernoulli, RowwiseNull
 from itrust.points import Chunk
 from itrust.results import Finding
 from itrust.sample import Sample
@@ -48,13 +49,15 @@ class MulticlassSample:
     ----------
     y : (n,) labels
         Names of classes, or with `classes=None` whole numbers from 0 to m - 1.
-    p : (n, m) array, or mapping of classes to columns
+    p : (n, m) array, or mapping or frame with one column a class
         Rows sum to 1.
     x, weights, names, missing
-        As for `Sample`; rows with missing covariates cannot be dropped here.
+        As for `Sample`; rows with missing covariates cannot be dropped here. Rows must be
+        independent: clusters are for binary samples.
     classes : sequence, optional
-        Names of the columns of p, in order. Default: the keys of a mapping; else the sorted
-        values of y if there are m of them, else 0 to m - 1.
+        Names of the columns of p, in order; for a mapping or frame the order to take them in.
+        Default: the names of a mapping or frame; else 0 to m - 1 if y has such numbers (0 or
+        all of them among them), else the sorted values of y if there are m.
 
     Examples
     --------
@@ -83,17 +86,16 @@ class MulticlassSample:
                 "missing='drop' is for Sample; leave those rows out of y, p and x before, or "
                 "use missing='level'"
             )
-        if isinstance(p, Mapping):
-            classes = tuple(p) if classes is None else classes
-            p = np.column_stack([np.asarray(p[name], dtype=float) for name in p])
-        self.p = _checked_probabilities(p)
-        labels = np.asarray(y)
-        if labels.ndim != 1 or labels.size != len(self.p):
-            raise InputError(
-                f"y must have one label for each of the {len(self.p):,} rows of p, not shape "
-                f"{labels.shape}"
-            )
-        self.classes = _classes(labels, self.p.shape[1], classes)
+        same_index([("y", y), ("p", p), ("weights", weights), ("x", x)])
+        columns = _named_columns(p)
+        if columns is None:
+            self.p = _checked_probabilities(p)
+            named = None if classes is None else tuple(classes)
+        else:
+            named = _in_order(tuple(columns), classes)
+            self.p = _checked_probabilities(_stacked([columns[name] for name in named]))
+        labels = _labels(y, len(self.p))
+        self.classes = _classes(labels, self.p.shape[1], named)
         self.codes = _codes(labels, self.classes)
         self.p.flags.writeable = self.codes.flags.writeable = False
         self._settings = {"weights": weights, "names": names, "missing": missing}
@@ -129,11 +131,59 @@ class MulticlassSample:
         """Number of rows whose label the model gave probability 0."""
         return int(np.count_nonzero(self.p[np.arange(self.n), self.codes] == 0))
 
+    @property
+    def most_frequent(self) -> Any:
+        """The class with the most labels."""
+        return self.classes[int(np.bincount(self.codes, minlength=len(self.classes)).argmax())]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What an attentive colleague would say about the covariates."""
+        return tuple(remark for column in self._first.columns for remark in column.remarks())
+
     def __repr__(self) -> str:
         on = listed(self.names) or "none"
         return (
             f"<MulticlassSample: {self.n:,} rows, classes {listed(self.classes)}, covariates {on}>"
         )
+
+
+def _named_columns(p: object) -> dict[Any, object] | None:
+    """Columns by name for a mapping or a frame, None for an array."""
+    if isinstance(p, Mapping):
+        return dict(p)
+    return dict(frame_columns(p)) if hasattr(p, "columns") else None
+
+
+def _in_order(names: tuple[Any, ...], classes: Sequence[Any] | None) -> tuple[Any, ...]:
+    if classes is None:
+        return names
+    wanted = tuple(classes)
+    if set(wanted) != set(names) or len(wanted) != len(names):
+        raise InputError(
+            f"classes must be the names of the columns of p in some order, {listed(names)}, not "
+            f"{listed(wanted)}"
+        )
+    return wanted
+
+
+def _stacked(columns: list[object]) -> FloatArray:
+    read = [encode_numbers(column, f"p, column {k}") for k, column in enumerate(columns)]
+    if len({values.size for values in read}) > 1:
+        sizes = listed([values.size for values in read])
+        raise InputError(f"the columns of p must have the same number of rows, not {sizes}")
+    return np.column_stack(read)
+
+
+def _labels(y: object, n: int) -> list[Any]:
+    labels: list[Any] = as_arrow(y, "label").to_pylist()
+    if len(labels) != n:
+        raise InputError(
+            f"y must have one label for each of the {n:,} rows of p, but it has {len(labels):,}"
+        )
+    if None in labels:
+        raise InputError(f"label is missing in row {labels.index(None)}; drop such rows first")
+    return labels
 
 
 def _checked_probabilities(p: object) -> FloatArray:
@@ -165,32 +215,35 @@ def _checked_probabilities(p: object) -> FloatArray:
     return matrix
 
 
-def _classes(labels: AnyArray, m: int, classes: Sequence[Any] | None) -> tuple[Any, ...]:
-    if classes is not None:
-        named = tuple(classes)
+def _classes(labels: list[Any], m: int, named: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    if named is not None:
         if len(named) != m or len(set(named)) != m:
             raise InputError(
                 f"classes must name the {m} columns of p, each once, not {listed(named)}"
             )
         return named
-    found = np.unique(labels)
-    if np.issubdtype(labels.dtype, np.integer) and found.min() >= 0 and found.max() < m:
+    found = set(labels)
+    whole = all(isinstance(label, int) for label in found)
+    if whole and found <= set(range(m)) and (0 in found or len(found) == m):
         return tuple(range(m))
-    if found.size == m:
-        return tuple(found.tolist())
+    if len(found) == m and len({type(label) for label in found}) == 1:
+        return tuple(sorted(found))
     raise InputError(
-        f"y has {counted(found.size, 'value')} ({listed(found.tolist())}) and p has {m} columns; "
-        f"pass classes=[...] in the order of the columns"
+        f"y has {counted(len(found), 'value')} ({listed(sorted(found, key=str))}) and p has {m} "
+        f"columns; pass classes=[...] in the order of the columns"
     )
 
 
-def _codes(labels: AnyArray, classes: tuple[Any, ...]) -> AnyArray:
+def _codes(labels: list[Any], classes: tuple[Any, ...]) -> AnyArray:
     position = {name: code for code, name in enumerate(classes)}
-    codes = np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+    by_text = {str(name): code for name, code in position.items()}
+    codes = np.array(
+        [position.get(label, by_text.get(str(label), -1)) for label in labels], dtype=np.int64
+    )
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
         raise InputError(
-            f"row {row} has the label {shown(labels.tolist()[row])}, which is none of the classes "
+            f"row {row} has the label {shown(labels[row])}, which is none of the classes "
             f"{listed(classes)}"
         )
     return codes
@@ -291,6 +344,8 @@ class MulticlassResult:
     seed: int
     impossible: int
     elapsed: float
+    doubts: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @property
     def pvalue(self) -> float:
@@ -313,6 +368,8 @@ class MulticlassResult:
             "seed": self.seed,
             "impossible": self.impossible,
             "elapsed": self.elapsed,
+            "alarms": list(self.doubts),
+            "notes": list(self.notes),
         }
 
     def __repr__(self) -> str:
@@ -321,7 +378,8 @@ class MulticlassResult:
     def __str__(self) -> str:
         width = max(len("all together"), *(len(str(c.name)) for c in self.classes))
         title = "Are the class probabilities right given the covariates?"
-        made = f"exact; {self.draws:,} draws, seed {self.seed}, {self.elapsed:.2g} s"
+        kind = "exact if rows are independent, see !" if self.doubts else "exact"
+        made = f"{kind}; {self.draws:,} draws, seed {self.seed}, {self.elapsed:.2g} s"
         lines = [
             f"{title}   H0: P(y = c | x, p) = p_c for every c",
             "",
@@ -342,6 +400,8 @@ class MulticlassResult:
                 f"  ! {counted(self.impossible, 'row')} with a label that the model called "
                 f"impossible: that alone refutes the null"
             )
+        lines.extend(f"  ! {doubt}" for doubt in self.doubts)
+        lines.extend(f"  note: {note}" for note in self.notes)
         return "\n".join(lines)
 
 
@@ -381,6 +441,7 @@ def multiclass_test(
         )
     begun = time.perf_counter()
     draws, seed = checked_draws(draws), as_seed(rng)
+    doubts = doubts_about(sample.one_class(sample.most_frequent), Bernoulli())
     redraws = Categorical.of(sample.p)
     binary = [sample.one_class(name) for name in sample.classes]
     looked = [
@@ -395,6 +456,11 @@ def multiclass_test(
     )
     adjusted, own = step_down(scores), own_pvalues(scores)
     combined = scores.max(axis=0)
+    # Findings are adjusted for the places of all classes, which share their draws.
+    places = step_down(
+        np.vstack([scores[:1], *(looks.scores + np.log(share) for looks in looked)])
+    )[1:]
+    sizes = np.cumsum([0, *(len(looks.entries) for looks in looked)])
     statistic = finite(form)
     classes = tuple(
         ClassResult(
@@ -403,7 +469,7 @@ def multiclass_test(
             statistic=float(looks.statistic[0]),
             own_pvalue=float(own[k]),
             pvalue=float(adjusted[k]),
-            findings=findings(looks),
+            findings=findings(looks, places[sizes[k - 1] : sizes[k]]),
         )
         for k, (name, s, looks) in enumerate(
             zip(sample.classes, binary, looked, strict=True), start=1
@@ -425,6 +491,8 @@ def multiclass_test(
         seed=seed,
         impossible=sample.impossible,
         elapsed=time.perf_counter() - begun,
+        doubts=doubts,
+        notes=sample.notes,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from itrust.columns import Column
 from itrust.points import Points
-from itrust.typing import BoolArray
+from itrust.typing import AnyArray, BoolArray
 
 TENTHS = 10
 MOST_LEVELS = 40
@@ -49,7 +49,7 @@ class Level(Region):
     level: Any
 
     def __str__(self) -> str:
-        text = f"{self.level:g}" if isinstance(self.level, float) else str(self.level)
+        text = f"{self.level:.15g}" if isinstance(self.level, float) else str(self.level)
         return f"{self.name} missing" if self.level is None else f"{self.name} = {text}"
 
     def rows(self, points: Points) -> BoolArray:
@@ -65,7 +65,7 @@ class Level(Region):
 
 @dataclass(frozen=True)
 class Between(Region):
-    """Rows whose number lies between two others, ends included."""
+    """Rows whose number is at least `low` and below `high`."""
 
     name: str
     low: float
@@ -73,12 +73,12 @@ class Between(Region):
     text: str
 
     def __str__(self) -> str:
-        return self.text
+        return f"{self.name} {self.text}"
 
     def rows(self, points: Points) -> BoolArray:
         """Mark the rows inside, (n,)."""
         values = _column(points, self.name).values
-        return np.asarray((values >= self.low) & (values <= self.high))
+        return np.asarray((values >= self.low) & (values < self.high))
 
 
 def _column(points: Points, name: str) -> Column:
@@ -97,7 +97,7 @@ def _of_column(column: Column) -> Iterator[Region]:
     present = column.values[~column.missing]
     values, counts = np.unique(present, return_counts=True)
     if column.kind in ("number", "date") and values.size > TENTHS:
-        yield from _tenths(column, present)
+        yield from parts_of(column, TENTHS)
     elif values.size > 1:
         frequent = values[np.argsort(-counts, kind="stable")][:MOST_LEVELS]
         for value in frequent:
@@ -107,18 +107,28 @@ def _of_column(column: Column) -> Iterator[Region]:
         yield Level(column.name, None)
 
 
-def _tenths(column: Column, present: Any) -> Iterator[Region]:
-    ordered = np.sort(present)
-    edges = np.quantile(ordered, np.linspace(0, 1, TENTHS + 1))
-    place = np.searchsorted(edges[1:-1], ordered, side="left")
-    for number in np.unique(place):
-        inside = ordered[place == number]
-        low, high = float(inside[0]), float(inside[-1])
-        shown = [column.shown(float(f"{value:.4g}")) for value in (low, high)]
-        # The outermost tenths reach as far as the data do beyond the rows seen here.
-        ends = (
-            -np.inf if number == place[0] else low,
-            np.inf if number == place[-1] else high,
-        )
-        text = f"{column.name} {shown[0]}" + (f" to {shown[1]}" if low < high else "")
-        yield Between(column.name, float(ends[0]), float(ends[1]), text)
+def parts_of(column: Column, parts: int) -> list[Between]:
+    """Cut a number into parts of about equal size that share no value; fewer where values tie."""
+    values, counts = np.unique(column.values[~column.missing], return_counts=True)
+    middle = (np.cumsum(counts) - counts / 2) / max(int(counts.sum()), 1)
+    part = np.minimum((middle * parts).astype(int), parts - 1)
+    first = np.flatnonzero(np.diff(part, prepend=-1))
+    last = np.append(first[1:], values.size) - 1
+    digits = next(
+        d for d in (4, 6, 9, 17) if d == 17 or _distinct(column, values[first], values[last], d)
+    )
+    found = []
+    for number, (start, stop) in enumerate(zip(first, last, strict=True)):
+        low, high = (column.shown(float(values[k]), digits) for k in (start, stop))
+        # Values that turn up in other rows only fall into the part below them.
+        begin = -np.inf if number == 0 else float(values[start])
+        end = np.inf if number == first.size - 1 else float(values[first[number + 1]])
+        text = low if start == stop else f"{low} to {high}"
+        found.append(Between(column.name, begin, end, text))
+    return found
+
+
+def _distinct(column: Column, first: AnyArray, last: AnyArray, digits: int) -> bool:
+    """Whether so many digits tell all ends apart."""
+    ends = np.unique(np.concatenate([first, last]))
+    return len({column.shown(float(end), digits) for end in ends}) == ends.size

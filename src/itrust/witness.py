@@ -209,8 +209,10 @@ def witness_test(
     folds = Forward() if folds is None else folds
     if not isinstance(folds, Folds):
         raise InputError(f"folds must be Forward(5) or Across(5), not {folds!r}")
-    if regressor is not None and not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
-        raise InputError(f"regressor must have fit and predict, not {regressor!r}")
+    if regressor is not None and (isinstance(regressor, type) or not hasattr(regressor, "predict")):
+        raise InputError(
+            f"regressor must be a scikit-learn regressor such as Ridge(), not {regressor!r}"
+        )
     begun = time.perf_counter()
     draws, seed = checked_draws(draws), as_seed(rng)
     null = checked_null(None, sample)
@@ -276,6 +278,11 @@ class _Witness:
 
     def __call__(self, sample: Sample) -> FloatArray:
         values = np.asarray(self.model.predict(self.table.matrix(sample.points)), dtype=float)
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"{type(self.model).__name__} predicts values that are not finite; choose "
+                f"another regressor"
+            )
         return values.reshape(sample.n)
 
 

@@ -23,13 +23,13 @@ from itrust.dictionary.terms import (
     Is,
     Line,
     Part,
-    RankScale,
     Slope,
     Term,
     Wave,
 )
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 from itrust.points import Points
+from itrust.regions import parts_of
 
 SHARES = {
     "overall": 0.05,
@@ -83,19 +83,6 @@ class _Described:
     is_number: bool
     column: Column
 
-    def ends(self, parts: int) -> list[tuple[str, str]]:
-        """Lowest and highest value of each part, as people write them."""
-        present = np.sort(self.column.values[~self.column.missing])
-        fraction = RankScale.of(present)(present)
-        part = np.minimum((fraction * parts).astype(int), parts - 1)
-        edges = [present[part == number] for number in range(parts)]
-        return [
-            (self.column.shown(inside[0]), self.column.shown(inside[-1]))
-            if inside.size
-            else ("", "")
-            for inside in edges
-        ]
-
     @classmethod
     def of(cls, column: Column) -> _Described:
         present = column.values[~column.missing]
@@ -127,19 +114,34 @@ def _single(
     return Entry(name, family, covariates, (feature,), (1.0,), leans=leans)
 
 
+# Directions are centred, so they tell how the bias (observed minus predicted) differs between
+# rows, and say nothing about its sign in any of them.
+
+
 def _there(place: str) -> tuple[str, str]:
-    """Directions are centred, so a group is compared with everybody else."""
     return f"too low where {place}, against the rest", f"too high where {place}, against the rest"
+
+
+def _rising(what: str) -> tuple[str, str]:
+    return f"the bias rises with {what}", f"the bias falls with {what}"
+
+
+def _ends(what: str) -> tuple[str, str]:
+    return (
+        f"the bias is higher at both ends of {what} than between",
+        f"the bias is lower at both ends of {what} than between",
+    )
 
 
 def _of_the_prediction() -> Iterator[Entry]:
     yield _single("overall level", "overall", (), (), ("too low overall", "too high overall"))
     family = "prediction"
-    timid = "too timid: high predictions too low, low ones too high"
-    bold = "too bold: high predictions too high, low ones too low"
-    yield _single("prediction: slope", family, (), (Slope(),), (timid, bold))
-    ends = "too low at both ends of the prediction", "too high at both ends of the prediction"
-    yield _single("prediction: bend", family, (), (Curve(None, 2),), ends)
+    slope = (
+        "too timid: the bias rises with the prediction",
+        "too bold: the bias falls with the prediction",
+    )
+    yield _single("prediction: slope", family, (), (Slope(),), slope)
+    yield _single("prediction: bend", family, (), (Curve(None, 2),), _ends("the prediction"))
     yield _smooth("prediction alone", family, (), None, BROAD, 4)
     yield _smooth("prediction alone, fine", family, (), None, FINE, 12)
 
@@ -165,18 +167,14 @@ def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
     if not column.is_number:
         yield from _of_category(column)
         return
-    rising = f"too low at high {name}, too high at low", f"too high at high {name}, too low at low"
-    yield _single(f"{name}: trend", "linear", only, (Line(name),), rising)
-    ends = f"too low at both ends of {name}", f"too high at both ends of {name}"
-    yield _single(f"{name}: bend", "curved", only, (Curve(name, 2),), ends)
+    yield _single(f"{name}: trend", "linear", only, (Line(name),), _rising(name))
+    yield _single(f"{name}: bend", "curved", only, (Curve(name, 2),), _ends(name))
     yield _single(f"{name}: twist", "curved", only, (Curve(name, 3),), ("", ""))
     yield _smooth(f"{name} alone", "smooth", only, name, BROAD, 4)
     yield _smooth(f"{name} alone, fine", "smooth", only, name, FINE, 6 if many else 12)
-    parts = FIFTHS if many else TENTHS
-    for number, (low, high) in enumerate(column.ends(parts)):
-        told = f"{name} {low} to {high}" if low != high else f"{name} {low}"
-        leans = _there(f"{name} is {told[len(name) + 1 :]}")
-        yield _single(told, "parts", only, (Part(name, number, parts),), leans)
+    for part in parts_of(column.column, FIFTHS if many else TENTHS):
+        feature = (Part(name, part.low, part.high),)
+        yield _single(str(part), "parts", only, feature, _there(f"{name} is {part.text}"))
     across, along = (2, 2) if many else (4, 3)
     yield _crossed(
         f"{name} x prediction", "with prediction", only, _waves(name, across), _waves(None, along)
@@ -267,10 +265,11 @@ _Maker = Callable[[_Described, _Described], list[Entry]]
 
 
 def _trend_of_two(a: _Described, b: _Described) -> list[Entry]:
-    same = f"{a.name} and {b.name} are both high or both low"
+    alike = f"where {a.name} and {b.name} are both high or both low than elsewhere"
+    leans = f"the bias is higher {alike}", f"the bias is lower {alike}"
     feature: tuple[Term, ...] = (Line(a.name), Line(b.name))
     names = a.name, b.name
-    return [_single(f"{a.name} x {b.name}: trend", "pairs", names, feature, _there(same))]
+    return [_single(f"{a.name} x {b.name}: trend", "pairs", names, feature, leans)]
 
 
 def _smooth_pair(a: _Described, b: _Described) -> list[Entry]:
@@ -303,10 +302,7 @@ def _trends_within(a: _Described, b: _Described) -> list[Entry]:
             "pairs",
             names,
             (Is(a.name, level), Line(b.name)),
-            (
-                f"too low at high {b.name} where {a.told(level)}",
-                f"too high at high {b.name} where {a.told(level)}",
-            ),
+            _rising(f"{b.name} where {a.told(level)}"),
         )
         for level in a.levels
     ]

@@ -160,15 +160,15 @@ class Slope(Term):
 
 @dataclass(frozen=True)
 class Part(Term):
-    """1 where the rank lies in one of `parts` equal parts; 0 where missing."""
+    """1 where the value is at least `low` and below `high`; 0 where missing."""
 
-    number: int
-    parts: int
+    low: float
+    high: float
 
     def of(self, reading: Reading) -> FloatArray:
         """Values for the rows of a reading, (n,)."""
-        part = np.minimum((reading.fraction * self.parts).astype(int), self.parts - 1)
-        return np.asarray((part == self.number) & ~reading.missing, dtype=float)
+        values = reading.column.values
+        return np.asarray((values >= self.low) & (values < self.high), dtype=float)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,11 @@ from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
 from itrust.dictionary.entries import Entry, Feature
-from itrust.dictionary.terms import ColumnName, RankScale, Term, read
+from itrust.dictionary.terms import ColumnName, Is, RankScale, Readings, Term, read
 from itrust.engine.passes import Additive, Drawn, Products
+from itrust.engine.plan import Plan
+from itrust.engine.tiles import Tiles
+from itrust.kernels.grams import Gram, PowerGram, split_match
 from itrust.points import Chunk, Points
 from itrust.typing import AnyArray, FloatArray, IntArray
 
@@ -163,11 +166,10 @@ def make_bank(
     """
     features, index = _numbered(entries)
     scales = _scales(features, pilot)
-    raw = feature_matrix(features, scales, np.zeros(len(features)), pilot, np.float64)
-    is_level = np.array([not feature for feature in features], dtype=bool)
-    centres = np.where(is_level, 0.0, raw @ variances / (variances.sum() or 1.0))
+    centres = _centres(features, scales, pilot, variances)
+    matrix = feature_matrix(features, scales, centres, pilot, np.float64)
     thirds = third_moments(pilot.p, variances)
-    shapes = _shapes(entries, index, raw - centres[:, None], variances, thirds)
+    shapes = _shapes(entries, index, matrix, variances, thirds)
     centre = dict(zip(features, centres, strict=True))
     total = float(variances.sum())
     lively = shapes.expected > NO_VARIANCE * total
@@ -204,18 +206,58 @@ def feature_matrix(
     dtype: DTypeLike,
 ) -> AnyArray:
     """Products of terms minus their centres, (R, n)."""
-    readings = read(points, scales)
-    found: dict[Term, FloatArray] = {}
+    found = _Products(read(points, scales))
     matrix = np.empty((len(features), len(points)), dtype=dtype)
     for row, feature in enumerate(features):
-        for term in feature:
-            if term not in found:
-                found[term] = term.of(readings[term.column])
-        values: FloatArray | float = 1.0
-        for term in feature:
-            values = values * found[term]
-        matrix[row] = values - centres[row]
+        gate, rest = found.gate_and_rest(feature)
+        matrix[row] = (rest - centres[row]) * gate
     return matrix
+
+
+def _centres(
+    features: Sequence[Feature],
+    scales: Mapping[ColumnName, RankScale],
+    points: Points,
+    variances: FloatArray,
+) -> FloatArray:
+    """What makes features uncorrelated with the overall level under the null, (R,).
+
+    A function within a group is centred within the group, so that it is uncorrelated with the
+    group, too.
+    """
+    found = _Products(read(points, scales))
+    centres = np.zeros(len(features))
+    for row, feature in enumerate(features):
+        if feature:
+            gate, rest = found.gate_and_rest(feature)
+            mass = gate * variances
+            total = float(mass.sum())
+            centres[row] = float(np.sum(mass * rest)) / total if total > 0 else 0.0
+    return centres
+
+
+class _Products:
+    """Values of features on some rows, every term worked out once."""
+
+    def __init__(self, readings: Readings) -> None:
+        self.readings = readings
+        self.found: dict[Term, FloatArray] = {}
+
+    def gate_and_rest(self, feature: Feature) -> tuple[FloatArray | float, FloatArray | float]:
+        """The product of a feature's indicators if there are other terms, and of its others."""
+        gates = [term for term in feature if isinstance(term, Is)]
+        others = [term for term in feature if not isinstance(term, Is)]
+        return (
+            (self._product(gates), self._product(others)) if others else (1.0, self._product(gates))
+        )
+
+    def _product(self, terms: Sequence[Term]) -> FloatArray | float:
+        values: FloatArray | float = 1.0
+        for term in terms:
+            if term not in self.found:
+                self.found[term] = term.of(self.readings[term.column])
+            values = values * self.found[term]
+        return values
 
 
 def third_moments(p: FloatArray, variances: FloatArray) -> FloatArray:
@@ -283,18 +325,46 @@ def _as_many_pairs(n: int, m: int) -> float:
     return n * (n - 1) / max(m * (m - 1), 1)
 
 
-def kernel_shape(matrix: FloatArray, v: FloatArray, m: FloatArray) -> Shapes:
-    """Null moments of a kernel given as a dense matrix on some pilot rows."""
-    diagonal = float(np.diagonal(matrix) @ v)
-    p = matrix.copy()
-    np.fill_diagonal(p, 0.0)
-    root = np.sqrt(v)
-    a = p * root * root[:, None]
-    moments = (
-        diagonal,
-        2 * np.square(a).sum(),
-        8 * np.sum(a * (a @ a)),
-        4 * m @ (p * p * p) @ m,
-        0.0,
-    )
-    return Shapes(*(np.array([moment]) for moment in moments))
+def planned_shape(plan: Plan, points: Points, v: FloatArray, m: FloatArray) -> Shapes:
+    """Null moments of a kernel of low rank on pilot rows, block by block of exact matches."""
+    totals = np.zeros(5)
+    for rows, _, features in plan.features(points):
+        inside = np.arange(len(points))[rows]
+        f = features[_some(inside.size)].astype(float)
+        some = inside[_some(inside.size)]
+        p = f @ f.T
+        expected = float(np.diagonal(p) @ v[some])
+        np.fill_diagonal(p, 0.0)
+        root, more = np.sqrt(v[some]), inside.size / some.size
+        a = p * root * root[:, None]
+        variance, triangles = 2 * np.square(a).sum(), 8 * np.sum(a * (a @ a))
+        pairs = 4 * m[some] @ (p * p * p) @ m[some]
+        totals += expected * more, variance * more**2, triangles * more**3, pairs * more**2, 0.0
+    return Shapes(*totals[:, None])
+
+
+def _some(size: int) -> IntArray:
+    """Positions of the rows of a group that stand for all of it."""
+    return np.linspace(0, size - 1, min(size, ROWS_FOR_KERNELS)).astype(np.int64)
+
+
+def tiled_shape(gram: Gram, tiles: Tiles, v: FloatArray, m: FloatArray) -> Shapes:
+    """Null moments of a kernel on all rows; only triangles are sampled, group by group.
+
+    Rows that share their exact matches form a group, and of a large group some rows stand for
+    all; the moments of second order and of pairs are those of every pair.
+    """
+    variance = 2 * float(tiles.forms(PowerGram(gram, 2), v[:, None])[0])
+    pairs = 4 * float(tiles.forms(PowerGram(gram, 3), m[:, None])[0])
+    _, match = split_match(gram)
+    codes = np.zeros(v.size, dtype=np.int64) if match is None else match.left
+    order = np.argsort(codes, kind="stable")
+    triangles = 0.0
+    for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        some = rows[_some(rows.size)]
+        root = np.sqrt(v[some])
+        a = gram.block(some, some) * root * root[:, None]
+        np.fill_diagonal(a, 0.0)
+        triangles += 8 * float(np.sum(a * (a @ a))) * (rows.size / some.size) ** 3
+    expected = float(gram.diagonal() @ v)
+    return Shapes(*(np.array([moment]) for moment in (expected, variance, triangles, pairs, 0.0)))

@@ -232,10 +232,11 @@ class ProductGram(Gram):
 
 
 @dataclass(frozen=True, eq=False)
-class SquaredGram(Gram):
-    """Entrywise square, which the null variance is made of."""
+class PowerGram(Gram):
+    """Entrywise power of 2 or 3, which the moments under the null are made of."""
 
     base: Gram
+    power: Literal[2, 3]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -243,10 +244,13 @@ class SquaredGram(Gram):
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
         result = self.base.block(rows, cols)
-        return np.square(result, out=result)
+        return self._raised(result)
 
     def diagonal(self) -> FloatArray:
-        return np.square(self.base.diagonal())
+        return self._raised(self.base.diagonal())
+
+    def _raised(self, values: FloatArray) -> FloatArray:
+        return values * values if self.power == 2 else values * values * values
 
 
 def split_match(gram: Gram) -> tuple[Gram, MatchGram | None]:

@@ -171,6 +171,8 @@ def test_wrong_input_is_one_sentence(y, p, settings, message):
 def test_what_is_no_multiclass_sample_is_refused():
     with pytest.raises(InputError, match=r"expected an itrust.MulticlassSample, not a Sample"):
         it.multiclass_test(it.simulate.papers_level_design(rng=0).sample)
+    with pytest.raises(InputError, match=r"use multiclass_test\(sample\), or sample.one_class"):
+        it.klce_test(three())
     with pytest.raises(InputError, match="there is no class 7"):
         three().one_class(7)
 

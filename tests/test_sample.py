@@ -134,8 +134,14 @@ WRONG = [
     (dict(y=Y, p=P, weights=[1, 2]), r"weights has 2 rows"),
     (dict(y=Y, p=P, cluster=[1, 2]), r"cluster has 2 rows"),
     (dict(y=[0, 1, 2], p=P), r"two values, not 0, 1, 2; the rarest is 2 \(1 row, first in row 2\)"),
-    (dict(y=["a", "b", "b"], p=P), r"label has the values 'a', 'b'; name the 1 with positive='b'"),
-    (dict(y=[1, 2, 2], p=P), r"label has the values 1, 2; name the 1 with positive=2"),
+    (
+        dict(y=["a", "b", "b"], p=P),
+        r"label has the values 'a', 'b'; name the 1 with positive='a' or positive='b'",
+    ),
+    (
+        dict(y=[1, 2, 2], p=P),
+        r"label has the values 1, 2; name the 1 with positive=1 or positive=2",
+    ),
     (dict(y=["a", "b", "b"], p=P, positive="B"), r"positive='B' is not among the labels 'a', 'b'"),
     (dict(y=[0, None, 1], p=P), r"label is missing in row 1"),
     (dict(y=[0, float("nan"), 1], p=P), r"label is missing in row 1"),

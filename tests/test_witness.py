@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 
 import itrust as it
 from itrust import Across, Forward, InputError, Sample, simulate
@@ -83,6 +83,10 @@ def test_a_witness_that_is_not_finite_is_refused():
 
     with pytest.raises(InputError, match="Broken predicts values that are not finite"):
         it.witness_test(simulate.papers_level_design(50, rng=0).sample, Broken(), draws=19, rng=0)
+    with pytest.raises(InputError, match="LogisticRegression is no regressor"):
+        it.witness_test(
+            simulate.papers_level_design(50, rng=0).sample, LogisticRegression(), draws=19, rng=0
+        )
     with pytest.raises(InputError, match="must be a scikit-learn regressor such as"):
         it.witness_test(simulate.papers_level_design(50, rng=0).sample, Ridge, draws=19, rng=0)
 

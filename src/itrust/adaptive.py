@@ -9,7 +9,7 @@ import numpy as np
 
 from itrust.dictionary import Dictionary, Entry, default_dictionary_for
 from itrust.engine import Dask, Factor
-from itrust.errors import InputError
+from itrust.errors import InputError, counted
 from itrust.evaluate import Engine, checked_engine
 from itrust.files import Scan
 from itrust.kernels import LocalKernel
@@ -34,7 +34,8 @@ from itrust.typing import FloatArray, IntArray
 COMPARED = 80  # entries, from the top, that are looked at for saying the same
 ALIKE = 0.5  # correlation of draws
 ALIKE_ON_THE_SAME = 0.1  # of entries on the same covariates
-NEARLY = 0.8  # of the largest score: a plainer entry that reaches it speaks for the others
+BEYOND_DOUBT = 690.0  # minus the log of a tail that is next to nothing
+NEARLY = 0.5  # of the largest score: a plainer entry that reaches it speaks for the others
 
 WRONG_KERNEL = (
     "kernel must be a LocalKernel(prob=..., x=...), a Dictionary or a mapping of names to kernels, "
@@ -166,6 +167,10 @@ def _adaptive_test(
     doubts = doubts_about(sample, null)
     looks = look(prepared, null, draws, seed, progress)
     combined = looks.combined
+    found = findings(looks)
+    if looks.impossible:  # no draw has such a label, so this outranks every score
+        combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
+        found = (_impossible(looks.impossible, float(combined[0]), draws), *found)
     combined.flags.writeable = looks.statistic.flags.writeable = False
     return AdaptiveResult(
         statistic=float(looks.statistic[0]),
@@ -187,8 +192,22 @@ def _adaptive_test(
         notes=(*looks.notes, *cluster_notes(sample, null)),
         combined=float(combined[0]),
         statistic_draws=looks.statistic[1:],
-        findings=findings(looks),
+        findings=found,
         dictionary=dictionary,
+    )
+
+
+def _impossible(rows: int, score: float, draws: int) -> Finding:
+    """Labels that the model gave probability 0, which refute it whatever else is found."""
+    return Finding(
+        name="impossible labels",
+        family="impossible",
+        covariates=(),
+        weight=0.0,
+        score=score,
+        own_pvalue=1 / (1 + draws),
+        pvalue=1 / (1 + draws),
+        says=f"{counted(rows, 'row')} with a label that the model gave probability 0",
     )
 
 
@@ -245,15 +264,19 @@ def _alike(looks: Looks, order: IntArray, adjusted: FloatArray) -> dict[int, tup
             continue
         together = free & (correlation[first] >= needed[first])
         together[first] = True
-        free &= ~together
-        group = order[together]
         able = [
-            k
-            for k in group
-            if looks.tails[k, 0] >= NEARLY * looks.tails[lead, 0] and adjusted[k] <= adjusted[lead]
+            at
+            for at in np.flatnonzero(together).tolist()
+            if looks.tails[order[at], 0] >= NEARLY * looks.tails[lead, 0]
+            and adjusted[order[at]] <= adjusted[lead]
         ]
-        speaker = min(able, key=lambda k: looks.entries[k].rank or np.inf)
-        speakers[int(speaker)] = tuple(looks.entries[k].name for k in group if k != speaker)
+        speaker = min(able, key=lambda at: entries[at].rank or np.inf)
+        # Who has nothing in common with the speaker speaks for himself, later.
+        together &= correlation[speaker] >= needed[speaker]
+        together[[first, speaker]] = True
+        free &= ~together
+        others = [at for at in np.flatnonzero(together).tolist() if at != speaker]
+        speakers[int(order[speaker])] = tuple(entries[at].name for at in others)
     return speakers
 
 

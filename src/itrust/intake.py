@@ -67,7 +67,11 @@ def read_labels(y: object, positive: object) -> tuple[FloatArray, tuple[Any, ...
         raise InputError(_too_many_labels(values, codes))
     if positive is None:
         if not set(values) <= {0, 1}:
-            hint = f"positive={values[-1]!r}" if len(values) == 2 else "positive=..."
+            hint = (
+                " or ".join(f"positive={v!r}" for v in values)
+                if len(values) == 2
+                else "positive=..."
+            )
             raise InputError(f"label has the values {listed(values)}; name the 1 with {hint}")
         positive = 1
     elif positive not in values and len(values) == 2:

@@ -28,7 +28,7 @@ from itrust.engine.bank import (
 from itrust.engine.factor import KernelWork, Sums
 from itrust.engine.passes import Totals, Work
 from itrust.engine.plan import Plan, weight_unit
-from itrust.errors import InputError
+from itrust.errors import InputError, did_you_mean
 from itrust.evaluate import (
     Engine,
     checked_tally,
@@ -106,7 +106,7 @@ class Looks:
         """
         if not self.entries:
             return np.zeros(self.statistic.size)
-        return np.asarray(self.scores.max(axis=0))
+        return np.array(self.scores.max(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +177,10 @@ def prepare(
                 "Dask reads files; pass itrust.scan(...) instead of a Sample in memory"
             )
         engine.survey(sample)
+    strange = [name for name in dictionary.covariates if name not in sample.names]
+    if strange:
+        hint = did_you_mean(strange[0], sample.names)
+        raise InputError(f"the dictionary looks at {strange[0]!r}, which the sample lacks; {hint}")
     factor = engine.factor if isinstance(engine, Dask) else engine
     factor = factor if isinstance(factor, Factor) else Factor()
     pilot, variances = sample.pilot(factor.pilot)

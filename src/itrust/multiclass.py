@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from itrust.adaptive import default_dictionary, findings
+from itrust.adaptive import BEYOND_DOUBT, default_dictionary, findings
 from itrust.columns import Column
 from itrust.encoding import as_arrow, encode_numbers
 from itrust.engine import Tiles
@@ -31,7 +31,7 @@ from itrust.looks import look, prepare
 from itrust.multiplicity import TIE, own_pvalues, step_down
 from itrust.nulls import Bernoulli, RowwiseNull
 from itrust.points import Chunk
-from itrust.results import Finding
+from itrust.results import Finding, story_of
 from itrust.sample import Sample
 from itrust.seeds import Rng, as_seed, keyed_fractions
 from itrust.tails import pearson3_log_sf
@@ -40,6 +40,7 @@ from itrust.typing import AnyArray, BoolArray, FloatArray
 SUM_TOLERANCE = 1e-6
 SHARE_OF_ALL = 0.2  # of the attention: all classes together; the rest is for single classes
 MOST_DENSE_ROWS = 4_000
+MOST_TOLD = 3  # findings of a class in print
 
 
 class MulticlassSample:
@@ -308,6 +309,10 @@ class ClassResult:
     pvalue: float
     findings: tuple[Finding, ...]
 
+    def story(self, level: float = 0.05) -> tuple[Finding, ...]:
+        """What is wrong with this class, once each; adjusted for the places of all classes."""
+        return story_of(self.findings, level)
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         name = self.name.item() if isinstance(self.name, np.generic) else self.name
@@ -391,10 +396,9 @@ class MulticlassResult:
                 for c in (self.together, *self.classes)
             ),
         ]
-        striking = [(c, c.findings[0]) for c in self.classes if c.pvalue <= 0.05 and c.findings]
-        if striking:
-            lines.append("")
-        lines.extend(f"  {result.name}: {finding}" for result, finding in striking)
+        told = [(c.name, finding) for c in self.classes for finding in c.story()[:MOST_TOLD]]
+        lines.extend(["", "  what is wrong"] if told else [])
+        lines.extend(f"  {name}: {finding.pvalue:.3g}  {finding}" for name, finding in told)
         if self.impossible:
             lines.append(
                 f"  ! {counted(self.impossible, 'row')} with a label that the model called "
@@ -456,6 +460,8 @@ def multiclass_test(
     )
     adjusted, own = step_down(scores), own_pvalues(scores)
     combined = scores.max(axis=0)
+    if sample.impossible:  # no draw has such a label
+        combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
     # Findings are adjusted for the places of all classes, which share their draws.
     places = step_down(
         np.vstack([scores[:1], *(looks.scores + np.log(share) for looks in looked)])

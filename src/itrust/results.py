@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -169,7 +170,7 @@ class KLCEResult:
             )
         if self._is_degenerate:
             said.append(
-                "no draw differs from the data: the kernel compares no rows whose labels could "
+                "no draw differs from another: the kernel compares no rows whose labels could "
                 "vary, so this test cannot see anything and its p-value says nothing"
             )
         return tuple(said)
@@ -307,6 +308,27 @@ class Finding:
         return f"{self.name}: {self.says}" if self.says else self.name
 
 
+def story_of(findings: Sequence[Finding], level: float = 0.05) -> tuple[Finding, ...]:
+    """What is wrong at this level, once each.
+
+    Of entries that say the same, one speaks. A pair of covariates is told where it says more than
+    one of them does alone, "everything together" where nothing plainer is told.
+    """
+    score = {finding.name: finding.score for finding in findings}
+    hidden = {name for finding in findings for name in finding.alike}
+    striking = [f for f in findings if f.pvalue <= level and f.name not in hidden]
+    plain = [f for f in striking if f.family != "full"] or striking
+    # A group of entries counts as much as its most striking one, whoever speaks for it.
+    plain.sort(key=lambda f: -max([f.score, *(score[name] for name in f.alike)]))
+    told: list[Finding] = []
+    for finding in plain:
+        seen = set(finding.covariates)
+        alone = [set(f.covariates) for f in told if f.family != "with prediction"]
+        if not any(covariates and covariates < seen for covariates in alone):
+            told.append(finding)
+    return tuple(told)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class AdaptiveResult(KLCEResult):
     """Outcome of `klce_test` over a dictionary: what is wrong, besides whether.
@@ -339,17 +361,8 @@ class AdaptiveResult(KLCEResult):
         return self.statistic_draws
 
     def story(self, level: float = 0.05) -> tuple[Finding, ...]:
-        """What is wrong at this level, once each: of entries that say the same, the plainest.
-
-        "Everything together" is only told where nothing plainer is.
-        """
-        striking = [f for f in self.findings if f.pvalue <= level]
-        own = tuple(f for f in striking if f.name not in self._said_by_others)
-        return tuple(f for f in own if f.family != "full") or own
-
-    @cached_property
-    def _said_by_others(self) -> frozenset[str]:
-        return frozenset(name for finding in self.findings for name in finding.alike)
+        """What is wrong at this level, once each, in the plainest words; see `story_of`."""
+        return story_of(self.findings, level)
 
     def finding(self, name: str) -> Finding:
         """What one entry shows."""
@@ -375,22 +388,29 @@ class AdaptiveResult(KLCEResult):
         told = self.story()[:MOST_TOLD]
         for number, finding in enumerate(told):
             title = "what is wrong" if number == 0 else ""
-            rows.append((title, f"{finding}   (p {finding.pvalue:.2g})"))
+            rows.append((title, f"{finding.pvalue:.3g}  {finding}"))
         more = len(self.story()) - len(told)
         if more:
             rows.append(("", f"and {more} more: see .story()"))
         if self.findings and not told:
             first = self.findings[0]
-            rows.append(("most suspicious", f"{first}   (p {first.pvalue:.2g})"))
-        rows.append(("looked at", f"{looked}; p-values are adjusted for all of them"))
+            rows.append(("most striking", f"{first.pvalue:.3g}  {first}"))
+        only = "" if self._judged == self.names else f" on {_some(self._judged)} only"
+        rows.append(("looked at", f"{looked}{only}; p-values are adjusted for all of them"))
         statistic = f"{self.statistic:.6g}   (default kernel; may be negative)"
         return [*rows, ("KLCE^2", statistic), ("under the null", self._null_text())]
 
     def _kernel_rows(self) -> list[tuple[str, str]]:
         return []
 
+    @property
+    def _judged(self) -> tuple[str, ...]:
+        """Covariates that the dictionary looks at, as far as its entries say."""
+        seen = self.dictionary.covariates
+        return tuple(n for n in self.names if n in seen) if seen else self.names
+
     def _sentence(self) -> str:
-        given = f" given {_in_words(self.names)}" if self.names else ""
+        given = f" given {_in_words(self._judged)}" if self._judged else ""
         right = f"If the probabilities were right{given}"
         if self.at_least == 0:
             return (

@@ -340,6 +340,10 @@ def _refuse_too_few(n: int) -> None:
 
 def checked_sample(sample: object) -> Sample:
     """Pass a Sample on; refuse anything else with the way to make one."""
+    if type(sample).__name__ == "MulticlassSample":
+        raise InputError(
+            "this is a MulticlassSample; use multiclass_test(sample), or sample.one_class(name)"
+        )
     if not isinstance(sample, Sample):
         raise InputError(
             f"expected an itrust.Sample, not a {type(sample).__name__}; make one with "

@@ -195,12 +195,15 @@ class SampleSize:
     by_region: dict[str, float]
     power: float
     level: float
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return (
-            f"{self.rows:,} labelled rows show a bias of {self.bias:g} with power "
-            f"{self.power:g} at level {self.level:g}; most are needed for {self.where}"
-        )
+        several = len(self.by_region) > 1
+        size = f"{self.rows:,} labelled rows show a bias of {self.bias:g}"
+        place = "" if several else f", {self.where},"
+        asked = f"with power {self.power:g} at level {self.level:g}"
+        most = f"; most are needed for {self.where}" if several else ""
+        return "\n".join([f"{size}{place} {asked}{most}", *(f"note: {n}" for n in self.notes)])
 
 
 def detectable(
@@ -244,7 +247,7 @@ def detectable(
     masks = setting.masks()
     regions = tuple(
         RegionPower(
-            str(region), float(inside.mean()), *setting.sensitivity.smallest_both(inside, power)
+            str(region), setting.share(region), *setting.sensitivity.smallest_both(inside, power)
         )
         for region, inside in masks
     )
@@ -290,8 +293,8 @@ def sample_size(
 ) -> SampleSize:
     """How many labelled rows would show a bias of this size, in either direction.
 
-    The rows at hand stand for those to come: predictions and covariates count, labels may be
-    anything.
+    The rows at hand stand for those to come: predictions and covariates count. Labels are not
+    looked at; where there are none yet, pass zeros.
 
     Parameters
     ----------
@@ -320,7 +323,7 @@ def sample_size(
         raise InputError(f"there is no region {where!r}; {did_you_mean(where, known)}")
     needed = {}
     for region, inside in masks:
-        wanted = str(region) == where if where else inside.mean() >= SMALL_SHARE
+        wanted = str(region) == where if where else setting.share(region) >= SMALL_SHARE
         if wanted:
             needed[str(region)] = max(
                 setting.rows_needed(inside, sign * bias)
@@ -331,7 +334,8 @@ def sample_size(
         raise InputError(
             f"no number of rows up to {MOST_ROWS:,} shows a bias of {bias:g} at {worst!r}"
         )
-    return SampleSize(math.ceil(needed[worst]), float(bias), worst, needed, power, level)
+    rows = math.ceil(needed[worst])
+    return SampleSize(rows, float(bias), worst, needed, power, level, setting.notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,9 +389,19 @@ class _Setting:
         return cls(prepared, sensitivity, pilot, critical, power, draws, seed, notes)
 
     def masks(self) -> list[tuple[Region, BoolArray]]:
-        """Regions and the rows inside them; those without rows are left out."""
-        found = [(region, region.rows(self.pilot)) for region in regions_of(self.pilot)]
+        """Regions and the pilot rows inside them; those without rows are left out."""
+        found = [(region, region.rows(self.pilot)) for region in regions_of(self._points)]
         return [(region, inside) for region, inside in found if inside.any()]
+
+    def share(self, region: Region) -> float:
+        """Share of the rows that lie inside."""
+        return float(region.rows(self._points).mean())
+
+    @property
+    def _points(self) -> Points:
+        """All rows where they are in memory, else those that stand for them."""
+        sample = self.prepared.sample
+        return sample.points if isinstance(sample, Sample) else self.pilot
 
     def rows_needed(self, inside: BoolArray, shift: float) -> float:
         """Rows at which a shift is seen with the wanted power."""

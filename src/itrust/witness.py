@@ -159,6 +159,8 @@ class WitnessResult:
             f"  p-value         {self.pvalue:.4g}   ({kind}; {self.folds.meaning})",
             f"  witness         {self.regressor}",
             "",
+            "  correlation: of the witness with the residuals y - p of rows it has not seen",
+            "",
             f"  {'learned from':>14} {'tested on':>10} {'correlation':>12} {'p-value':>8}",
             *(
                 f"  {part.learned_from:>14,} {part.tested_on:>10,} {part.correlation:>+12.3f} "
@@ -289,7 +291,12 @@ class _Witness:
 def _learn(regressor: Any, sample: Sample) -> _Witness:
     table = Table.of(sample.points)
     model = clone(regressor)
-    model.fit(table.matrix(sample.points), sample.residuals)
+    try:
+        model.fit(table.matrix(sample.points), sample.residuals)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{type(model).__name__} is no regressor that can be fitted to residuals ({error})"
+        ) from error
     return _Witness(table, model)
 
 

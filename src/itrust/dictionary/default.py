@@ -118,8 +118,7 @@ def _single(
 # rows, and say nothing about its sign in any of them.
 
 
-def _there(place: str) -> tuple[str, str]:
-    return f"too low where {place}, against the rest", f"too high where {place}, against the rest"
+THERE = "the bias is higher there than elsewhere", "the bias is lower there than elsewhere"
 
 
 def _rising(what: str) -> tuple[str, str]:
@@ -162,8 +161,7 @@ def _fading(width: float, order: int) -> float:
 def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
     name, only = column.name, (column.name,)
     if column.has_missing:
-        leans = _there(f"{name} is missing")
-        yield _single(f"{name} missing", "linear", only, (Absent(name),), leans)
+        yield _single(f"{name} missing", "linear", only, (Absent(name),), THERE)
     if not column.is_number:
         yield from _of_category(column)
         return
@@ -174,7 +172,7 @@ def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
     yield _smooth(f"{name} alone, fine", "smooth", only, name, FINE, 6 if many else 12)
     for part in parts_of(column.column, FIFTHS if many else TENTHS):
         feature = (Part(name, part.low, part.high),)
-        yield _single(str(part), "parts", only, feature, _there(f"{name} is {part.text}"))
+        yield _single(str(part), "parts", only, feature, THERE)
     across, along = (2, 2) if many else (4, 3)
     yield _crossed(
         f"{name} x prediction", "with prediction", only, _waves(name, across), _waves(None, along)
@@ -190,8 +188,7 @@ def _of_category(column: _Described) -> Iterator[Entry]:
     if len(frequent) == len(column.levels) == 2 and not column.has_missing:  # one says all
         singles = frequent[-1:] if isinstance(frequent[0], str) else [max(frequent)]
     for level in singles:
-        told = column.told(level)
-        yield _single(told, "linear", only, (Is(name, level),), _there(told))
+        yield _single(column.told(level), "linear", only, (Is(name, level),), THERE)
     if len(column.levels) > 2 and column.is_small:
         features = tuple((Is(name, level),) for level in column.levels)
         yield Entry(f"{name} alone", "smooth", only, features, (1.0,) * len(features))
@@ -284,10 +281,15 @@ def _crossing(a: _Described, b: _Described) -> list[Entry]:
         return [Entry(title, "pairs", names, kernel=kernel)]
     whole = _crossed(title, "pairs", names, _levels(a), _levels(b))
     cells = [
-        _single(told, "crossed groups", names, (Is(a.name, s), Is(b.name, t)), _there(told))
+        _single(
+            f"{a.told(s)}, {b.told(t)}",
+            "crossed groups",
+            names,
+            (Is(a.name, s), Is(b.name, t)),
+            THERE,
+        )
         for s in a.levels
         for t in b.levels
-        for told in (f"{a.told(s)}, {b.told(t)}",)
     ]
     return [whole, *cells]
 
@@ -302,7 +304,7 @@ def _trends_within(a: _Described, b: _Described) -> list[Entry]:
             "pairs",
             names,
             (Is(a.name, level), Line(b.name)),
-            _rising(f"{b.name} where {a.told(level)}"),
+            _rising(f"{b.name} there"),
         )
         for level in a.levels
     ]

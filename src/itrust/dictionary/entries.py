@@ -90,7 +90,7 @@ class Dictionary:
             raise InputError(f"two dictionary entries are called {twice[0]!r}")
         for family in self.families:
             share = self.shares.get(family, 0.0)
-            if not 0 < share < math.inf:
+            if not isinstance(share, int | float) or not 0 < share < math.inf:
                 raise InputError(f"family {family!r} needs a positive share, not {share!r}")
 
     @classmethod
@@ -160,7 +160,10 @@ class Dictionary:
         return replace(self, entries=tuple(kept))
 
     def weighted(self, **shares: float) -> Dictionary:
-        """Change the shares of some families; write spaces in names as underscores."""
+        """Change the shares of some families; write spaces in names as underscores.
+
+        Shares are relative: what counts is their ratio.
+        """
         named = {family.replace("_", " "): share for family, share in shares.items()}
         _known(named, self.families, "family")
         return replace(self, shares={**self.shares, **named})

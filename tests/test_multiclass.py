@@ -26,7 +26,7 @@ def three(n=300, seed=0, *, wrong=0.0):
 
 
 def test_the_level_is_exact():
-    runs = 200
+    runs = 100
     count = sum(
         it.multiclass_test(three(60, run), draws=99, rng=run).pvalue <= 0.05 for run in range(runs)
     )

@@ -197,11 +197,11 @@ def check_of_detectable(pool: ProcessPoolExecutor) -> list[str]:
 
 
 def _checked(draws: int, where: str) -> float:
+    from itrust.planning import Setting
     from itrust.regions import regions_of
-    from itrust.sensitivity import _Setting
 
     town = simulate.survey(2_000, rng=0).sample
-    setting = _Setting.of(town, 0.05, 0.8, None, draws, 0, "auto")
+    setting = Setting.of(town, 0.05, 0.8, None, draws, 0, "auto")
     region = next(r for r in regions_of(town.points) if str(r) == where)
     shift = setting.sensitivity.smallest(region.rows(setting.pilot), 1, 0.8)
     return setting.simulated_power(region, shift, RUNS)

@@ -10,14 +10,15 @@ __version__ = "0.1.0.dev0"
 
 from itrust import datasets, engine, kernels, nulls, scores, simulate
 from itrust.adaptive import default_dictionary, klce_test
+from itrust.classes import MulticlassSample
 from itrust.dictionary import Dictionary
 from itrust.errors import ApproximationWarning, AssumptionWarning, DatasetError, InputError
 from itrust.files import Scan, scan
 from itrust.klce import klce2, null_sd
-from itrust.multiclass import MulticlassResult, MulticlassSample, multiclass_test
+from itrust.multiclass import MulticlassResult, multiclass_test
+from itrust.planning import Detectable, SampleSize, detectable, sample_size
 from itrust.results import AdaptiveResult, KLCEResult
 from itrust.sample import Sample
-from itrust.sensitivity import Detectable, SampleSize, detectable, sample_size
 from itrust.tuning import tune_widths, tuned_test
 from itrust.witness import Across, Forward, WitnessResult, witness_test
 

@@ -49,13 +49,6 @@ class Entry:
         """Number of features; None for a kernel."""
         return len(self.features) if self.kernel is None else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        facts = {"name": self.name, "family": self.family, "covariates": list(self.covariates)}
-        if self.kernel is not None:
-            return {**facts, "kernel": self.kernel.to_dict()}
-        return {**facts, "rank": self.rank}
-
 
 @dataclass(frozen=True)
 class Dictionary:
@@ -117,10 +110,6 @@ class Dictionary:
     def names(self) -> tuple[str, ...]:
         """Names of the entries."""
         return tuple(entry.name for entry in self.entries)
-
-    def first(self, family: str) -> Entry:
-        """The first entry of a family."""
-        return next(entry for entry in self.entries if entry.family == family)
 
     @property
     def covariates(self) -> tuple[str, ...]:

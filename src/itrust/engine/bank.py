@@ -53,12 +53,6 @@ class Shapes:
     pairs: FloatArray
     cubic: FloatArray
 
-    def __add__(self, other: Shapes) -> Shapes:
-        joined = {
-            name: np.concatenate([mine, vars(other)[name]]) for name, mine in vars(self).items()
-        }
-        return Shapes(**joined)
-
     def skewness_of_singles(self, expected: FloatArray) -> FloatArray:
         """Skewness of the sums along single features, all rows; `expected` is their variance."""
         return np.asarray(self.cubic / self.expected**1.5 / np.sqrt(expected / self.expected))
@@ -150,7 +144,6 @@ def make_bank(
     pilot: Points,
     variances: FloatArray,
     unit: float,
-    dtype: DTypeLike = np.float64,
 ) -> Bank:
     """Number the features, centre them, and work out the null moments on the pilot rows.
 
@@ -187,7 +180,6 @@ def make_bank(
         single=np.array([i[0] if i.size == 1 else -1 for i in index], dtype=np.int64),
         shapes=shapes.take(np.flatnonzero(lively)),
         unit=unit,
-        dtype=dtype,
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import itrust as it
 from itrust import InputError, Sample, simulate
+from itrust.planning import Setting
 from itrust.regions import Between, Level, regions_of
 
 
@@ -47,6 +48,17 @@ def test_power_is_at_least_what_was_promised_and_not_much_more(town, found, wher
 def test_the_headline_is_checked_by_simulation(found):
     assert found.checks == 200
     assert found.simulated >= 0.75
+
+
+def test_rare_events_keep_most_of_the_promised_power():
+    rng = np.random.default_rng(0)
+    x = {"x": rng.normal(size=400), "g": rng.choice(list("abcde"), 400)}
+    setting = Setting.of(
+        Sample(np.zeros(400), np.full(400, 0.03), x), 0.05, 0.8, None, 199, 0, "auto"
+    )
+    for region, inside in setting.masks()[::4]:
+        up, _ = setting.sensitivity.smallest_both(inside, 0.8)
+        assert setting.simulated_power(region, up, 200) > 0.62, region
 
 
 def test_all_regions_are_shown_and_the_worst_makes_the_headline(found):

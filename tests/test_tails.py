@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm, pearson3
 
-from itrust.tails import pearson3_log_sf
+from itrust.tails import from_normal_score, normal_score, pearson3_log_sf
 
 
 @pytest.mark.parametrize("skewness", [0.0, 1e-4, 0.01, 0.3, 1.0, np.sqrt(8), 6.0])
@@ -36,3 +36,21 @@ def test_the_two_ways_meet_without_a_step():
         steps = np.diff(pearson3_log_sf(z, np.array(skewness)))
         assert (steps < 0).all()
         assert np.abs(np.diff(steps)).max() < 0.03
+
+
+@pytest.mark.parametrize("skewness", [-0.4, -0.3, 0.0, 1e-5, 0.5, 1.5])
+def test_normal_scores_turn_back_into_values(skewness):
+    z = np.linspace(-0.9, 4.0, 30)
+    assert from_normal_score(normal_score(z, skewness), skewness) == pytest.approx(z)
+
+
+def test_normal_scores_mirror_the_skewness():
+    z = np.linspace(-2, 2, 9)
+    assert normal_score(z, 0.7) == pytest.approx(-normal_score(-z, -0.7))
+
+
+@pytest.mark.parametrize("skewness", [0.1, 0.5, 1.0])
+def test_normal_scores_have_nearly_the_tails_of_a_gamma_law(skewness):
+    z = np.array([1.0, 2.0, 3.0, 4.0])
+    exact = pearson3_log_sf(z, np.full(4, skewness))
+    assert norm.logsf(normal_score(z, skewness)) == pytest.approx(exact, abs=0.06)

@@ -10,15 +10,20 @@ __version__ = "0.1.0.dev0"
 
 from itrust import datasets, engine, kernels, nulls, scores, simulate
 from itrust.adaptive import default_dictionary, klce_test
+from itrust.bias import HeldOut, LocalBias, local_bias
 from itrust.classes import MulticlassSample
+from itrust.curves import BiasCurve, BiasMap, bias_curve, bias_map
 from itrust.dictionary import Dictionary
 from itrust.errors import ApproximationWarning, AssumptionWarning, DatasetError, InputError
 from itrust.files import Scan, scan
+from itrust.groups import GroupTable, bias_groups
 from itrust.klce import klce2, null_sd
 from itrust.multiclass import MulticlassResult, multiclass_test
 from itrust.planning import Detectable, SampleSize, detectable, sample_size
+from itrust.population import Population
 from itrust.results import AdaptiveResult, KLCEResult
 from itrust.sample import Sample
+from itrust.slices import SliceTable, bias_slices
 from itrust.tuning import tune_widths, tuned_test
 from itrust.witness import Across, Forward, WitnessResult, witness_test
 
@@ -27,19 +32,30 @@ __all__ = [
     "AdaptiveResult",
     "ApproximationWarning",
     "AssumptionWarning",
+    "BiasCurve",
+    "BiasMap",
     "DatasetError",
     "Detectable",
     "Dictionary",
     "Forward",
+    "GroupTable",
+    "HeldOut",
     "InputError",
     "KLCEResult",
+    "LocalBias",
     "MulticlassResult",
     "MulticlassSample",
+    "Population",
     "Sample",
     "SampleSize",
     "Scan",
+    "SliceTable",
     "WitnessResult",
     "__version__",
+    "bias_curve",
+    "bias_groups",
+    "bias_map",
+    "bias_slices",
     "datasets",
     "default_dictionary",
     "detectable",
@@ -47,6 +63,7 @@ __all__ = [
     "kernels",
     "klce2",
     "klce_test",
+    "local_bias",
     "multiclass_test",
     "null_sd",
     "nulls",
@@ -58,3 +75,12 @@ __all__ = [
     "tuned_test",
     "witness_test",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load matplotlib only when pictures are asked for."""
+    if name == "figures":
+        import importlib
+
+        return importlib.import_module("itrust.figures")
+    raise AttributeError(f"module 'itrust' has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """Read what users bring, in any form, into plain arrays; every refusal is one sentence.
 
-These functions serve `Sample` alone. Rows in messages count from 0.
+These functions serve the doors (`Sample` and its like). Rows in messages count from 0.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def checked_missing(missing: object) -> None:
         raise InputError(f"missing must be 'error', 'level' or 'drop', not {missing!r}")
 
 
-def same_length(what: str, length: int, n: int) -> None:
-    """Refuse a column that is not as long as the labels."""
+def same_length(what: str, length: int, n: int, others: str = "labels") -> None:
+    """Refuse a column that is not as long as the labels, or the others it goes with."""
     if length != n:
         raise InputError(
-            f"{what} has {counted(length, 'row')}, but there are {n:,} labels; align them"
+            f"{what} has {counted(length, 'row')}, but there are {n:,} {others}; align them"
         )
 
 

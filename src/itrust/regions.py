@@ -14,6 +14,7 @@ from itrust.points import Points
 from itrust.typing import AnyArray, BoolArray
 
 TENTHS = 10
+PREDICTION = "prediction"  # as if it were a covariate; one that is called so goes before
 MOST_LEVELS = 40
 
 
@@ -81,8 +82,47 @@ class Between(Region):
         return np.asarray((values >= self.low) & (values < self.high))
 
 
+@dataclass(frozen=True)
+class OneOf(Region):
+    """Rows with one of some levels, which are too rare to stand alone."""
+
+    name: str
+    levels: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} = one of {len(self.levels)} rare levels"
+
+    def rows(self, points: Points) -> BoolArray:
+        """Mark the rows inside, (n,)."""
+        marked = np.zeros(len(points), dtype=bool)
+        for level in self.levels:
+            marked |= Level(self.name, level).rows(points)
+        return marked
+
+
+@dataclass(frozen=True)
+class Every(Region):
+    """Rows that are in every one of several regions."""
+
+    conditions: tuple[Region, ...]
+
+    def __str__(self) -> str:
+        return " and ".join(str(condition) for condition in self.conditions)
+
+    def rows(self, points: Points) -> BoolArray:
+        """Mark the rows inside, (n,)."""
+        marked = np.ones(len(points), dtype=bool)
+        for condition in self.conditions:
+            marked &= condition.rows(points)
+        return marked
+
+
 def _column(points: Points, name: str) -> Column:
-    return next(column for column in points.columns if column.name == name)
+    found = next((column for column in points.columns if column.name == name), None)
+    if found is None and name == PREDICTION:
+        return points.prediction
+    assert found is not None, name
+    return found
 
 
 def regions_of(points: Points) -> tuple[Region, ...]:

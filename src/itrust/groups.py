@@ -1,0 +1,292 @@
+"""Bias by group: predicted and observed rates, intervals and adjusted p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import ndtri
+
+from itrust.averages import Averages, Members, average
+from itrust.columns import Column
+from itrust.errors import InputError, counted, did_you_mean
+from itrust.intervals import Band, confidence_band, critical_value
+from itrust.klce import checked_draws, checked_null, cluster_notes, doubts_about
+from itrust.multiplicity import own_pvalues, step_down
+from itrust.nulls import Null, RowwiseNull
+from itrust.regions import Every, Level, OneOf, Region, parts_of
+from itrust.sample import Sample, checked_sample
+from itrust.seeds import Rng, as_seed
+from itrust.typing import FloatArray
+
+FEW_ROWS = 30
+PARTS = 4
+MOST_VALUES = 10  # of a number, up to which each is a group
+MOST_GROUPS = 2_000
+SIGN = "bias = observed - predicted; positive: the model underestimates"
+
+
+@dataclass(frozen=True)
+class GroupBias:
+    """How far the model is off in one group.
+
+    Attributes
+    ----------
+    name : str
+    region : Region
+        `region.rows(points)` marks the rows of any sample.
+    rows : int
+    size : float
+        Effective number of rows: fewer than `rows` if weights differ.
+    share : float
+        Of the total weight.
+    predicted, observed : float
+        Weighted mean prediction and rate of positive labels.
+    lower, upper : float
+        Interval of the bias.
+    own_pvalue : float
+        If this had been the only group.
+    pvalue : float
+        Adjusted for all groups of the table.
+    """
+
+    name: str
+    region: Region
+    rows: int
+    size: float
+    share: float
+    predicted: float
+    observed: float
+    lower: float
+    upper: float
+    own_pvalue: float
+    pvalue: float
+
+    @property
+    def bias(self) -> float:
+        """Observed minus predicted; positive: the model underestimates."""
+        return self.observed - self.predicted
+
+    @property
+    def small(self) -> bool:
+        """Whether the group counts for fewer than 30 rows: read the interval, not the value."""
+        return self.size < FEW_ROWS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        facts = {name: value for name, value in vars(self).items() if name != "region"}
+        return {**facts, "bias": self.bias, "small": self.small}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupTable(Sequence[GroupBias]):
+    """Outcome of `bias_groups`: a sequence of groups that knows them by name, too.
+
+    Attributes
+    ----------
+    groups : tuple of GroupBias
+    level : float
+        Of the intervals.
+    simultaneous : bool
+        Whether the intervals hold together, or each on its own.
+    """
+
+    groups: tuple[GroupBias, ...]
+    level: float
+    simultaneous: bool
+    null: Null
+    draws: int
+    seed: int
+    notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return self.groups[key]
+        for group in self.groups:
+            if group.name == key:
+                return group
+        raise InputError(
+            f"there is no group {key!r}; {did_you_mean(key, [g.name for g in self.groups])}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All facts, ready for JSON."""
+        return {
+            "groups": [group.to_dict() for group in self.groups],
+            "level": self.level,
+            "simultaneous": self.simultaneous,
+            "null": self.null.to_dict(),
+            "draws": self.draws,
+            "seed": self.seed,
+            "notes": list(self.notes),
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """One row a group (`.to_pandas()` if you like)."""
+        return pa.Table.from_pylist([group.to_dict() for group in self.groups])
+
+    def __repr__(self) -> str:
+        return f"<GroupTable: {counted(len(self), 'group')}>"
+
+    def __str__(self) -> str:
+        cover = f"{100 * (1 - self.level):g} % interval"
+        width = max(len("group"), *(len(group.name) for group in self.groups))
+        head = (
+            f"{'group':<{width}}  {'rows':>8} {'predicted':>9} {'observed':>9} {'bias':>7} "
+            f"{cover:>17} {'p-value':>8}"
+        )
+        lines = [
+            f"{g.name:<{width}}  {g.rows:>8,} {g.predicted:>9.3f} {g.observed:>9.3f} "
+            f"{g.bias:>+7.3f} {g.lower:>+8.3f} {g.upper:>+8.3f} {g.pvalue:>8.3g}"
+            f"{'  few rows' if g.small else ''}"
+            for g in self.groups
+        ]
+        together = "together" if self.simultaneous else "each on its own"
+        return "\n".join(
+            [
+                head,
+                *lines,
+                SIGN,
+                f"intervals hold {together}; p-values are adjusted for all groups",
+                *(f"note: {note}" for note in self.notes),
+            ]
+        )
+
+
+def bias_groups(
+    sample: Sample,
+    *names: str,
+    pool: int = 0,
+    level: float = 0.05,
+    simultaneous: bool = True,
+    draws: int = 999,
+    rng: Rng = None,
+) -> GroupTable:
+    """Bias in every group and every crossing of groups.
+
+    A p-value compares the group's mean residual, divided by how much residuals vary in it, with the
+    same for redrawn labels: exact for "the model is right in every row", and right for many
+    rows for "no mean bias in this group". Adjusted by step-down max-T over all groups.
+
+    Parameters
+    ----------
+    sample : Sample
+    *names : covariates
+        Categories by level, numbers with up to ten values by value, other numbers in quarters.
+        Several names: each alone, then their crossings.
+    pool : int
+        Levels with fewer rows are put together. Small groups are flagged in any case.
+    level : float
+        Of the intervals.
+    simultaneous : bool
+        False: every interval on its own.
+    draws : int
+    rng : int, Generator or None
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> town = it.simulate.survey(2_000, rng=0).sample
+    >>> table = it.bias_groups(town, "region", draws=199, rng=0)
+    >>> [(group.name, group.rows) for group in table]
+    [('region = north', 783), ('region = south', 607), ('region = west', 610)]
+    """
+    checked_sample(sample)
+    checked_level(level)
+    draws, seed = checked_draws(draws), as_seed(rng)
+    if not names:
+        raise InputError(f"name the covariates to group by; the names are {list(sample.names)}")
+    regions = group_regions([sample.column(name) for name in dict.fromkeys(names)], pool)
+    null = checked_null(None, sample)
+    assert isinstance(null, RowwiseNull)
+    inside = [np.count_nonzero(region.rows(sample.points)) for region in regions]
+    kept = [(region, rows) for region, rows in zip(regions, inside, strict=True) if rows]
+    if len(kept) > MOST_GROUPS:
+        raise InputError(
+            f"{', '.join(names)} make {counted(len(kept), 'group')}, more than {MOST_GROUPS:,}; "
+            f"name fewer covariates, or pass pool=30 to put rare levels together"
+        )
+    averages = average(
+        sample,
+        Members([region for region, _ in kept]),
+        null,
+        draws,
+        seed,
+        spread=True,
+        title="groups",
+    )
+    scores = np.abs(averages.null_scores(studentised=True))
+    band = mean_intervals(averages, level, simultaneous=simultaneous)
+    own, adjusted = own_pvalues(scores), step_down(scores)
+    total = float(sample.weights_or_ones.sum())
+    moments, values = averages.moments, averages.values
+    found = tuple(
+        GroupBias(
+            name=str(region),
+            region=region,
+            rows=int(rows),
+            size=float(moments.size[k]),
+            share=float(moments.mass[k]) / total,
+            predicted=float(moments.mean_prediction[k]),
+            observed=float(moments.mean_prediction[k] + values[k]),
+            lower=float(band.lower[k]),
+            upper=float(band.upper[k]),
+            own_pvalue=float(own[k]),
+            pvalue=float(adjusted[k]),
+        )
+        for k, (region, rows) in enumerate(kept)
+    )
+    notes = (*doubts_about(sample, null), *cluster_notes(sample, null))
+    return GroupTable(found, level, simultaneous, null, draws, seed, notes)
+
+
+def checked_level(level: object) -> float:
+    """Refuse a level outside (0, 1)."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, not {level!r}")
+    return float(level)
+
+
+def mean_intervals(averages: Averages, level: float, *, simultaneous: bool) -> Band:
+    """Intervals of the bias at all places: together by a multiplier bootstrap, or each alone."""
+    if not simultaneous:
+        return confidence_band(averages, float(ndtri(1 - level / 2)))
+    maxima: FloatArray = np.abs(averages.multiplier_scores()).max(axis=0, initial=0.0)
+    return confidence_band(averages, critical_value(maxima, level))
+
+
+def group_regions(columns: Sequence[Column], pool: int) -> list[Region]:
+    """Every column's groups, then those of every crossing."""
+    by_column = [list(_levels(column, pool)) for column in columns]
+    found: list[Region] = []
+    for depth in range(1, len(columns) + 1):
+        for chosen in combinations(by_column, depth):
+            for parts in product(*chosen):
+                found.append(parts[0] if depth == 1 else Every(parts))
+                if len(found) > 100 * MOST_GROUPS:
+                    raise InputError(
+                        "these covariates make too many groups; name fewer, or pass pool=30"
+                    )
+    return found
+
+
+def _levels(column: Column, pool: int) -> Iterator[Region]:
+    values, counts = np.unique(column.values[~column.missing], return_counts=True)
+    if not column.is_category and values.size > MOST_VALUES:
+        yield from parts_of(column, PARTS)
+    else:
+        levels = [column.levels[int(v)] if column.is_category else float(v) for v in values]
+        rare = tuple(level for level, rows in zip(levels, counts, strict=True) if rows < pool)
+        together = rare if len(rare) > 1 else ()
+        yield from (Level(column.name, level) for level in levels if level not in together)
+        if together:
+            yield OneOf(column.name, together)
+    if column.missing.any():
+        yield Level(column.name, None)

@@ -1,0 +1,114 @@
+"""From sums of residuals to intervals: which biases are compatible with what was seen.
+
+A bias b at a place is compatible when the observed mean is not too far out in the law that labels
+with probability p + b would give it: variance and skewness are those at b, not at the estimate, so
+the interval holds its level with rare events, too. Residuals that vary more than that (biases that
+differ between the rows of a place) widen it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from itrust.averages import Averages, Moments, polynomial
+from itrust.tails import from_normal_score, normal_score
+from itrust.typing import FloatArray, IntArray
+
+HALVINGS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """A lower and an upper end for every place; NaN where nothing is known."""
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def excludes_zero(self) -> FloatArray:
+        """1 where the band lies above 0, -1 where below, 0 else, (m,)."""
+        return np.asarray((self.lower > 0).astype(float) - (self.upper < 0))
+
+    def take(self, places: IntArray) -> Band:
+        """Some places."""
+        return Band(self.lower[places], self.upper[places])
+
+
+def critical_value(maxima: FloatArray, level: float) -> float:
+    """The value that a new maximum exceeds with probability at most `level`, (draws,).
+
+    The draws and the data are alike, so the k-th largest of B draws is exceeded with probability
+    at most k / (B + 1). Infinite where the draws are too few.
+
+    >>> import numpy as np
+    >>> critical_value(np.arange(1.0, 20.0), 0.1)
+    18.0
+    """
+    allowed = math.floor(level * (1 + maxima.size) + 1e-9)
+    return float(np.sort(maxima)[-allowed]) if allowed >= 1 else math.inf
+
+
+def null_band(averages: Averages, critical: float) -> Band:
+    """Mean residuals whose normal score stays within +- critical if no row has a bias."""
+    moments = averages.moments
+    plain, third = moments.central(0.0)
+    variance = plain * averages.inflation
+    scale = np.sqrt(np.where(variance > 0, variance, 1.0))
+    skewness = third / scale**3 * (variance > 0)
+    mass = np.where(moments.mass > 0, moments.mass, np.nan)
+    ends = [
+        from_normal_score(np.full(mass.size, sign * critical), skewness) * scale / mass
+        for sign in (-1, 1)
+    ]
+    still = variance <= 0
+    ends = [np.where(still & np.isfinite(mass), 0.0, end) for end in ends]
+    # Between "every label is 0" and "every label is 1" lies all that can happen.
+    predicted = moments.mean_prediction
+    return Band(np.fmax(ends[0], -predicted), np.fmin(ends[1], 1 - predicted))
+
+
+def confidence_band(averages: Averages, critical: float) -> Band:
+    """Biases b whose law puts the observed mean within +- critical, by bisection."""
+    predicted = averages.moments.mean_prediction
+    law = _Law.of(averages)
+    known = np.isfinite(averages.values)
+    lower = _farthest(law, averages.values, -predicted, critical)
+    upper = _farthest(law, averages.values, 1 - predicted, critical)
+    return Band(np.where(known, lower, np.nan), np.where(known, upper, np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class _Law:
+    """How the weighted mean of y - p varies, given the bias at each place."""
+
+    moments: Moments
+    inflation: FloatArray
+    excess: FloatArray  # variance of the residuals beyond that of labels from p + b
+
+    @classmethod
+    def of(cls, averages: Averages) -> _Law:
+        moments, b = averages.moments, np.nan_to_num(averages.values)
+        excess = np.maximum(polynomial(moments.squares, b) - moments.central(b)[0], 0.0)
+        return cls(moments, averages.inflation, excess)
+
+    def distance(self, values: FloatArray, bias: FloatArray) -> FloatArray:
+        """Normal score of the observed mean if this were the bias, without its sign."""
+        variance, third = self.moments.central(bias)
+        variance = (variance + self.excess) * self.inflation
+        scale = np.where(variance > 0, variance, 1.0)
+        # No room for any variation: nothing but the bias itself is compatible.
+        z = np.where(variance > 0, (values - bias) * self.moments.mass / np.sqrt(scale), np.inf)
+        return np.asarray(np.abs(normal_score(z, third / scale**1.5)))
+
+
+def _farthest(law: _Law, values: FloatArray, end: FloatArray, critical: float) -> FloatArray:
+    """The compatible bias farthest from the estimate, towards `end`."""
+    inside, outside = values.copy(), end.copy()
+    for _ in range(HALVINGS):
+        middle = (inside + outside) / 2
+        near = law.distance(values, middle) <= critical
+        inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
+    return inside

@@ -1,0 +1,161 @@
+"""Bias by group: plain means, exact and adjusted p-values, nobody hidden."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import itrust as it
+from itrust.errors import InputError
+from oracles import plausible
+
+
+def test_rates_are_weighted_means(mixed_sample):
+    table = it.bias_groups(mixed_sample, "race", "urban", draws=19, rng=0)
+    w = mixed_sample.weights_or_ones
+    race = mixed_sample.column("race")
+    for level in race.levels:
+        inside = race.values == race.levels.index(level)
+        group = table[f"race = {level}"]
+        assert group.rows == inside.sum()
+        assert group.predicted == pytest.approx(
+            np.average(mixed_sample.p[inside], weights=w[inside])
+        )
+        assert group.observed == pytest.approx(
+            np.average(mixed_sample.y[inside], weights=w[inside])
+        )
+        assert group.bias == pytest.approx(group.observed - group.predicted)
+        assert group.share == pytest.approx(w[inside].sum() / w.sum())
+    crossed = [group for group in table if " and " in group.name]
+    assert sum(group.rows for group in crossed) == mixed_sample.n
+    assert len(crossed) <= 6
+
+
+def test_one_group_of_fair_coins_has_the_binomial_p_value():
+    y = np.arange(200) < 117
+    table = it.bias_groups(
+        it.Sample(y, np.full(200, 0.5), {"g": ["a"] * 200}), "g", rng=0, draws=9_999
+    )
+    exact = binomtest(117, 200, 0.5).pvalue
+    assert table[0].own_pvalue == pytest.approx(exact, abs=0.004)
+    assert table[0].pvalue == table[0].own_pvalue
+
+
+def test_missing_rare_and_small_groups_are_there():
+    rng = np.random.default_rng(0)
+    g = np.array(["big"] * 90 + ["b1"] * 4 + ["b2"] * 3 + [None] * 3, dtype=object)
+    sample = it.Sample(rng.random(100) < 0.5, np.full(100, 0.5), {"g": g}, missing="level")
+    table = it.bias_groups(sample, "g", draws=19, rng=0)
+    assert {group.name: group.rows for group in table} == {
+        "g = (missing)": 3,
+        "g = b1": 4,
+        "g = b2": 3,
+        "g = big": 90,
+    }
+    assert {group.name for group in table if not group.small} == {"g = big"}
+    assert str(table).count("few rows") == 3
+    pooled = it.bias_groups(sample, "g", pool=5, draws=19, rng=0)
+    assert {group.name: group.rows for group in pooled} == {
+        "g = big": 90,
+        "g = one of 3 rare levels": 10,
+    }
+
+
+def test_numbers_are_cut_into_quarters_or_taken_by_value():
+    rng = np.random.default_rng(0)
+    x = {"age": rng.integers(18, 90, 400), "children": rng.integers(0, 3, 400)}
+    sample = it.Sample(rng.random(400) < 0.5, np.full(400, 0.5), x)
+    table = it.bias_groups(sample, "age", "children", draws=19, rng=0)
+    assert len(table) == 4 + 3 + 12
+    assert table["children = 2"].rows == (x["children"] == 2).sum()
+    assert sum(group.rows for group in table[:4]) == 400
+
+
+def test_missing_numbers_are_a_group():
+    x = {"lab": [1.0, np.nan, 2.0, np.nan] * 25}
+    sample = it.Sample([0, 1] * 50, [0.5] * 100, x, missing="level")
+    assert it.bias_groups(sample, "lab", draws=9, rng=0)["lab missing"].rows == 50
+
+
+def test_any_group_is_blamed_in_5_percent_of_calibrated_samples():
+    runs, wrong = 400, 0
+    for run in range(runs):
+        rng = np.random.default_rng([1, run])
+        p = rng.beta(0.6, 2.0, 300)
+        x = {"a": rng.choice(list("uvw"), 300, p=[0.7, 0.25, 0.05]), "b": rng.random(300) < 0.3}
+        table = it.bias_groups(it.Sample(rng.random(300) < p, p, x), "a", "b", draws=39, rng=run)
+        wrong += min(group.pvalue for group in table) <= 0.05
+    assert plausible(wrong, runs)
+
+
+def test_biases_that_cancel_within_a_group_do_not_blame_it():
+    """The weak null: without studentising, far more than 5 % of such groups are blamed."""
+    runs, wrong = 400, 0
+    for run in range(runs):
+        rng = np.random.default_rng([2, run])
+        p = np.where(rng.random(300) < 0.5, 0.05, 0.95)
+        sample = it.Sample(rng.random(300) < 0.5, p, {"g": ["a"] * 300})
+        wrong += it.bias_groups(sample, "g", draws=39, rng=run)[0].pvalue <= 0.05
+    assert plausible(wrong, runs)
+
+
+def test_intervals_cover_all_groups_together():
+    runs, missed = 300, 0
+    shift = {"u": 0.1, "v": -0.08, "w": 0.0}
+    for run in range(runs):
+        rng = np.random.default_rng([3, run])
+        g, p = rng.choice(list("uvw"), 400, p=[0.5, 0.3, 0.2]), rng.uniform(0.2, 0.6, 400)
+        truth = p + np.vectorize(shift.get)(g)
+        table = it.bias_groups(
+            it.Sample(rng.random(400) < truth, p, {"g": g}), "g", draws=99, rng=run
+        )
+        missed += not all(x.lower <= shift[x.name[-1]] <= x.upper for x in table)
+    assert plausible(missed, runs)
+
+
+def test_single_intervals_are_narrower_and_say_so():
+    town = it.simulate.survey(500, rng=0).sample
+    together = it.bias_groups(town, "region", draws=199, rng=0)
+    alone = it.bias_groups(town, "region", simultaneous=False, draws=199, rng=0)
+    assert all(
+        a.lower > t.lower and a.upper < t.upper for a, t in zip(alone, together, strict=True)
+    )
+    assert "intervals hold each on its own" in str(alone)
+
+
+def test_weights_of_another_scale_change_nothing():
+    town = it.simulate.survey(300, rng=0).sample
+    x = {"region": town.column("region").values}
+    w = np.random.default_rng(0).exponential(size=300)
+    tables = [
+        it.bias_groups(it.Sample(town.y, town.p, x, weights=s * w), "region", draws=49, rng=0)
+        for s in (1, 1_000)
+    ]
+    for a, b in zip(*tables, strict=True):
+        assert (a.pvalue, a.lower, a.share) == pytest.approx((b.pvalue, b.lower, b.share))
+
+
+@pytest.mark.parametrize(
+    ("names", "settings", "message"),
+    [
+        ((), {}, "name the covariates to group by"),
+        (("regoin",), {}, "did you mean 'region'"),
+        (("region",), {"level": 0}, "level must lie between"),
+    ],
+)
+def test_wrong_input_gets_one_sentence(names, settings, message):
+    with pytest.raises(InputError, match=message):
+        it.bias_groups(it.simulate.survey(50, rng=0).sample, *names, **settings)
+
+
+def test_too_many_groups_are_refused_before_any_work():
+    x = {"a": [f"u{k % 60}" for k in range(6_000)], "b": [f"v{k // 60}" for k in range(6_000)]}
+    sample = it.Sample([0, 1] * 3_000, [0.5] * 6_000, x)
+    with pytest.raises(InputError, match="more than 2,000; name fewer covariates"):
+        it.bias_groups(sample, "a", "b")
+
+
+def test_an_unknown_group_is_named(mixed_sample):
+    table = it.bias_groups(mixed_sample, "race", draws=9, rng=0)
+    with pytest.raises(InputError, match="did you mean 'race = a'"):
+        table["race = aa"]
+    assert table.to_arrow().num_rows == len(table.to_dict()["groups"]) == 3

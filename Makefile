@@ -30,6 +30,7 @@ bench: .venv/test         ## ratios against a plain implementation, peak memory,
 	@$(BIN)/python benchmarks/tiles.py
 	@$(BIN)/python benchmarks/rows.py
 	@$(BIN)/python benchmarks/adaptive.py
+	@$(BIN)/python benchmarks/bias.py
 
 study: .venv/core         ## a statistical study: make study NAME=level
 	@$(BIN)/python studies/$(NAME).py

@@ -79,6 +79,19 @@ def test_chunks_threads_and_leaves_change_nothing(monkeypatch):
     assert dense(weights, sample.points) == pytest.approx(whole, abs=1e-12)
 
 
+def test_single_precision_changes_next_to_nothing(monkeypatch):
+    sample = it.simulate.survey(1_000, rng=0).sample
+    kernel = LocalKernel(RBF(0.1), {"income": RBF(9_000), "age": RBF(6), "region": Delta()})
+    weights = Neighbours(sample.take(slice(100)).points, kernel)
+    double = average(sample, weights, Bernoulli(), draws=50, seed=1)
+    monkeypatch.setattr(module, "MOST_IN_DOUBLE", 0)
+    single = average(sample, weights, Bernoulli(), draws=50, seed=1)
+    assert single.sums == pytest.approx(double.sums, abs=1e-4)
+    assert single.multiplied == pytest.approx(double.multiplied, abs=1e-4)
+    assert not np.array_equal(single.sums, double.sums)
+    assert np.array_equal(single.values, double.values)
+
+
 def test_members_are_means_of_groups(mixed_sample):
     regions = [Everywhere(), Level("race", "b")]
     found = average(mixed_sample, Members(regions), Bernoulli(), draws=5, seed=0)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.special import ndtri
 
 from itrust.engine.threads import available_threads, one_blas_thread
@@ -25,10 +26,11 @@ from itrust.regions import Region
 from itrust.sample import Sample
 from itrust.seeds import as_seed, keyed_bits, keyed_fractions
 from itrust.tails import normal_score
-from itrust.typing import FloatArray, IntArray
+from itrust.typing import AnyArray, FloatArray, IntArray
 
 CHUNK_ROWS = 8_192
 CHUNK_BYTES = 2**26  # of random numbers held at once by a thread
+MOST_IN_DOUBLE = 2e10  # rows x places x draws
 NORMALS = ndtri((np.arange(2**16) + 0.5) / 2**16)
 
 Tile = tuple[IntArray, IntArray, FloatArray]  # places, rows and the weights between them
@@ -156,12 +158,15 @@ class Averages:
         The same with the data's residuals times normal numbers.
     spread : (m, 1 + draws) array, or one column where it was not asked for
         Sum of a^2 (y - p)^2, data first.
+    residual : (m,) array
+        Sum of a (y - p) of the data in double precision, whatever `sums` are made in.
     moments : Moments
     """
 
     sums: FloatArray
     multiplied: FloatArray
     spread: FloatArray
+    residual: FloatArray
     moments: Moments
 
     def take(self, places: IntArray) -> Averages:
@@ -170,13 +175,14 @@ class Averages:
             self.sums[places],
             self.multiplied[places],
             self.spread[places],
+            self.residual[places],
             self.moments.take(places),
         )
 
     @property
     def values(self) -> FloatArray:
         """Weighted mean residual of the data, (m,); NaN where no row counts."""
-        return _ratio(self.sums[:, 0], self.moments.mass)
+        return _ratio(self.residual, self.moments.mass)
 
     @property
     def stderr(self) -> FloatArray:
@@ -208,7 +214,7 @@ class Averages:
             scores /= np.sqrt(np.maximum(excess, 1.0))
         scores = normal_score(scores, skewness[:, None])
         # Rows that cannot vary have no draws; a residual there is a label called impossible.
-        impossible = ~lively & (np.abs(self.sums[:, 0]) > 1e-9 * np.maximum(moments.mass, 1e-300))
+        impossible = ~lively & (np.abs(self.residual) > 1e-9 * np.maximum(moments.mass, 1e-300))
         scores[~lively] = 0.0
         scores[impossible, 0] = np.inf
         return scores
@@ -233,7 +239,8 @@ def average(
     """Mean residuals at all places: one pass over the rows.
 
     Cost O(n m draws) at most; places without a share in a tile are skipped. Memory O(m draws) a
-    thread. The answer is the same to the last bit for any number of threads.
+    thread. The answer is the same to the last bit for any number of threads. Large work is done
+    in single precision, data and draws alike; values and moments never are.
 
     Parameters
     ----------
@@ -251,7 +258,9 @@ def average(
         sample if sample.cluster is None else sample.take(np.argsort(sample.cluster, kind="stable"))
     )
     multiplier_seed = as_seed(np.random.default_rng([seed, 1]))
-    work = _Work(weights, null, draws, seed, multiplier_seed, spread)
+    large = float(sample.n) * weights.places * draws > MOST_IN_DOUBLE
+    dtype = np.float32 if large else np.float64
+    work = _Work(weights, null, draws, seed, multiplier_seed, spread, dtype)
     chunks = list(_bounds(source, draws))
     threads = min(available_threads(), len(chunks))
     total = work.empty()
@@ -307,7 +316,7 @@ class _Sums:
     sums: FloatArray
     multiplied: FloatArray
     spread: FloatArray
-    plain: FloatArray  # mass and predicted
+    plain: FloatArray  # sums of a, a p, a (y - p)
     second: FloatArray
     third: FloatArray
     clustered: FloatArray
@@ -326,7 +335,7 @@ class _Sums:
             squares=np.stack([q0, -2 * q1, one]),
             clustered=self.clustered,
         )
-        return Averages(self.sums, self.multiplied, self.spread, moments)
+        return Averages(self.sums, self.multiplied, self.spread, self.plain[2], moments)
 
 
 @dataclass(frozen=True)
@@ -339,6 +348,7 @@ class _Work:
     seed: int
     multiplier_seed: int
     spread: bool
+    dtype: DTypeLike
 
     def empty(self) -> _Sums:
         m = self.weights.places
@@ -346,7 +356,7 @@ class _Work:
             sums=np.zeros((m, 1 + self.draws)),
             multiplied=np.zeros((m, self.draws)),
             spread=np.zeros((m, 1 + self.draws if self.spread else 1)),
-            plain=np.zeros((2, m)),
+            plain=np.zeros((3, m)),
             second=np.zeros((5, m)),
             third=np.zeros((4, m)),
             clustered=np.zeros((3, m)),
@@ -358,9 +368,10 @@ class _Work:
         assert w is not None
         drawn = self._residuals(chunk, e)
         squares = w[:, None] ** 2 * drawn**2 if self.spread else (w * e)[:, None] ** 2
-        drawn *= w[:, None]
-        multiplied = self._multipliers(chunk) * (w * e)[:, None]
-        plain = np.column_stack([w, w * p])
+        drawn *= w[:, None].astype(self.dtype)
+        multiplied = self._multipliers(chunk)
+        multiplied *= (w * e)[:, None].astype(self.dtype)
+        plain = np.column_stack([w, w * p, w * e])
         second = np.column_stack([np.ones_like(p), p, p**2, e**2, e])
         second *= w[:, None] ** 2
         third = np.column_stack([np.ones_like(p), p, p**2, p**3])
@@ -368,8 +379,9 @@ class _Work:
         for places, rows, weights in self.weights.tiles(
             chunk.points, whole=chunk.cluster is not None
         ):
-            part.sums[places] += weights @ drawn[rows]
-            part.multiplied[places] += weights @ multiplied[rows]
+            rough = weights.astype(self.dtype, copy=False)
+            part.sums[places] += rough @ drawn[rows]
+            part.multiplied[places] += rough @ multiplied[rows]
             part.plain[:, places] += (weights @ plain[rows]).T
             power = weights * weights
             part.spread[places] += power @ squares[rows]
@@ -384,28 +396,28 @@ class _Work:
             part.clustered[:] = part.second[[3, 4, 0]] * np.array([[1], [-2], [1]])
         return part
 
-    def _residuals(self, chunk: Chunk, e: FloatArray) -> FloatArray:
+    def _residuals(self, chunk: Chunk, e: FloatArray) -> AnyArray:
         """Of the data and all draws, (rows, 1 + draws)."""
-        drawn = np.empty((e.size, 1 + self.draws))
+        drawn = np.empty((e.size, 1 + self.draws), dtype=self.dtype)
         drawn[:, 0] = e
         if self.draws:
             labels = self.null.draw(chunk, range(self.draws), self.seed)
             if labels.dtype == bool:
-                np.subtract(labels, chunk.p[:, None], out=drawn[:, 1:])
+                np.subtract(labels, chunk.p[:, None].astype(self.dtype), out=drawn[:, 1:])
             else:
                 drawn[:, 1:] = labels
         return drawn
 
-    def _multipliers(self, chunk: Chunk) -> FloatArray:
+    def _multipliers(self, chunk: Chunk) -> AnyArray:
         """Standard normal numbers, one a row or cluster and draw."""
         if chunk.cluster is None:
             bits = keyed_bits(self.multiplier_seed, chunk.rows, range(self.draws), np.uint16)
-            return np.asarray(NORMALS[bits])
+            return NORMALS.astype(self.dtype)[bits]
         units, unit = np.unique(chunk.cluster, return_inverse=True)
         fractions = keyed_fractions(
             self.multiplier_seed, units[:, None], np.arange(self.draws, dtype=np.int64)
         )
-        return np.asarray(NORMALS[(fractions * 2**16).astype(np.int64)][unit])
+        return NORMALS.astype(self.dtype)[(fractions * 2**16).astype(np.int64)][unit]
 
 
 def _within_clusters(a: FloatArray, e: FloatArray, cluster: IntArray) -> FloatArray:

@@ -32,6 +32,8 @@ def main() -> int:
         f"  {seen.worst.shift:.3f} if it is in {seen.worst.where} alone, the worst of the tenths."
     )
     print()
+    print(it.bias_slices(sample, rng=0))
+    print()
     print("What was known beforehand (bias = observed - predicted; positive: too low):")
     region, age = sample.column("region"), sample.column("age").values
     for name in region.levels:

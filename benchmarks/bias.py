@@ -35,7 +35,7 @@ def data(n: int) -> it.Sample:
 def ours(n: int, m: int) -> dict[str, float]:
     sample = data(n)
     at = sample.take(np.linspace(0, n - 1, m).astype(int))
-    it.local_bias(data(300), draws=9, rng=0)  # imports and thread pools
+    it.local_bias(data(300), draws=19, rng=0)  # imports and thread pools
     begun = time.perf_counter()
     b = it.local_bias(sample, at=at, draws=DRAWS, rng=0)
     seconds = time.perf_counter() - begun

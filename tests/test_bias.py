@@ -19,7 +19,7 @@ KERNEL = LocalKernel(RBF(0.2), {"income": RBF(20_000), "age": RBF(8), "region": 
 
 def test_values_equal_the_papers_formula_by_a_double_loop():
     sample = town(120)
-    found = it.local_bias(sample, kernel=KERNEL, cut=0.0, fewest=1, draws=9, rng=0)
+    found = it.local_bias(sample, kernel=KERNEL, cut=0.0, fewest=1, draws=19, rng=0)
     income, age, region = (c.values for c in sample.columns)
     for i in range(sample.n):
         above = below = 0.0
@@ -76,9 +76,9 @@ def test_weights_count_as_repeated_rows():
     weighted = it.Sample(sample.y, sample.p, x, weights=times)
     repeated = it.Sample(sample.y, sample.p, x).take(np.repeat(np.arange(200), times))
     kernel = LocalKernel(RBF(0.3), RBF([20_000, 10, 1]))
-    one = it.local_bias(weighted, kernel=kernel, draws=9, rng=0)
+    one = it.local_bias(weighted, kernel=kernel, draws=19, rng=0)
     with pytest.warns(it.AssumptionWarning, match="share p and all covariates"):
-        two = it.local_bias(repeated, at=weighted, kernel=kernel, draws=9, rng=0)
+        two = it.local_bias(repeated, at=weighted, kernel=kernel, draws=19, rng=0)
     known = one.known & two.known
     assert one.values[known] == pytest.approx(two.values[known])
 
@@ -90,7 +90,7 @@ def test_points_with_hardly_any_neighbours_say_so():
     assert np.isnan([b.values[-1], b.stderr[-1], b.pvalues[-1], b.band.upper[-1]]).all()
     assert b.size[-1] == pytest.approx(1.0)
     assert not b.flagged[-1]
-    assert "fewer than 20 neighbours: 1 point" in str(b)
+    assert "fewer than 20 effective neighbours: 1 point" in str(b)
 
 
 def test_an_unseen_category_has_no_neighbours():
@@ -99,7 +99,7 @@ def test_an_unseen_category_has_no_neighbours():
 
 
 def test_many_rows_have_some_of_them_as_points():
-    b = it.local_bias(town(4_500), draws=9, rng=0)
+    b = it.local_bias(town(4_500), draws=19, rng=0)
     assert len(b) == 2_000
     assert b.points.p == pytest.approx(b.sample.p[b.rows])
 
@@ -212,7 +212,7 @@ def test_widths_chosen_by_labels_leave_those_rows_out():
     chosen = []
     for wave in (1, 60):
         y = rng.random(6_000) < p + 0.45 * np.sin(wave * x)
-        kernel = it.local_bias(it.Sample(y, p, {"x": x}), kernel=it.HeldOut(0.5), draws=9, rng=0)
+        kernel = it.local_bias(it.Sample(y, p, {"x": x}), kernel=it.HeldOut(0.5), draws=19, rng=0)
         chosen.append(kernel.kernel.x.kernel.width[0])
     assert chosen[1] < 0.6 * chosen[0]
 
@@ -220,8 +220,8 @@ def test_widths_chosen_by_labels_leave_those_rows_out():
 def test_the_choice_of_widths_does_not_spoil_the_level():
     runs, wrong = 120, 0
     for run in range(runs):
-        sample = it.simulate.papers_level_design(240, rng=run).sample
-        wide = it.HeldOut(0.5, factors=(0.5, 1.0, 2.0))
+        sample = it.simulate.papers_level_design(400, rng=run).sample
+        wide = it.HeldOut(0.5, factors=(1.0, 2.0, 4.0))
         wrong += bool(it.local_bias(sample, kernel=wide, draws=39, rng=run).flagged.any())
     assert wrong / runs <= 0.05 or plausible(wrong, runs)
 
@@ -256,7 +256,7 @@ def test_dask_and_files_are_told_where_to_go():
         ({"at": [[1, 2]]}, "points must be a Sample or, without labels, a Population"),
         ({"cut": 1.0}, "cut must be at least 0 and below 1"),
         ({"draws": 0}, "draws"),
-        ({"at": it.Population([0.5], {"age": [3]})}, "the points lack the covariate 'income'"),
+        ({"at": it.Population([0.5], {"age": [3]})}, "the points lack 'income', 'region'"),
     ],
 )
 def test_wrong_settings_get_one_sentence(settings, message):
@@ -287,7 +287,7 @@ def compas(data_folder):
 def test_the_papers_figure_to_three_digits(compas):
     """REFERENCE.md: fitted on subset 2, read on subset 3, one RBF with gamma .5 on (x, f)."""
     kernel = LocalKernel(RBF.from_gamma(0.5), RBF.from_gamma(0.5))
-    b = it.local_bias(compas[0], at=compas[1], kernel=kernel, cut=0.0, fewest=1, draws=9, rng=0)
+    b = it.local_bias(compas[0], at=compas[1], kernel=kernel, cut=0.0, fewest=1, draws=19, rng=0)
     fit = b.cubic("age10", by=["african_american", "female"])
     expected = {
         "african_american = 1 and female = 0": [-0.009, 0.012, 0.008, -0.016, -0.053, -0.101],
@@ -298,3 +298,33 @@ def test_the_papers_figure_to_three_digits(compas):
     assert {group.group for group in fit.groups} == set(expected)
     for group in fit.groups:
         assert group.at([2, 3, 4, 5, 6, 7]) == pytest.approx(expected[group.group], abs=6e-4)
+
+
+def test_extra_columns_of_other_points_are_ignored_and_kinds_must_match():
+    b = it.local_bias(town(300), draws=19, rng=0)
+    x = {"age": [50], "extra": [1], "region": ["south"], "income": [40_000]}
+    assert len(b.at(it.Population([0.5], x))) == 1
+    with pytest.raises(InputError, match="'age' is a number in the sample and a category among"):
+        b.at(it.Population([0.5], {**x, "age": ["old"]}))
+
+
+def test_a_level_that_no_row_has_is_named():
+    x = {"income": [40_000], "age": [50], "region": ["moon"]}
+    b = it.local_bias(town(300), at=it.Population([0.5], x), draws=19, rng=0)
+    assert "no row of the sample has region = 'moon'" in b.notes[0]
+
+
+def test_covariates_may_be_called_like_columns_of_the_table():
+    rng = np.random.default_rng(0)
+    x = {"bias": rng.normal(size=200), "prediction": rng.normal(size=200)}
+    b = it.local_bias(it.Sample(rng.random(200) < 0.5, np.full(200, 0.5), x), draws=19, rng=0)
+    assert {"bias (covariate)", "prediction (covariate)"} <= {*b.to_arrow().column_names}
+    assert b.curve("prediction").axis.positions.min() < 0
+
+
+def test_widths_are_not_chosen_on_too_few_rows():
+    with pytest.raises(InputError, match="rows are too few to choose widths on"):
+        it.local_bias(town(60), kernel=it.HeldOut(), draws=19, rng=0)
+    chosen = it.local_bias(town(900), kernel=it.HeldOut(), draws=19, rng=0)
+    assert chosen.known.mean() > 0.5
+    assert sum(group.rows for group in chosen.groups("region")) == 900

@@ -42,7 +42,7 @@ def test_groups_cross_and_missing_ones_are_kept():
 def test_the_words_of_a_curve_tell_where_it_is_wrong():
     curve = it.bias_curve(town(4_000), "age", by="region", draws=199, rng=0)
     told = dict(line.strip().split("  ", 1) for line in str(curve).splitlines()[1:])
-    assert told["region = north"].strip() == "not wrong as far as these rows tell"
+    assert told["region = north"].strip() == "not shown to be wrong by these rows"
     assert "up to +0." in told["region = south"]
     assert "up to -0." in told["region = south"]
     table = curve.to_arrow()
@@ -61,7 +61,7 @@ def test_a_map_has_grids_and_levels():
     found = it.bias_map(town(), "age", "region", points=12, draws=49, rng=0)
     assert found.values.shape == found.pvalues.shape == (3, 12)
     assert found.axes[1].labels == ("north", "south", "west")
-    assert found.axes[0].positions == pytest.approx(np.linspace(20, 84, 12))
+    assert found.axes[0].positions == pytest.approx(np.round(np.linspace(20, 84, 12)))
     both = it.bias_map(town(), "income", "age", points=9, draws=49, rng=0)
     assert np.isnan(both.values).any()  # nobody is rich and of every age
     assert both.to_arrow().num_rows == 81
@@ -97,5 +97,74 @@ def test_cubics_follow_a_cubic():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, 3_000)
     sample = it.Sample(rng.random(3_000) < 0.5 + 0.3 * x**3, np.full(3_000, 0.5), {"x": x})
-    fit = it.local_bias(sample, draws=9, rng=0).cubic("x")
+    fit = it.local_bias(sample, draws=19, rng=0).cubic("x")
     assert fit.groups[0].at([-0.8, 0.0, 0.8]) == pytest.approx([-0.15, 0.0, 0.15], abs=0.06)
+
+
+def test_a_group_nobody_is_in_is_unknown_and_not_right():
+    rng = np.random.default_rng(0)
+    x = {"age": rng.integers(20, 80, 300), "g": np.where(np.arange(300) < 3, "few", "many")}
+    sample = it.Sample(rng.random(300) < 0.5, np.full(300, 0.5), x)
+    told = str(it.bias_curve(sample, "age", "g", draws=19, rng=0))
+    assert "g = few   unknown: 3 rows, nowhere 20 effective neighbours" in told
+    assert "g = many  not shown to be wrong by these rows" in told
+
+
+def test_rows_without_the_covariate_are_told_of():
+    rng = np.random.default_rng(0)
+    lab = np.where(rng.random(300) < 0.2, np.nan, rng.normal(size=300))
+    sample = it.Sample(rng.random(300) < 0.5, np.full(300, 0.5), {"lab": lab}, missing="level")
+    missing = int(np.isnan(lab).sum())
+    curve = it.bias_curve(sample, "lab", draws=19, rng=0)
+    assert f"{missing} rows without lab have no place here" in str(curve)
+    assert curve.parts[0].rows == 300 - missing
+
+
+def test_the_prediction_has_curves_and_maps():
+    sample = town(1_500)
+    curve = it.bias_curve(sample, "prediction", draws=39, rng=0)
+    assert curve.parts[0].group == "all rows"
+    k = curve.bias.kernel.prob.width[0]
+    at = curve.parts[0].grid[30]
+    own = np.maximum(np.exp(-((sample.p - at) ** 2) / (2 * k**2)) - 0.05, 0)
+    assert curve.parts[0].values[30] == pytest.approx(own @ sample.residuals / own.sum())
+    both = it.bias_map(sample, "age", "prediction", points=6, draws=39, rng=0)
+    assert both.values.shape == (6, 6)
+    assert "prediction" in both.to_arrow().column_names
+    assert "Bias over age and prediction" in str(both)
+
+
+def test_whole_numbers_have_whole_grids():
+    grid = it.bias_curve(town(600), "age", draws=19, rng=0).parts[0].grid
+    assert (grid == np.round(grid)).all()
+
+
+def test_cubics_refuse_what_is_no_number_and_name_who_is_left_out():
+    rng = np.random.default_rng(0)
+    g = np.where(np.arange(400) < 2, "few", "many")
+    sample = it.Sample(
+        rng.random(400) < 0.5, np.full(400, 0.5), {"x": rng.normal(size=400), "g": g}
+    )
+    b = it.local_bias(sample, draws=19, rng=0)
+    with pytest.raises(InputError, match="'g' has no cubic"):
+        b.cubic("g")
+    fit = b.cubic("x", "g")
+    assert fit.left_out == ("g = few",)
+    assert "g = few: fewer than four known points" in str(fit)
+    assert fit.to_arrow().num_rows == fit.groups[0].values.size
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: it.bias_curve(s, 3),
+        lambda s: it.bias_curve(s, "age", by=3),
+        lambda s: it.bias_map(s, 1, 2),
+        lambda s: it.bias_curve(s, "age", points=0),
+        lambda s: it.bias_map(s, "age", "region", points=1.5),
+        lambda s: it.bias_curve(s, "age", fewest=0),
+    ],
+)
+def test_wrong_types_get_a_sentence(call):
+    with pytest.raises(InputError):
+        call(town(100))

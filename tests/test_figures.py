@@ -44,7 +44,7 @@ DISPLAYS = {
     "groups": lambda s, **k: figures.GroupDisplay.from_sample(s, "region", draws=49, rng=0, **k),
     "slices": lambda s, **k: figures.SliceDisplay.from_sample(s, draws=49, rng=0, **k),
     "cubic": lambda s, **k: figures.CubicDisplay.from_bias(
-        it.local_bias(s, draws=9, rng=0), "age", "region", **k
+        it.local_bias(s, draws=19, rng=0), "age", "region", **k
     ),
 }
 SIGNED = {"reliability", "curve", "curves", "map", "groups", "cubic"}
@@ -82,7 +82,7 @@ def test_labels_come_from_the_columns(town):
     display = DISPLAYS["map"](town)
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("age", "income")
     assert "region = south" in texts(DISPLAYS["curves"](town).figure_)
-    assert display.figure_.axes[1].get_ylabel().startswith("bias (observed")
+    assert display.figure_.axes[1].get_ylabel().endswith("model underestimates")
 
 
 def test_empty_regions_stay_blank_and_wrong_ones_are_outlined():
@@ -116,7 +116,7 @@ def test_names_from_the_users_file_are_text_and_nothing_else(tmp_path):
         figures.BiasCurveDisplay.from_sample(sample, HOSTILE, "g", draws=19, rng=0),
         figures.BiasMapDisplay.from_sample(sample, HOSTILE, "g", points=8, draws=19, rng=0),
         figures.GroupDisplay.from_sample(sample, "g", draws=19, rng=0),
-        figures.SliceDisplay.from_sample(sample, draws=19, rng=0),
+        figures.SliceDisplay.from_sample(sample, draws=39, rng=0),
     ):
         display.figure_.savefig(tmp_path / "x.png", dpi=40)
 
@@ -143,7 +143,50 @@ def test_settings_of_matplotlib_are_left_alone(town):
 def test_nothing_found_is_a_picture_too():
     rng = np.random.default_rng(0)
     sample = it.Sample(rng.random(100) < 0.5, np.full(100, 0.5))
-    table = it.bias_slices(sample, draws=19, rng=0)
+    table = it.bias_slices(sample, draws=39, rng=0)
     assert len(table) == 0
-    assert "no rule stands out" in str(table)
+    assert "none: no rule with 50 rows of a half stands out" in str(table)
     assert "no rule stands out" in texts(figures.SliceDisplay(table).plot().figure_)
+
+
+@pytest.mark.parametrize(
+    "display",
+    [
+        figures.NullDisplay,
+        figures.BiasCurveDisplay,
+        figures.BiasMapDisplay,
+        figures.GroupDisplay,
+        figures.SliceDisplay,
+        figures.CubicDisplay,
+    ],
+)
+def test_a_display_of_the_wrong_thing_says_what_it_shows(display, town):
+    with pytest.raises(InputError, match="this display shows a"):
+        display(town)
+
+
+def test_axes_must_be_axes(town):
+    with pytest.raises(InputError, match="ax must be matplotlib Axes"):
+        figures.ReliabilityDisplay.from_sample(town, ax=plt.figure())
+
+
+def test_long_group_names_can_be_told_apart():
+    rng = np.random.default_rng(0)
+    x = {
+        "a long name of a covariate": rng.choice(["one long level", "another long level"], 400),
+        "another long name": rng.choice(["yes", "no"], 400),
+    }
+    sample = it.Sample(rng.random(400) < 0.5, np.full(400, 0.5), x)
+    display = figures.GroupDisplay.from_sample(sample, *x, draws=19, rng=0)
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert len(set(labels)) == len(labels)
+    few = figures.GroupDisplay(display.table, most=3).plot()
+    assert "5 more groups not drawn" in texts(few.figure_)
+
+
+def test_a_single_flagged_point_is_drawn():
+    sample = it.simulate.survey(4_000, rng=0).sample
+    display = figures.BiasCurveDisplay.from_sample(sample, "age", "region", draws=99, rng=0)
+    thick = [line for line in display.axes_[1].lines if line.get_linewidth() > 3]
+    assert all(line.get_marker() == "o" for line in thick)
+    assert len(thick) == 2

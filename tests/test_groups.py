@@ -46,7 +46,7 @@ def test_missing_rare_and_small_groups_are_there():
     sample = it.Sample(rng.random(100) < 0.5, np.full(100, 0.5), {"g": g}, missing="level")
     table = it.bias_groups(sample, "g", draws=19, rng=0)
     assert {group.name: group.rows for group in table} == {
-        "g = (missing)": 3,
+        "g missing": 3,
         "g = b1": 4,
         "g = b2": 3,
         "g = big": 90,
@@ -56,7 +56,7 @@ def test_missing_rare_and_small_groups_are_there():
     pooled = it.bias_groups(sample, "g", pool=5, draws=19, rng=0)
     assert {group.name: group.rows for group in pooled} == {
         "g = big": 90,
-        "g = one of 3 rare levels": 10,
+        "g = any of b1, b2, (missing)": 10,
     }
 
 
@@ -73,7 +73,7 @@ def test_numbers_are_cut_into_quarters_or_taken_by_value():
 def test_missing_numbers_are_a_group():
     x = {"lab": [1.0, np.nan, 2.0, np.nan] * 25}
     sample = it.Sample([0, 1] * 50, [0.5] * 100, x, missing="level")
-    assert it.bias_groups(sample, "lab", draws=9, rng=0)["lab missing"].rows == 50
+    assert it.bias_groups(sample, "lab", draws=19, rng=0)["lab missing"].rows == 50
 
 
 def test_any_group_is_blamed_in_5_percent_of_calibrated_samples():
@@ -155,7 +155,47 @@ def test_too_many_groups_are_refused_before_any_work():
 
 
 def test_an_unknown_group_is_named(mixed_sample):
-    table = it.bias_groups(mixed_sample, "race", draws=9, rng=0)
+    table = it.bias_groups(mixed_sample, "race", draws=19, rng=0)
     with pytest.raises(InputError, match="did you mean 'race = a'"):
         table["race = aa"]
     assert table.to_arrow().num_rows == len(table.to_dict()["groups"]) == 3
+
+
+def test_an_impossible_label_hides_no_other_group():
+    rng = np.random.default_rng(0)
+    g = np.repeat(["a", "c"], 500)
+    p = np.repeat([0.3, 0.0], 500)
+    y = np.concatenate([rng.random(500) < 0.58, np.arange(500) == 7])
+    table = it.bias_groups(it.Sample(y, p, {"g": g}), "g", draws=99, rng=0)
+    assert [group.pvalue for group in table] == [0.01, 0.01]
+    assert "1 row with a label that the model called impossible" in str(table)
+
+
+def test_the_prediction_is_a_covariate_like_any_other():
+    sample = it.simulate.survey(800, rng=0).sample
+    table = it.bias_groups(sample, "prediction", draws=39, rng=0)
+    assert len(table) == 4
+    assert table[0].name.startswith("prediction ")
+
+
+def test_names_come_in_a_list_too():
+    sample = it.simulate.survey(300, rng=0).sample
+    one, two = (it.bias_groups(sample, *n, draws=39, rng=0) for n in ((["region"],), ("region",)))
+    assert one.groups == two.groups
+    for wrong in (3, ["region", 3], None):
+        with pytest.raises(InputError, match="name covariates by text"):
+            it.bias_groups(sample, wrong)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pool": "x"}, "pool must be a whole number of rows"),
+        ({"simultaneous": "no"}, "simultaneous must be True or False"),
+        ({"level": 0.95}, "level is the error that is allowed"),
+        ({"draws": 5}, "cannot be reached with 5 draws; take at least 19"),
+    ],
+)
+def test_settings_that_are_easily_mistaken(settings, message):
+    with pytest.raises(InputError, match=message):
+        it.bias_groups(it.simulate.survey(50, rng=0).sample, "region", **settings)

@@ -76,7 +76,7 @@ def test_judged_rows_are_not_those_of_the_search():
     gaps = []
     for run in range(20):
         sample, _ = people(np.random.default_rng([4, run]), 2_000, lambda x: x["age"] < 0, 0.0)
-        for part in it.bias_slices(sample, draws=19, rng=run):
+        for part in it.bias_slices(sample, draws=39, rng=run):
             assert 0 < part.judged_on < part.rows
             gaps.append(np.sign(part.found_bias) * part.bias)
     assert len(gaps) > 20
@@ -158,3 +158,14 @@ def test_weights_count_in_search_and_judgement():
     weighted = it.Sample(sample.y, sample.p, x, weights=silent, missing="level")
     for part in it.bias_slices(weighted, draws=49, rng=0):
         assert part.share > 0
+
+
+@pytest.mark.parametrize(("p", "rate"), [(0.0, 0.2), (1.0, 0.8)])
+def test_slices_of_impossible_labels_are_confirmed_in_either_direction(p, rate):
+    rng = np.random.default_rng(0)
+    half = np.arange(2_000) < 1_000
+    predicted = np.where(half, p, 0.5)
+    y = rng.random(2_000) < np.where(half, rate, 0.5)
+    sample = it.Sample(y, predicted, {"x": rng.normal(size=2_000)})
+    found = it.bias_slices(sample, draws=99, rng=0).confirmed
+    assert any(abs(part.bias) > 0.15 for part in found)

@@ -60,6 +60,7 @@ __all__ = [
     "default_dictionary",
     "detectable",
     "engine",
+    "figures",
     "kernels",
     "klce2",
     "klce_test",

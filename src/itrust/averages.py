@@ -31,6 +31,7 @@ from itrust.typing import AnyArray, FloatArray, IntArray
 CHUNK_ROWS = 8_192
 CHUNK_BYTES = 2**26  # of random numbers held at once by a thread
 MOST_IN_DOUBLE = 2e10  # rows x places x draws
+BEYOND_DOUBT = 1e5  # score of a label that was called impossible: above all others
 NORMALS = ndtri((np.arange(2**16) + 0.5) / 2**16)
 
 Tile = tuple[IntArray, IntArray, FloatArray]  # places, rows and the weights between them
@@ -216,7 +217,7 @@ class Averages:
         # Rows that cannot vary have no draws; a residual there is a label called impossible.
         impossible = ~lively & (np.abs(self.residual) > 1e-9 * np.maximum(moments.mass, 1e-300))
         scores[~lively] = 0.0
-        scores[impossible, 0] = np.inf
+        scores[impossible, 0] = BEYOND_DOUBT * np.sign(self.residual[impossible])
         return scores
 
     def multiplier_scores(self) -> FloatArray:

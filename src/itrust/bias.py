@@ -7,6 +7,7 @@ model is wrong: redrawn labels stay within it. The confidence band tells by how 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +19,18 @@ import pyarrow as pa
 
 from itrust.averages import average
 from itrust.columns import Column
-from itrust.errors import InputError, counted, did_you_mean
-from itrust.groups import SIGN, GroupTable, bias_groups, checked_level, mean_intervals
+from itrust.errors import InputError, counted, listed
+from itrust.groups import (
+    SIGN,
+    GroupTable,
+    bias_groups,
+    bias_notes,
+    checked_reach,
+    mean_intervals,
+)
 from itrust.intervals import Band, critical_value, null_band
 from itrust.kernels import LocalKernel
-from itrust.klce import checked_draws, checked_null, cluster_notes, doubts_about
+from itrust.klce import checked_null
 from itrust.multiplicity import step_down
 from itrust.neighbours import CUT, Neighbours, neighbour_kernel
 from itrust.nulls import Null, RowwiseNull
@@ -39,6 +47,8 @@ if TYPE_CHECKING:
 MOST_POINTS = 4_000  # up to here every row is a point
 POINTS_OF_MANY = 2_000
 FEWEST = 20  # effective neighbours
+MOSTLY = 0.8
+WIDE = 0.5  # a width of the prediction that takes in nearly all of them
 FACTORS = tuple(2.0**k for k in range(-4, 4))
 
 
@@ -91,6 +101,8 @@ class LocalBias:
         probability), at all points together; approximate.
     pvalues : (m,) array
         For "the model is right for every neighbour", adjusted for all points.
+    sample, whole : Sample
+        The rows of the estimate, and all rows; they differ if some chose the widths.
     points : Points
     rows : (m,) array or None
         Which rows of the sample the points are, if they are.
@@ -99,6 +111,7 @@ class LocalBias:
     """
 
     sample: Sample
+    whole: Sample
     points: Points
     rows: IntArray | None
     kernel: LocalKernel
@@ -132,9 +145,13 @@ class LocalBias:
         return np.asarray(np.nan_to_num(self.pvalues, nan=1.0) <= self.level)
 
     def at(self, other: Sample | Population) -> LocalBias:
-        """The same estimate at other points; their labels, if they have any, are not looked at."""
+        """The same estimate at other points; their labels, if they have any, are not looked at.
+
+        Bands and p-values are made again, for these points together: ask for all at once.
+        """
         kept = (
             "sample",
+            "whole",
             "kernel",
             "cut",
             "fewest",
@@ -149,24 +166,24 @@ class LocalBias:
         )
 
     def groups(self, *names: str, **settings: Any) -> GroupTable:
-        """Bias by group and crossing of groups: see `itrust.bias_groups`."""
-        return bias_groups(self.sample, *names, **self._settings(settings))
+        """Bias by group and crossing of groups, from all rows: see `itrust.bias_groups`."""
+        return bias_groups(self.whole, *names, **self._settings(settings))
 
     def slices(self, **settings: Any) -> SliceTable:
-        """Readable rules where the model is wrong: see `itrust.bias_slices`."""
-        return bias_slices(self.sample, **self._settings(settings))
+        """Readable rules where the model is wrong, from all rows: see `itrust.bias_slices`."""
+        return bias_slices(self.whole, **self._settings(settings))
 
     def curve(self, name: str, by: str | Sequence[str] = (), **settings: Any) -> BiasCurve:
-        """Bias along a covariate, by group: see `itrust.bias_curve`."""
+        """Bias along a covariate, by group, with its own widths: see `itrust.bias_curve`."""
         from itrust.curves import bias_curve
 
-        return bias_curve(self.sample, name, by, **self._settings(settings))
+        return bias_curve(self.whole, name, by, **self._settings(settings))
 
     def map(self, first: str, second: str, **settings: Any) -> BiasMap:
-        """Bias over two covariates: see `itrust.bias_map`."""
+        """Bias over two covariates, with its own widths: see `itrust.bias_map`."""
         from itrust.curves import bias_map
 
-        return bias_map(self.sample, first, second, **self._settings(settings))
+        return bias_map(self.whole, first, second, **self._settings(settings))
 
     def cubic(self, name: str, by: str | Sequence[str] = ()) -> CubicFit:
         """The paper's figure: cubic fits of the values at the points against a covariate."""
@@ -175,11 +192,17 @@ class LocalBias:
         return cubic_fit(self, name, by)
 
     def _settings(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Level, draws and seed go along unless they are given."""
         return {"level": self.level, "draws": self.draws, "rng": self.seed, **settings}
 
     def to_arrow(self) -> pa.Table:
         """One row a point: covariates, prediction, bias and bands (`.to_pandas()` if you like)."""
-        covariates = {column.name: _cells(column) for column in self.points.columns}
+        own = ("prediction", "bias", "stderr", "neighbours", "null_lower", "null_upper")
+        taken = {*own, "lower", "upper", "pvalue"}
+        covariates = {
+            f"{c.name} (covariate)" if c.name in taken else c.name: _cells(c)
+            for c in self.points.columns
+        }
         return pa.table(
             {
                 **covariates,
@@ -223,36 +246,46 @@ class LocalBias:
         return f"<LocalBias: {len(self):,} points, {int(self.flagged.sum()):,} flagged>"
 
     def __str__(self) -> str:
-        told = [f"Local bias at {counted(len(self), 'point')}", f"  {SIGN}", ""]
+        told = [f"Local bias at {self._points_text()}", f"  {SIGN}", ""]
         low, high = self.flagged & (self.values > 0), self.flagged & (self.values < 0)
-        width = self.kernel
         names = [c.name for c in self.points.columns]
+        prob, x = self.kernel.prob, self.kernel.x
+        assert prob is not None
+        neighbours = f"{np.median(self.size):,.0f} effective neighbours of a typical point"
         rows = [
-            ("rows", f"{self.sample.n:,}; a point has {np.median(self.size):,.0f} neighbours"),
-            ("too low", f"at {_share(low)}"),
-            ("too high", f"at {_share(high)}"),
-            ("not wrong", f"as far as these rows tell: {_share(self.known & ~self.flagged)}"),
-            ("unknown", f"fewer than {self.fewest} neighbours: {_share(~self.known)}"),
-            *(self._extremes()),
-            ("near in p", width.prob.describe(["p"]) if width.prob else ""),
-            ("near in x", width.x.describe(names) if width.x else ""),
+            ("rows", f"{self.sample.n:,}; {neighbours}"),
+            ("too low", f"shown at {_share(low)}{self._extreme(1)}"),
+            ("too high", f"shown at {_share(high)}{self._extreme(-1)}"),
+            ("not shown", f"to be wrong by these rows: {_share(self.known & ~self.flagged)}"),
+            ("unknown", f"fewer than {self.fewest} effective neighbours: {_share(~self.known)}"),
+            ("neighbours", f"in the prediction: {prob.describe(['p'])}"),
+            ("", f"in covariates: {x.describe(names)}"),
             ("made with", f"{self.draws:,} draws, seed {self.seed}, {self.elapsed:.2g} s"),
         ]
-        told.extend(f"  {name:<14}{text}" for name, text in rows)
-        told.append("")
-        told.append(f"  {100 * self.level:g} % is the chance to flag any point where the model is")
-        told.append("  right for every neighbour. Sizes are smoothed over neighbours.")
+        told.extend(f"  {name:<12}{text}" for name, text in rows)
+        told += [
+            "",
+            "  shown: the model is wrong for some neighbours of the point. If it is right for all",
+            f"  neighbours of some points, at most {self.level:g} of samples show any of those.",
+            "  Sizes are averages over neighbours, with a band for all points at once.",
+        ]
         return "\n".join([*told, *(f"  note: {note}" for note in self.notes)])
 
-    def _extremes(self) -> list[tuple[str, str]]:
-        found = []
-        for title, sign in (("most too low", 1), ("most too high", -1)):
-            wrong = np.flatnonzero(self.flagged & (sign * self.values > 0))
-            if wrong.size:
-                k = int(wrong[np.argmax(sign * self.values[wrong])])
-                ends = f"{self.band.lower[k]:+.3f} to {self.band.upper[k]:+.3f}"
-                found.append((title, f"{self.values[k]:+.3f} ({ends}) {self._where(k)}"))
-        return found
+    def _points_text(self) -> str:
+        if self.rows is None:
+            return counted(len(self), "point")
+        if len(self) == self.whole.n:
+            return "every row"
+        return f"{len(self):,} of {self.whole.n:,} rows, drawn at random"
+
+    def _extreme(self, sign: int) -> str:
+        """The largest bias of this sign that is shown, and where."""
+        wrong = np.flatnonzero(self.flagged & (sign * self.values > 0))
+        if not wrong.size:
+            return ""
+        k = int(wrong[np.argmax(sign * self.values[wrong])])
+        ends = f"{self.band.lower[k]:+.3f} to {self.band.upper[k]:+.3f}"
+        return f"\n{'':14}most {self.values[k]:+.3f} ({ends}) {self._where(k)}"
 
     def _where(self, k: int) -> str:
         parts = []
@@ -322,11 +355,9 @@ def local_bias(
     ((1500,), True)
     """
     checked_sample(sample)
-    checked_level(level)
     begun = time.perf_counter()
-    if isinstance(fewest, bool) or not isinstance(fewest, int | float) or fewest < 1:
-        raise InputError(f"fewest must be a number of at least 1, not {fewest!r}")
-    draws, seed = checked_draws(draws), as_seed(rng)
+    draws, seed = checked_reach(draws, level), as_seed(rng)
+    checked_fewest(fewest)
     fitted, chosen, notes = _with_widths(sample, kernel, cut, seed)
     null = checked_null(None, fitted)
     points, rows = _own_points(sample) if at is None else (_points_of(at, sample), None)
@@ -334,6 +365,7 @@ def local_bias(
         points,
         rows,
         sample=fitted,
+        whole=sample,
         kernel=chosen,
         cut=cut,
         fewest=int(fewest),
@@ -341,9 +373,35 @@ def local_bias(
         null=null,
         draws=draws,
         seed=seed,
-        notes=(*notes, *doubts_about(fitted, null), *cluster_notes(fitted, null)),
+        notes=(*notes, *_notes_on_points(points, fitted, chosen), *bias_notes(fitted, null)),
     )
     return replace(estimate, elapsed=time.perf_counter() - begun)
+
+
+def checked_fewest(fewest: object) -> None:
+    """Refuse what is no number of rows."""
+    if isinstance(fewest, bool) or not isinstance(fewest, int | float) or fewest < 1:
+        raise InputError(f"fewest must be a number of at least 1, not {fewest!r}")
+
+
+def _notes_on_points(points: Points, sample: Sample, kernel: LocalKernel) -> list[str]:
+    said = []
+    for column in points.columns:
+        own = sample.column(column.name)
+        if column.is_category:
+            present = {column.levels[int(code)] for code in np.unique(column.values) if code >= 0}
+            unseen = sorted(map(str, present - set(own.levels)))
+            if unseen:
+                said.append(
+                    f"no row of the sample has {column.name} = {listed(unseen)}: unknown there"
+                )
+    widths = getattr(kernel.prob, "width", None)
+    if isinstance(widths, tuple) and widths[0] > WIDE and np.ptp(sample.p) > WIDE:
+        said.append(
+            "with these covariates hardly anybody is near, so neighbours differ widely in their "
+            "predictions and covariates; judge fewer covariates for a more local picture"
+        )
+    return said
 
 
 def _own_points(sample: Sample) -> tuple[Points, IntArray]:
@@ -358,11 +416,18 @@ def _points_of(other: object, sample: Sample) -> Points:
             f"points must be a Sample or, without labels, a Population(p, x), not a "
             f"{type(other).__name__}"
         )
-    for name in sample.names:
-        if name not in other.names:
-            hint = did_you_mean(name, other.names) if other.names else "they have none"
-            raise InputError(f"the points lack the covariate {name!r}; {hint}")
-    return other.points
+    by_name = {column.name: column for column in other.columns}
+    lacking = [name for name in sample.names if name not in by_name]
+    if lacking:
+        raise InputError(f"the points lack {listed(lacking)}, which the sample has")
+    for column in sample.columns:
+        match = by_name[column.name]
+        if match.is_category != column.is_category:
+            raise InputError(
+                f"covariate {column.name!r} is a {column.kind} in the sample and a {match.kind} "
+                f"among the points; give it the same kind"
+            )
+    return Points(other.p, tuple(by_name[name] for name in sample.names))
 
 
 def _with_widths(
@@ -383,6 +448,11 @@ def _with_widths(
         + _held_out_loss(second, first, base.widened(factor), cut)
         for factor in kernel.factors
     ]
+    if not np.isfinite(losses).any():
+        raise InputError(
+            f"{first.n + second.n} rows are too few to choose widths on: no width offered gives "
+            f"most of them {FEWEST} neighbours; take the default kernel, or a larger share"
+        )
     factor = kernel.factors[int(np.argmin(losses))]
     note = (
         f"widths x {factor:g} chosen on {first.n + second.n:,} rows, which take no part in the "
@@ -392,13 +462,18 @@ def _with_widths(
 
 
 def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -> float:
-    """Weighted squared error of the local bias as a prediction of residuals; 0 where unknown."""
+    """Weighted squared error of the local bias as a prediction of residuals; 0 where unknown.
+
+    Infinite where most are: such widths would leave next to nothing to look at.
+    """
     rows = smallest_tickets(tickets(0, held.n), POINTS_OF_MANY)
     null = checked_null(None, fit)
     assert isinstance(null, RowwiseNull)
     weights = Neighbours(held.points.take(rows), kernel, cut)
     averages = average(fit, weights, null, draws=0, seed=0, title="widths")
     enough = np.nan_to_num(averages.moments.size) >= FEWEST
+    if enough.mean() < MOSTLY:
+        return math.inf
     predicted = np.where(enough, np.nan_to_num(averages.values), 0.0)
     w, e = held.weights_or_ones[rows], held.residuals[rows]
     return float(w @ (e - predicted) ** 2 / w.sum())
@@ -409,6 +484,7 @@ def estimated_at(
     rows: IntArray | None,
     *,
     sample: Sample,
+    whole: Sample,
     kernel: LocalKernel,
     cut: float,
     fewest: int,
@@ -439,6 +515,7 @@ def estimated_at(
     )
     return LocalBias(
         sample=sample,
+        whole=whole,
         points=points,
         rows=rows,
         kernel=kernel,

@@ -16,6 +16,8 @@ NUMBER_OR_DATE = re.compile(
     r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?|\d{4}-\d\d?-\d\d?.*|\d\d?[./]\d\d?[./]\d+"
 )
 
+MISSING_LEVEL = "(missing)"
+
 Kind = Literal["number", "boolean", "date", "category"]
 
 
@@ -70,7 +72,7 @@ class Column:
         """Give missing values of a category a level of their own; numbers keep their NaN."""
         if not self.is_category or not self.missing.any():
             return self
-        name = "(missing)"
+        name = MISSING_LEVEL
         while name in self.levels:
             name = f"({name})"
         codes = np.where(self.missing, len(self.levels), self.values)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -11,19 +11,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.polynomial import Polynomial
 
-from itrust.bias import FEWEST, LocalBias, estimated_at
+from itrust.bias import FEWEST, LocalBias, checked_fewest, estimated_at
 from itrust.columns import Column
 from itrust.errors import InputError, counted
-from itrust.groups import SIGN, checked_level
+from itrust.groups import SIGN, bias_notes, checked_reach, names_of
 from itrust.intervals import Band
-from itrust.klce import checked_draws, checked_null, cluster_notes, doubts_about
+from itrust.klce import checked_null
 from itrust.neighbours import CUT, neighbour_kernel
 from itrust.points import Points
-from itrust.regions import Every, Everywhere, Level, Region
+from itrust.regions import PREDICTION, Every, Everywhere, Level, Region, column_of
 from itrust.sample import Sample, checked_sample
 from itrust.seeds import Rng, as_seed
 from itrust.typing import BoolArray, FloatArray, IntArray
 
+MOST_VALUES = 10  # of a number, up to which it is a set of levels
+ALL_ROWS = "all rows"
+CUBIC = 4  # points that a cubic needs
 GRID, SIDE = 60, 40  # points along a curve, and along a side of a map
 MOST_LEVELS = 40
 
@@ -48,6 +51,12 @@ class Axis:
         """Of the covariate."""
         return self.column.name
 
+    def shown(self, position: int) -> str:
+        """A position for people."""
+        if self.labels:
+            return self.labels[position]
+        return self.column.shown(float(self.column.values[position]), 4)
+
     @property
     def positions(self) -> FloatArray:
         """Where to draw: the numbers of a grid, 0, 1, 2, ... for levels."""
@@ -57,8 +66,10 @@ class Axis:
 def _axis(column: Column, points: int) -> Axis:
     present = column.values[~column.missing]
     values, counts = np.unique(present, return_counts=True)
-    if column.kind in ("number", "date") and values.size > 10:
+    if has_order(column):
         grid = np.linspace(float(values[0]), float(values[-1]), points)
+        if (np.round(values) == values).all():
+            grid = np.unique(np.round(grid))  # nobody is 21.3 years old
         return Axis(Column(column.name, column.kind, grid), ())
     frequent = np.sort(values[np.argsort(-counts, kind="stable")][:MOST_LEVELS])
     levels = Column(column.name, column.kind, frequent.astype(column.values.dtype), column.levels)
@@ -67,6 +78,18 @@ def _axis(column: Column, points: int) -> Axis:
         for k, v in enumerate(frequent)
     )
     return Axis(levels, labels)
+
+
+def has_order(column: Column) -> bool:
+    """Whether a column is a number or date with more than ten values."""
+    present = column.values[~column.missing]
+    return column.kind in ("number", "date") and np.unique(present).size > MOST_VALUES
+
+
+def _checked_points(points: object) -> int:
+    if isinstance(points, bool) or not isinstance(points, int | np.integer) or points < 2:
+        raise InputError(f"points must be a whole number of at least 2, not {points!r}")
+    return int(points)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +113,11 @@ class CurvePart:
     null_band: Band
     rows: int
 
+    @property
+    def known(self) -> bool:
+        """Whether there is a value anywhere."""
+        return bool(np.isfinite(self.values).any())
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BiasCurve:
@@ -101,7 +129,7 @@ class BiasCurve:
     by : names of the covariates that make the groups
     parts : tuple of CurvePart
     bias : LocalBias
-        The estimate behind it; bands hold over all groups together.
+        The estimate behind it; bands hold over all groups at once.
     """
 
     axis: Axis
@@ -115,7 +143,7 @@ class BiasCurve:
             pa.table(
                 {
                     "group": [part.group] * part.grid.size,
-                    self.axis.name: part.grid,
+                    "position": part.grid,
                     "bias": part.values,
                     "lower": part.band.lower,
                     "upper": part.band.upper,
@@ -144,29 +172,31 @@ class BiasCurve:
     def __str__(self) -> str:
         lines = [f"Bias along {self.axis.name}   ({SIGN})"]
         width = max(len(part.group) for part in self.parts)
-        for part in self.parts:
-            wrong = np.nan_to_num(part.pvalues, nan=1.0) <= self.bias.level
-            told = "not wrong as far as these rows tell"
-            if wrong.any():
-                told = "; ".join(_stretches(self.axis, part, wrong))
-            lines.append(f"  {part.group:<{width}}  {told}")
-        return "\n".join(lines)
+        told = (
+            f"  {part.group:<{width}}  {_in_words(self.axis, part, self.bias)}"
+            for part in self.parts
+        )
+        return "\n".join([*lines, *told, *(f"  note: {note}" for note in self.bias.notes)])
 
 
-def _stretches(axis: Axis, part: CurvePart, wrong: BoolArray) -> list[str]:
-    """Where a curve leaves its null band, in words."""
+def _in_words(axis: Axis, part: CurvePart, bias: LocalBias) -> str:
+    """Where a curve leaves its null band."""
+    if not part.known:
+        return f"unknown: {counted(part.rows, 'row')}, nowhere {bias.fewest} effective neighbours"
+    wrong = np.nan_to_num(part.pvalues, nan=1.0) <= bias.level
+    if not wrong.any():
+        return "not shown to be wrong by these rows"
     sign = np.where(wrong, np.sign(part.values), 0.0)
     edges = np.flatnonzero(np.diff(sign, prepend=0.0, append=0.0))
     told = []
     for start, stop in pairwise(edges):
         if sign[start] == 0:
             continue
-        ends = [axis.column.shown(float(part.grid[k]), 4) for k in (start, stop - 1)]
-        values = part.values[start:stop]
-        peak = values[np.argmax(np.abs(values))]
+        ends = [axis.shown(int(k)) for k in (start, stop - 1)]
+        peak = start + int(np.argmax(np.abs(part.values[start:stop])))
         where = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-        told.append(f"{where}: up to {peak:+.3f}")
-    return told
+        told.append(f"{where}: up to {part.values[peak]:+.3f} (p {part.pvalues[peak]:.2g})")
+    return "; ".join(told)
 
 
 def bias_curve(
@@ -181,7 +211,7 @@ def bias_curve(
     draws: int = 999,
     rng: Rng = None,
 ) -> BiasCurve:
-    """Bias along a number or date, in every group, with bands that hold together.
+    """Bias along a number or date, in every group, with bands that hold at once.
 
     The prediction and the covariates that are not named are averaged over.
 
@@ -189,6 +219,7 @@ def bias_curve(
     ----------
     sample : Sample
     name : str
+        A covariate, or "prediction".
     by : names of covariates, optional
         Every combination of their values is a group of its own.
     width : float, optional
@@ -207,35 +238,31 @@ def bias_curve(
     ['region = north', 'region = south', 'region = west']
     """
     checked_sample(sample)
-    column = sample.column(name)
-    axis = _axis(column, points)
-    if axis.labels:
+    points = _checked_points(points)
+    column = column_of(sample.points, name)
+    if not has_order(column):
+        reason = "has no order" if column.is_category else f"has no more than {MOST_VALUES} values"
         raise InputError(
-            f"{name!r} has no more than ten values, or no order, so it has no curve; use "
-            f"bias_groups(sample, {name!r})"
+            f"{name!r} {reason}, so it has no curve; use bias_groups(sample, {name!r})"
         )
-    names = _names(by)
+    axis, names = _axis(column, points), names_of(by)
     if name in names:
         raise InputError(f"{name!r} cannot be both the covariate of the curve and a group")
     groups = _combinations(sample, names)
-    columns = [axis.column, *(sample.column(other) for other in names)]
-    grid = axis.positions.size
-    places = Points(
-        np.zeros(grid * len(groups)),
-        (
-            Column(name, column.kind, np.tile(axis.positions, len(groups))),
-            *(
-                Column(c.name, c.kind, np.repeat(values, grid).astype(c.values.dtype), c.levels)
-                for c, values in zip(columns[1:], np.array([g[1] for g in groups]).T, strict=True)
-            ),
-        ),
+    grid = len(axis.column)
+    along = axis.column.take(np.tile(np.arange(grid), len(groups)))
+    codes = np.array([values for _, values in groups]).T
+    crossed = tuple(
+        replace(c, values=np.repeat(own, grid).astype(c.values.dtype))
+        for c, own in zip((sample.column(other) for other in names), codes, strict=True)
     )
-    bias = _over(sample, places, [name, *names], names, width, fewest, level, draws, rng)
+    bias = _over(sample, (along, *crossed), names, width, fewest, level, draws, rng)
     parts = []
     for k, (region, _) in enumerate(groups):
         some = np.arange(k * grid, (k + 1) * grid)
-        rows = int(region.rows(sample.points).sum())
-        parts.append(_part(str(region), axis.positions, bias, some, rows))
+        rows = int((region.rows(sample.points) & ~column.missing).sum())
+        title = str(region) if names else ALL_ROWS
+        parts.append(_part(title, axis.positions, bias, some, rows))
     return BiasCurve(axis, names, tuple(parts), bias)
 
 
@@ -252,10 +279,6 @@ def _part(group: str, grid: FloatArray, bias: LocalBias, some: IntArray, rows: i
     )
 
 
-def _names(by: str | Sequence[str]) -> tuple[str, ...]:
-    return (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
-
-
 def _combinations(sample: Sample, names: Sequence[str]) -> list[tuple[Region, list[float]]]:
     """Every combination of values that rows have, as a region and as codes."""
     if not names:
@@ -264,7 +287,7 @@ def _combinations(sample: Sample, names: Sequence[str]) -> list[tuple[Region, li
     for name in names:
         column = sample.column(name)
         values = np.unique(column.values[~column.missing])
-        if not column.is_category and values.size > 10:
+        if has_order(column):
             raise InputError(
                 f"{name!r} has {values.size:,} values, too many for groups; cut it into a category"
             )
@@ -288,8 +311,7 @@ def _combinations(sample: Sample, names: Sequence[str]) -> list[tuple[Region, li
 
 def _over(
     sample: Sample,
-    places: Points,
-    names: Sequence[str],
+    columns: tuple[Column, ...],
     exact: Sequence[str],
     width: float | None,
     fewest: int,
@@ -297,24 +319,52 @@ def _over(
     draws: int,
     rng: Rng,
 ) -> LocalBias:
-    """The local bias over some covariates alone."""
-    checked_level(level)
-    draws, seed = checked_draws(draws), as_seed(rng)
-    kernel = neighbour_kernel(sample.points, names, exact=exact, prediction=False, width=width)
+    """The local bias over some covariates, or the prediction, alone."""
+    draws, seed = checked_reach(draws, level), as_seed(rng)
+    checked_fewest(fewest)
+    own = sample.names
+    p = next((c.values for c in columns if c.name == PREDICTION and c.name not in own), None)
+    covariates = tuple(c for c in columns if c.name in own)
+    places = Points(np.zeros(len(columns[0])) if p is None else p, covariates)
+    kernel = neighbour_kernel(
+        sample.points,
+        [c.name for c in covariates],
+        exact=exact,
+        prediction=p is not None,
+        width=width,
+    )
     null = checked_null(None, sample)
     return estimated_at(
         places,
         None,
         sample=sample,
+        whole=sample,
         kernel=kernel,
         cut=CUT,
-        fewest=fewest,
+        fewest=int(fewest),
         level=level,
         null=null,
         draws=draws,
         seed=seed,
-        notes=(*doubts_about(sample, null), *cluster_notes(sample, null)),
+        notes=(*_without_place(sample, covariates, exact), *bias_notes(sample, null)),
     )
+
+
+def _without_place(
+    sample: Sample, columns: tuple[Column, ...], exact: Sequence[str]
+) -> Iterator[str]:
+    """Rows that a grid has no place for, and levels that a picture has no room for."""
+    for column in columns:
+        own = sample.column(column.name)
+        missing = int(own.missing.sum())
+        if missing and column.name not in exact:
+            yield (
+                f"{counted(missing, 'row')} without {column.name} have no place here; "
+                f"bias_groups(sample, {column.name!r}) shows them"
+            )
+        levels = np.unique(own.values[~own.missing]).size
+        if column.name in exact and levels > MOST_LEVELS:
+            yield f"the {MOST_LEVELS} most frequent of {levels} levels of {column.name} are shown"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -344,11 +394,38 @@ class BiasMap:
 
     def to_arrow(self) -> pa.Table:
         """One row a cell."""
-        return self.bias.to_arrow().drop_columns(["prediction"])
+        table = self.bias.to_arrow()
+        by_prediction = any(axis.name == PREDICTION for axis in self.axes)
+        return table if by_prediction else table.drop_columns(["prediction"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers, ready for JSON."""
+        return {
+            "covariates": [axis.name for axis in self.axes],
+            "level": self.bias.level,
+            "cells": self.to_arrow().to_pydict(),
+        }
 
     def __repr__(self) -> str:
         across, up = self.axes
-        return f"<BiasMap: {across.name!r} by {up.name!r}, {int(self.flagged.sum())} cells flagged>"
+        flagged = counted(int(self.flagged.sum()), "cell")
+        return f"<BiasMap: {across.name!r} by {up.name!r}, {flagged} flagged>"
+
+    def __str__(self) -> str:
+        across, up = self.axes
+        lines = [f"Bias over {across.name} and {up.name}   ({SIGN})"]
+        for told, sign in (("too low", 1), ("too high", -1)):
+            shown = self.flagged & (sign * self.values > 0)
+            text = f"  {told:<9} shown in {int(shown.sum()):,} of {counted(shown.size, 'cell')}"
+            if shown.any():
+                size = np.where(shown, np.abs(np.nan_to_num(self.values)), -1.0)
+                row, column = np.unravel_index(int(np.argmax(size)), shown.shape)
+                where = f"{across.name} {across.shown(int(column))}, {up.name} {up.shown(int(row))}"
+                text += f"; most {self.values[row, column]:+.3f} at {where}"
+            lines.append(text)
+        unknown = int(np.isnan(self.values).sum())
+        lines.append(f"  unknown   {counted(unknown, 'cell')} with too few rows nearby")
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.bias.notes)])
 
 
 def bias_map(
@@ -368,7 +445,8 @@ def bias_map(
     ----------
     sample : Sample
     first, second : str
-        Across and up. Numbers with more than ten values become a grid, others stay levels.
+        Across and up: covariates, or "prediction". Numbers with more than ten values become a
+        grid, others stay levels.
     points : int
         Along each side.
     fewest, level, draws, rng
@@ -382,39 +460,19 @@ def bias_map(
     (3, 40)
     """
     checked_sample(sample)
+    points = _checked_points(points)
     if first == second:
         raise InputError(f"a map needs two different covariates, not {first!r} twice")
-    across, up = (_axis(sample.column(name), points) for name in (first, second))
+    across, up = (_axis(column_of(sample.points, name), points) for name in (first, second))
     shape = (len(up.column), len(across.column))
     columns = (
         across.column.take(np.tile(np.arange(shape[1]), shape[0])),
         up.column.take(np.repeat(np.arange(shape[0]), shape[1])),
     )
-    places = Points(np.zeros(shape[0] * shape[1]), columns)
     exact = [axis.name for axis in (across, up) if axis.labels]
-    bias = _over(sample, places, [first, second], exact, None, fewest, level, draws, rng)
+    bias = _over(sample, columns, exact, None, fewest, level, draws, rng)
     values, pvalues, size = (part.reshape(shape) for part in (bias.values, bias.pvalues, bias.size))
     return BiasMap((across, up), values, pvalues, size, bias)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CubicFit:
-    """Cubic fits of a local bias against a covariate, by group: the paper's picture.
-
-    No error control: the fit smooths an estimate that is smooth already. `bias_curve` has bands.
-
-    Attributes
-    ----------
-    name : str
-    groups : tuple of CubicGroup
-        `group.at(x)` gives the cubic at other values.
-    """
-
-    name: str
-    groups: tuple[CubicGroup, ...]
-
-    def __repr__(self) -> str:
-        return f"<CubicFit: {self.name!r}, {counted(len(self.groups), 'group')}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,18 +489,68 @@ class CubicGroup:
         return np.asarray(self.cubic(np.asarray(covariate, dtype=float)))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class CubicFit:
+    """Cubic fits of a local bias against a covariate, by group: the paper's picture.
+
+    No error control: the fit smooths an estimate that is smooth already. `bias_curve` has bands.
+
+    Attributes
+    ----------
+    name : str
+    groups : tuple of CubicGroup
+        `group.at(x)` gives the cubic at other values.
+    left_out : names of groups with fewer than four points that are known
+    """
+
+    name: str
+    groups: tuple[CubicGroup, ...]
+    left_out: tuple[str, ...]
+
+    def to_arrow(self) -> pa.Table:
+        """One row a point: group, covariate, value, fit."""
+        parts = [
+            pa.table(
+                {
+                    "group": [part.group] * part.values.size,
+                    "position": part.covariate,
+                    "bias": part.values,
+                    "cubic": part.at(part.covariate),
+                }
+            )
+            for part in self.groups
+        ]
+        return pa.concat_tables(parts)
+
+    def __repr__(self) -> str:
+        return f"<CubicFit: {self.name!r}, {counted(len(self.groups), 'group')}>"
+
+    def __str__(self) -> str:
+        lines = [f"Cubic fits of the local bias against {self.name}, no error control"]
+        width = max((len(part.group) for part in self.groups), default=0)
+        for part in self.groups:
+            at = np.linspace(part.covariate.min(), part.covariate.max(), 5)
+            told = (f"{x:.4g}: {value:+.3f}" for x, value in zip(at, part.at(at), strict=True))
+            lines.append(f"  {part.group:<{width}}  {', '.join(told)}")
+        lines.extend(f"  {group}: fewer than four known points" for group in self.left_out)
+        return "\n".join([*lines, SIGN])
+
+
 def cubic_fit(bias: LocalBias, name: str, by: str | Sequence[str] = ()) -> CubicFit:
     """Fit a cubic to the values at the points, in every group, by least squares."""
-    columns = {column.name: column for column in bias.points.columns}
-    for wanted in (name, *_names(by)):
-        bias.sample.column(wanted)
-    covariate = columns[name].values
-    fits = []
-    for region, _ in _combinations(bias.sample, _names(by)):
-        rows = np.flatnonzero(region.rows(bias.points) & bias.known & ~columns[name].missing)
-        if rows.size < 4:
-            continue
-        x, values = covariate[rows], bias.values[rows]
-        degree = min(3, np.unique(x).size - 1)
-        fits.append(CubicGroup(str(region), x, values, Polynomial.fit(x, values, degree)))
-    return CubicFit(name, tuple(fits))
+    column = column_of(bias.points, name)
+    present = column.values[~column.missing]
+    if column.is_category or np.unique(present).size < CUBIC:
+        raise InputError(f"{name!r} has no cubic: it needs numbers, {CUBIC} different ones or more")
+    fits, left_out = [], []
+    for region, _ in _combinations(bias.sample, names_of(by)):
+        title = ALL_ROWS if isinstance(region, Everywhere) else str(region)
+        rows = np.flatnonzero(region.rows(bias.points) & bias.known & ~column.missing)
+        x, values = column.values[rows], bias.values[rows]
+        if np.unique(x).size < CUBIC:
+            left_out.append(title)
+        else:
+            fits.append(CubicGroup(title, x, values, Polynomial.fit(x, values, CUBIC - 1)))
+    if not fits:
+        raise InputError(f"no group has {CUBIC} known points with different {name!r}")
+    return CubicFit(name, tuple(fits), tuple(left_out))

@@ -16,14 +16,24 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from itrust.adaptive import klce_test
-from itrust.bias import LocalBias
-from itrust.curves import Axis, BiasCurve, BiasMap, CubicFit, CurvePart, bias_curve, bias_map
+from itrust.bias import LocalBias, local_bias
+from itrust.curves import (
+    ALL_ROWS,
+    Axis,
+    BiasCurve,
+    BiasMap,
+    CubicFit,
+    CurvePart,
+    bias_curve,
+    bias_map,
+)
 from itrust.errors import InputError
 from itrust.groups import GroupTable, bias_groups
 from itrust.results import KLCEResult
@@ -33,8 +43,9 @@ from itrust.slices import SliceTable, bias_slices
 from itrust.typing import BoolArray, FloatArray
 
 LOW, HIGH = "#b35806", "#542788"  # the model is too low, too high: the ends of PuOr
+LONG_LABELS = 48  # characters on an axis above which they are turned
 INK, FAINT, PALE = "#222222", "#767676", "#d9d9d9"
-CYCLE = ("#222222", "#b35806", "#542788", "#1b7837", "#2166ac", "#a6611a", "#7b3294", "#4d4d4d")
+CYCLE = ("#222222", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f")  # no sign's
 STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 UNDER, OVER = "model underestimates", "model overestimates"
@@ -60,9 +71,19 @@ STYLE: dict[Any, Any] = {
 }
 
 
+def _checked(result: object, kind: type, made_by: str) -> None:
+    if not isinstance(result, kind):
+        raise InputError(
+            f"this display shows a {kind.__name__}, as {made_by} gives it, not a "
+            f"{type(result).__name__}"
+        )
+
+
 def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     if ax is None:
         return plt.subplots(figsize=size, layout="constrained")
+    if not isinstance(ax, Axes):
+        raise InputError(f"ax must be matplotlib Axes, such as plt.subplots()[1], not a {type(ax)}")
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure, ax
@@ -101,7 +122,10 @@ def _sign_words(ax: Axes) -> None:
 
 
 def _short(text: str, width: int = 44) -> str:
-    return textwrap.shorten(text, width, placeholder=" …") if " " in text else text[:width]
+    if len(text) <= width:
+        return text
+    short = textwrap.shorten(text, width, placeholder=" …")
+    return short if len(short) > width // 2 else f"{text[: width - 2]} …"
 
 
 @dataclass(eq=False)
@@ -167,7 +191,7 @@ class ReliabilityDisplay:
                 linewidth=1.2,
                 elinewidth=1.2,
                 capsize=2.5,
-                label=f"{self.name}, 95 % interval",
+                label=f"{self.name}, 95 % interval of each",
             )
             ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), ylabel="observed rate")
             ax.set_title("Reliability")
@@ -187,6 +211,9 @@ class NullDisplay:
     """What redrawn labels give, and what the data gave."""
 
     result: KLCEResult
+
+    def __post_init__(self) -> None:
+        _checked(self.result, KLCEResult, "klce_test")
 
     @classmethod
     def from_sample(cls, sample: Sample, *, ax: Axes | None = None, **settings: Any) -> Self:
@@ -241,7 +268,10 @@ class BiasCurveDisplay:
     """
 
     curve: BiasCurve
-    axes_: list[Axes] = field(default_factory=list)
+    axes_: list[Axes] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        _checked(self.curve, BiasCurve, "bias_curve")
 
     @classmethod
     def from_sample(
@@ -277,7 +307,7 @@ class BiasCurveDisplay:
                     panel.set_visible(False)
                 for panel in panels[max(len(parts) - across, 0) : len(parts)]:
                     panel.tick_params(labelbottom=True)
-                    panel.set_xlabel(self.curve.axis.name)
+                    panel.set_xlabel(_short(self.curve.axis.name, 40))
                 for panel in panels[: len(parts) : across]:
                     panel.set_ylabel(BIAS)
             else:
@@ -288,12 +318,12 @@ class BiasCurveDisplay:
                 self._draw(panel, part, CYCLE[0 if alone else k % len(CYCLE)], STYLES[k % 4], alone)
             self._limits(panels[0])
             if panels[0] is panels[-1]:
-                panels[0].set(xlabel=self.curve.axis.name, ylabel=BIAS)
+                panels[0].set(xlabel=_short(self.curve.axis.name, 60), ylabel=BIAS)
             _date_ticks(panels[0], self.curve.axis)
             _sign_words(panels[0])
             cover = f"{100 * (1 - self.curve.bias.level):g} %"
-            title = f"Bias along {self.curve.axis.name}"
-            note = f"band: {cover} confidence, all points together; thick: outside the null band"
+            title = f"Bias along {_short(self.curve.axis.name, 40)}"
+            note = f"band: {cover} confidence, all points at once; thick: shown to be wrong"
             if alone and len(parts) > 1:
                 self.figure_.suptitle(f"{title}   ({note})", x=0.01, ha="left", fontsize=10)
             else:
@@ -312,7 +342,12 @@ class BiasCurveDisplay:
             part.grid, part.band.lower, part.band.upper, color=color, alpha=0.14, linewidth=0
         )
         style = "-" if alone else style
-        ax.plot(part.grid, part.values, color=color, linestyle=style, label=part.group)
+        if not part.known:
+            if alone:
+                ax.text(0.5, 0.6, "too few rows", transform=ax.transAxes, ha="center", color=FAINT)
+                ax.set_title(f"{_short(part.group)}\n{part.rows:,} rows", fontsize=9)
+            return
+        ax.plot(part.grid, part.values, color=color, linestyle=style, label=_short(part.group))
         wrong = np.nan_to_num(part.pvalues, nan=1.0) <= self.curve.bias.level
         for sign, tone in ((1, LOW), (-1, HIGH)):
             told = np.where(wrong & (sign * part.values > 0), part.values, np.nan)
@@ -323,9 +358,11 @@ class BiasCurveDisplay:
                 linewidth=3.4,
                 solid_capstyle="round",
                 linestyle=style,
+                marker="o",  # a single point has no line
+                markersize=2.6,
             )
         _bias_axis(ax)
-        if alone and part.group != "everywhere":
+        if alone and part.group != ALL_ROWS:
             ax.set_title(f"{_short(part.group)}\n{part.rows:,} rows", fontsize=9)
 
     def _limits(self, ax: Axes) -> None:
@@ -351,18 +388,37 @@ class CubicDisplay:
 
     fit: CubicFit
 
+    def __post_init__(self) -> None:
+        _checked(self.fit, CubicFit, "LocalBias.cubic")
+
+    @classmethod
+    def from_sample(
+        cls,
+        sample: Sample,
+        name: str,
+        by: str | Sequence[str] = (),
+        *,
+        ax: Axes | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Estimate the local bias with these settings of `local_bias`, fit and draw."""
+        return cls(local_bias(sample, **settings).cubic(name, by)).plot(ax)
+
     @classmethod
     def from_bias(
         cls, bias: LocalBias, name: str, by: str | Sequence[str] = (), *, ax: Axes | None = None
     ) -> Self:
         """Fit and draw."""
+        _checked(bias, LocalBias, "local_bias")
         return cls(bias.cubic(name, by)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw points and cubics."""
         with mpl.rc_context(STYLE):
             self.figure_, ax = _axes(ax, (6.8, 4.4))
-            for k, group in enumerate(self.fit.groups):
+            order = sorted([group.group for group in self.fit.groups] + [*self.fit.left_out])
+            for group in self.fit.groups:
+                k = order.index(group.group)  # as in the curves, whoever is left out
                 color, grid = CYCLE[k % len(CYCLE)], np.linspace(*_extent(group.covariate), 200)
                 ax.scatter(
                     group.covariate,
@@ -382,8 +438,10 @@ class CubicDisplay:
                     label=_short(group.group),
                 )
             _bias_axis(ax)
-            ax.set(xlabel=self.fit.name, ylabel=BIAS)
-            ax.set_title(f"Local bias against {self.fit.name}: cubic fits, no error control")
+            ax.set(xlabel=_short(self.fit.name, 60), ylabel=BIAS)
+            ax.set_title(
+                f"Local bias against {_short(self.fit.name, 30)}: cubic fits, no error control"
+            )
             ax.legend(loc="lower left")
             _sign_words_at_right(ax)
             self.ax_ = ax
@@ -414,6 +472,9 @@ class BiasMapDisplay:
 
     map: BiasMap
 
+    def __post_init__(self) -> None:
+        _checked(self.map, BiasMap, "bias_map")
+
     @classmethod
     def from_sample(
         cls, sample: Sample, first: str, second: str, *, ax: Axes | None = None, **settings: Any
@@ -435,11 +496,15 @@ class BiasMapDisplay:
                 norm=TwoSlopeNorm(0.0, -reach, reach),
                 rasterized=True,
             )
-            flagged = self.map.flagged
-            self._outline(ax, edges, flagged & (self.map.values > 0), "solid", "///")
-            self._outline(ax, edges, flagged & (self.map.values < 0), "dashed", "...")
+            flagged, values = self.map.flagged, self.map.values
+            low, high = flagged & (values > 0), flagged & (values < 0)
+            dark = np.abs(np.nan_to_num(values)) > 0.55 * reach
+            for shown, hatch, style in ((low, "///", "solid"), (high, "...", "dashed")):
+                self._hatch(ax, edges, shown & dark, hatch, "white")
+                self._hatch(ax, edges, shown & ~dark, hatch, INK)
+                self._outline(ax, edges, shown, style)
             bar = self.figure_.colorbar(mesh, ax=ax, format=FuncFormatter(_signed), pad=0.02)
-            bar.set_label(BIAS)
+            bar.set_label(f"{OVER}  ←  bias  →  {UNDER}", fontsize="small")
             bar.outline.set_visible(False)
             for axis, one, name in ((ax.xaxis, across, "x"), (ax.yaxis, up, "y")):
                 if one.labels:
@@ -447,46 +512,54 @@ class BiasMapDisplay:
                 elif one.column.kind == "date":
                     axis.set_major_locator(MaxNLocator(4))
                     axis.set_major_formatter(FuncFormatter(lambda v, _, o=one: o.column.shown(v)))
-                ax.set(**{f"{name}label": one.name})
+                ax.set(**{f"{name}label": _short(one.name, 40)})
+            if up.labels:
+                ax.invert_yaxis()  # the first level on top, as in tables
+            if across.labels and sum(map(len, across.labels)) > LONG_LABELS:
+                ax.tick_params(axis="x", rotation=35)
             handles = [
-                Patch(facecolor="white", edgecolor=INK, hatch="///", label=UNDER),
-                Patch(facecolor="white", edgecolor=INK, hatch="...", linestyle="--", label=OVER),
+                Patch(facecolor="white", edgecolor=INK, hatch=hatch, label=words)
+                for shown, hatch, words in ((low, "///", UNDER), (high, "...", OVER))
+                if shown.any()
             ]
+            told = "outlined: shown to be wrong" if handles else "nowhere shown to be wrong"
             ax.legend(
                 handles=handles,
                 loc="lower left",
                 bbox_to_anchor=(0, 1.0),
                 ncols=2,
                 borderaxespad=0.2,
-                title="shown to be wrong",
+                title=f"Bias over {_short(across.name, 24)} and {_short(up.name, 24)}   ({told}; "
+                f"blank: too few rows)",
                 alignment="left",
                 title_fontsize="small",
             )
             self.ax_ = ax
         return self
 
-    def _outline(
-        self, ax: Axes, edges: list[FloatArray], inside: BoolArray, style: str, hatch: str
+    def _hatch(
+        self, ax: Axes, edges: list[FloatArray], inside: BoolArray, hatch: str, color: str
     ) -> None:
-        """Hatch cells and draw the border between inside and outside."""
-        if not inside.any():
-            return
         x, y = edges
         for row in range(inside.shape[0]):
             runs = np.flatnonzero(np.diff(inside[row].astype(int), prepend=0, append=0))
             for start, stop in zip(runs[::2], runs[1::2], strict=True):
+                size = x[stop] - x[start], y[row + 1] - y[row]
                 ax.add_patch(
                     Rectangle(
                         (x[start], y[row]),
-                        x[stop] - x[start],
-                        y[row + 1] - y[row],
+                        *size,
                         facecolor="none",
-                        edgecolor=INK,
+                        edgecolor=color,
                         hatch=hatch,
                         linewidth=0,
-                        alpha=0.55,
+                        alpha=0.6,
                     )
                 )
+
+    def _outline(self, ax: Axes, edges: list[FloatArray], inside: BoolArray, style: str) -> None:
+        """Draw the border between inside and outside, black on white."""
+        x, y = edges
         padded = np.pad(inside, 1)
         lines: list[list[tuple[float, float]]] = []
         for row, column in zip(*np.nonzero(padded[:, 1:] != padded[:, :-1]), strict=True):
@@ -495,9 +568,11 @@ class BiasMapDisplay:
         for row, column in zip(*np.nonzero(padded[1:] != padded[:-1]), strict=True):
             if 1 <= column <= inside.shape[1]:
                 lines.append([(x[column - 1], y[row]), (x[column], y[row])])
-        ax.add_collection(
-            mpl.collections.LineCollection(lines, colors=INK, linewidths=1.2, linestyles=style)
-        )
+        for color, width in (("white", 2.6), (INK, 1.3)):
+            below = style if color == INK else "solid"
+            ax.add_collection(
+                LineCollection(lines, colors=color, linewidths=width, linestyles=below)
+            )
 
 
 def _cell_edges(positions: FloatArray) -> FloatArray:
@@ -514,6 +589,10 @@ class GroupDisplay:
     """Bias of groups with intervals: a forest plot."""
 
     table: GroupTable
+    most: int = 40
+
+    def __post_init__(self) -> None:
+        _checked(self.table, GroupTable, "bias_groups")
 
     @classmethod
     def from_sample(
@@ -524,11 +603,14 @@ class GroupDisplay:
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw."""
-        groups = self.table.groups
+        groups = self.table.groups[: self.most]
         with mpl.rc_context(STYLE):
             own = ax is None
-            self.figure_, ax = _axes(ax, (7.4, 1.3 + 0.29 * len(groups)))
-            labels = [f"{_short(g.name)}  ({g.rows:,}{', few' if g.small else ''})" for g in groups]
+            labels = [
+                f"{_wrapped(g.name)}  ({g.rows:,}{', few' if g.small else ''})" for g in groups
+            ]
+            lines = len(labels) + 0.6 * sum("\n" in label for label in labels)
+            self.figure_, ax = _axes(ax, (7.6, 1.3 + 0.29 * lines))
             _forest(
                 ax,
                 labels,
@@ -537,9 +619,11 @@ class GroupDisplay:
                 np.array([g.pvalue for g in groups]),
                 self.table.level,
             )
-            together = "together" if self.table.simultaneous else "each alone"
+            together = "for all groups at once" if self.table.simultaneous else "each alone"
             cover = f"{100 * (1 - self.table.level):g} %"
-            title = f"Bias by group, {cover} intervals ({together})"
+            left = len(self.table.groups) - len(groups)
+            more = f"; {left:,} more groups not drawn" if left else ""
+            title = f"Bias by group, {cover} intervals ({together}{more})"
             _title(self.figure_, ax, title, own=own)
             self.ax_ = ax
         return self
@@ -569,7 +653,7 @@ def _forest(
             markerfacecolor=color if wrong else "white",
         )
         ax.annotate(
-            f"{_signed(round(value, 3))}   p {p:.3g}",
+            f"{value:+.3f}  p {p:.3f}".replace("-", "\N{MINUS SIGN}"),
             (1.01, row),
             xycoords=("axes fraction", "data"),
             va="center",
@@ -613,6 +697,9 @@ class SliceDisplay:
     table: SliceTable
     most: int = 12
 
+    def __post_init__(self) -> None:
+        _checked(self.table, SliceTable, "bias_slices")
+
     @classmethod
     def from_sample(cls, sample: Sample, *, ax: Axes | None = None, **settings: Any) -> Self:
         """Search with these settings of `bias_slices` and draw."""
@@ -637,7 +724,7 @@ class SliceDisplay:
             else:
                 ax.text(0.5, 0.5, "no rule stands out", ha="center", transform=ax.transAxes)
                 ax.set_axis_off()
-            told = f"{len(self.table.confirmed)} confirmed on rows they were not found on"
+            told = f"{len(self.table.confirmed)} of {len(self.table)} confirmed on the other half"
             _title(self.figure_, ax, f"Slices: {told}", own=own)
             self.ax_ = ax
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -13,12 +14,12 @@ from scipy.special import ndtri
 
 from itrust.averages import Averages, Members, average
 from itrust.columns import Column
-from itrust.errors import InputError, counted, did_you_mean
+from itrust.errors import InputError, counted, did_you_mean, listed
 from itrust.intervals import Band, confidence_band, critical_value
-from itrust.klce import checked_draws, checked_null, cluster_notes, doubts_about
+from itrust.klce import checked_draws, checked_null, doubts_about
 from itrust.multiplicity import own_pvalues, step_down
 from itrust.nulls import Null, RowwiseNull
-from itrust.regions import Every, Level, OneOf, Region, parts_of
+from itrust.regions import PREDICTION, Every, Level, OneOf, Region, column_of, parts_of
 from itrust.sample import Sample, checked_sample
 from itrust.seeds import Rng, as_seed
 from itrust.typing import FloatArray
@@ -148,13 +149,13 @@ class GroupTable(Sequence[GroupBias]):
             f"{'  few rows' if g.small else ''}"
             for g in self.groups
         ]
-        together = "together" if self.simultaneous else "each on its own"
+        together = "for all groups at once" if self.simultaneous else "each on its own"
         return "\n".join(
             [
                 head,
                 *lines,
                 SIGN,
-                f"intervals hold {together}; p-values are adjusted for all groups",
+                f"intervals hold {together}; p-values: no mean bias in the group, adjusted for all",
                 *(f"note: {note}" for note in self.notes),
             ]
         )
@@ -179,8 +180,8 @@ def bias_groups(
     ----------
     sample : Sample
     *names : covariates
-        Categories by level, numbers with up to ten values by value, other numbers in quarters.
-        Several names: each alone, then their crossings.
+        Categories by level, numbers with up to ten values by value, other numbers in quarters;
+        "prediction" is one of them. Several names: each alone, then their crossings.
     pool : int
         Levels with fewer rows are put together. Small groups are flagged in any case.
     level : float
@@ -199,18 +200,22 @@ def bias_groups(
     [('region = north', 783), ('region = south', 607), ('region = west', 610)]
     """
     checked_sample(sample)
-    checked_level(level)
-    draws, seed = checked_draws(draws), as_seed(rng)
-    if not names:
-        raise InputError(f"name the covariates to group by; the names are {list(sample.names)}")
-    regions = group_regions([sample.column(name) for name in dict.fromkeys(names)], pool)
+    draws, seed = checked_reach(draws, level), as_seed(rng)
+    if isinstance(pool, bool) or not isinstance(pool, int | np.integer) or pool < 0:
+        raise InputError(f"pool must be a whole number of rows, 0 or more, not {pool!r}")
+    if not isinstance(simultaneous, bool):
+        raise InputError(f"simultaneous must be True or False, not {simultaneous!r}")
+    chosen = names_of(names[0] if len(names) == 1 else names)
+    if not chosen:
+        raise InputError(f"name the covariates to group by: {listed([*sample.names, PREDICTION])}")
+    regions = group_regions([column_of(sample.points, name) for name in chosen], pool)
     null = checked_null(None, sample)
     assert isinstance(null, RowwiseNull)
     inside = [np.count_nonzero(region.rows(sample.points)) for region in regions]
     kept = [(region, rows) for region, rows in zip(regions, inside, strict=True) if rows]
     if len(kept) > MOST_GROUPS:
         raise InputError(
-            f"{', '.join(names)} make {counted(len(kept), 'group')}, more than {MOST_GROUPS:,}; "
+            f"{', '.join(chosen)} make {counted(len(kept), 'group')}, more than {MOST_GROUPS:,}; "
             f"name fewer covariates, or pass pool=30 to put rare levels together"
         )
     averages = average(
@@ -243,15 +248,50 @@ def bias_groups(
         )
         for k, (region, rows) in enumerate(kept)
     )
-    notes = (*doubts_about(sample, null), *cluster_notes(sample, null))
-    return GroupTable(found, level, simultaneous, null, draws, seed, notes)
+    return GroupTable(found, level, simultaneous, null, draws, seed, bias_notes(sample, null))
 
 
-def checked_level(level: object) -> float:
-    """Refuse a level outside (0, 1)."""
+def names_of(names: object) -> tuple[str, ...]:
+    """One name or several, each once."""
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"name covariates by text, such as 'sex' or ['sex', 'race'], not {names!r}"
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def checked_reach(draws: object, level: object) -> int:
+    """Refuse a level that is none, or that so few draws cannot reach."""
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, not {level!r}")
-    return float(level)
+    if level >= 0.5:
+        raise InputError(f"level is the error that is allowed, such as 0.05, not {level!r}")
+    number = checked_draws(draws)
+    if level * (1 + number) < 1 - 1e-9:
+        raise InputError(
+            f"level {level:g} cannot be reached with {counted(number, 'draw')}; take at least "
+            f"{math.ceil(1 / level) - 1:,}"
+        )
+    return number
+
+
+def bias_notes(sample: Sample, null: Null) -> tuple[str, ...]:
+    """What an attentive colleague would say beside a table of biases."""
+    said = [*sample.notes, *doubts_about(sample, null)]
+    if sample.impossible.size:
+        said.append(
+            f"{counted(sample.impossible.size, 'row')} with a label that the model called "
+            f"impossible (p = 0 and y = 1, or p = 1 and y = 0): the model is wrong there, "
+            f"whatever the size"
+        )
+    if sample.clusters is not None:
+        said.append(
+            f"signs of residuals are flipped by cluster, {sample.clusters:,} of them: p-values and "
+            f"bands are approximate"
+        )
+    return tuple(said)
 
 
 def mean_intervals(averages: Averages, level: float, *, simultaneous: bool) -> Band:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from itrust.columns import Column
+from itrust.columns import MISSING_LEVEL, Column
+from itrust.errors import InputError, did_you_mean
 from itrust.points import Points
 from itrust.typing import AnyArray, BoolArray
 
@@ -51,7 +52,8 @@ class Level(Region):
 
     def __str__(self) -> str:
         text = f"{self.level:.15g}" if isinstance(self.level, float) else str(self.level)
-        return f"{self.name} missing" if self.level is None else f"{self.name} = {text}"
+        missing = self.level is None or self.level == MISSING_LEVEL
+        return f"{self.name} missing" if missing else f"{self.name} = {text}"
 
     def rows(self, points: Points) -> BoolArray:
         """Mark the rows inside, (n,)."""
@@ -90,7 +92,9 @@ class OneOf(Region):
     levels: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return f"{self.name} = one of {len(self.levels)} rare levels"
+        some = ", ".join(str(level) for level in self.levels[:3])
+        more = f" and {len(self.levels) - 3} more" if len(self.levels) > 3 else ""
+        return f"{self.name} = any of {some}{more}"
 
     def rows(self, points: Points) -> BoolArray:
         """Mark the rows inside, (n,)."""
@@ -117,10 +121,22 @@ class Every(Region):
         return marked
 
 
+def column_of(points: Points, name: object) -> Column:
+    """A covariate by name, or the prediction as one; a sentence if there is no such."""
+    known = [column.name for column in points.columns]
+    if not isinstance(name, str):
+        raise InputError(
+            f"a covariate is named by text, such as {(known or ['age'])[0]!r}, not {name!r}"
+        )
+    if name in known or name == PREDICTION:
+        return _column(points, name)
+    raise InputError(f"there is no covariate {name!r}; {did_you_mean(name, [*known, PREDICTION])}")
+
+
 def _column(points: Points, name: str) -> Column:
     found = next((column for column in points.columns if column.name == name), None)
     if found is None and name == PREDICTION:
-        return points.prediction
+        return Column(PREDICTION, "number", points.p)
     assert found is not None, name
     return found
 

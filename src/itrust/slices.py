@@ -13,8 +13,8 @@ from scipy.special import log_ndtr
 
 from itrust.averages import Members, average
 from itrust.errors import InputError, counted
-from itrust.groups import SIGN, checked_level, mean_intervals
-from itrust.klce import checked_draws, checked_null, cluster_notes, doubts_about
+from itrust.groups import SIGN, bias_notes, checked_reach, mean_intervals
+from itrust.klce import checked_null
 from itrust.multiplicity import own_pvalues, step_down
 from itrust.nulls import Null, RowwiseNull
 from itrust.regions import Region
@@ -23,6 +23,7 @@ from itrust.search import Candidate, Searcher, rows_to_search
 from itrust.seeds import Rng, as_seed, smallest_tickets, tickets
 from itrust.typing import BoolArray, FloatArray
 
+FAR_OUT = 40.0  # normal score beyond which all is alike
 MOST_TOLD = 2  # of the slices that were not confirmed
 ALIKE = 0.5  # rows in common, of rows in either
 ALIKE_SHARE = 0.3  # of the level, spread evenly
@@ -102,6 +103,7 @@ class SliceTable(Sequence[Slice]):
     draws: int
     seed: int
     elapsed: float
+    fewest: int
     notes: tuple[str, ...]
 
     @property
@@ -130,6 +132,7 @@ class SliceTable(Sequence[Slice]):
             "draws": self.draws,
             "seed": self.seed,
             "elapsed": self.elapsed,
+            "fewest": self.fewest,
             "notes": list(self.notes),
         }
 
@@ -146,17 +149,22 @@ class SliceTable(Sequence[Slice]):
         for part in told:
             mark = "+" if part.pvalue <= self.level else " "
             lines.append(
-                f"  {mark} {part.rule}\n      {part.rows:,} rows, predicted {part.predicted:.3f}, "
-                f"observed {part.observed:.3f}, bias {part.bias:+.3f} "
+                f"  {mark} {part.rule}\n      {part.judged_on:,} of {part.rows:,} rows, predicted "
+                f"{part.predicted:.3f}, observed {part.observed:.3f}, bias {part.bias:+.3f} "
                 f"({part.lower:+.3f} to {part.upper:+.3f}), p {part.pvalue:.3g}"
             )
         if not self.slices:
-            lines.append("  none: no rule stands out")
+            lines.append(f"  none: no rule with {self.fewest:,} rows of a half stands out")
         if len(self.slices) > len(told):
             lines.append(f"    and {len(self.slices) - len(told)} more that were not confirmed")
         lines.append(SIGN)
-        lines.append(f"+ confirmed at level {self.level:g}. Rates, intervals and adjusted p-values")
-        lines.append("are those of the half that the slice was not found on.")
+        lines.append(
+            f"+ confirmed at level {self.level:g} on the half that the slice was not found on;"
+        )
+        lines.append(
+            "rates, intervals (two-sided) and p-values (one-sided) are that half's, and hold"
+        )
+        lines.append("for all slices at once")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
@@ -198,12 +206,11 @@ def bias_slices(
     True
     """
     checked_sample(sample)
-    checked_level(level)
     for name, value in (("conditions", conditions), ("most", most), ("fewest", fewest)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
     begun = time.perf_counter()
-    draws, seed = checked_draws(draws), as_seed(rng)
+    draws, seed = checked_reach(draws, level / 2), as_seed(rng)
     null = checked_null(None, sample)
     assert isinstance(null, RowwiseNull)
     halves = sample.split([0.5, 0.5], rng=np.random.default_rng([seed, 0]))
@@ -214,7 +221,6 @@ def bias_slices(
         # Labels of their own for each half; half of the level for each.
         own_seed = as_seed(np.random.default_rng([seed, 1 + number]))
         judged.extend(_judged(found, others, sample, null, draws, own_seed, level / 2))
-    doubts = (*doubts_about(sample, null), *cluster_notes(sample, null))
     return SliceTable(
         slices=_apart(judged, sample, level),
         level=level,
@@ -223,7 +229,8 @@ def bias_slices(
         draws=draws,
         seed=seed,
         elapsed=time.perf_counter() - begun,
-        notes=doubts,
+        fewest=int(fewest),
+        notes=bias_notes(sample, null),
     )
 
 
@@ -253,7 +260,8 @@ def _judged(
     band = mean_intervals(averages, level, simultaneous=True)
     attention = _attention(np.array([candidate.worth for candidate in held]))
     # Tails on the log scale, so that what was more striking in the search needs to show less.
-    own, weighed = own_pvalues(scores), np.log(attention)[:, None] - log_ndtr(-scores)
+    tails = -log_ndtr(-np.minimum(scores, FAR_OUT))
+    own, weighed = own_pvalues(scores), np.log(attention)[:, None] + tails
     adjusted = np.minimum(2 * step_down(weighed), 1.0)
     w = sample.weights_or_ones
     for k, candidate in enumerate(held):

@@ -144,7 +144,7 @@ LOCAL = LocalKernel(RBF(0.15), RBF(0.05))
 
 
 def test_no_point_in_the_right_half_is_flagged_more_often_than_promised():
-    rng, runs, wrong = np.random.default_rng(3), 400, 0
+    rng, runs, wrong = np.random.default_rng(3), 250, 0
     for run in range(runs):
         sample, truth = half_wrong(rng)
         b = it.local_bias(sample, at=GRID, kernel=LOCAL, draws=59, rng=run)
@@ -242,7 +242,7 @@ def test_clusters_widen_the_band():
     assert kept[1].null_band.upper[0] > 1.5 * kept[0].null_band.upper[0]
 
 
-def test_dask_and_files_are_told_where_to_go():
+def test_something_else_is_told_how_to_become_a_sample():
     with pytest.raises(InputError, match=r"expected an itrust\.Sample"):
         it.local_bias([1, 2, 3])
 
@@ -311,7 +311,7 @@ def test_extra_columns_of_other_points_are_ignored_and_kinds_must_match():
 def test_a_level_that_no_row_has_is_named():
     x = {"income": [40_000], "age": [50], "region": ["moon"]}
     b = it.local_bias(town(300), at=it.Population([0.5], x), draws=19, rng=0)
-    assert "no row of the sample has region = 'moon'" in b.notes[0]
+    assert "no row of the sample has region = 'moon'" in b.notes_on_points[0]
 
 
 def test_covariates_may_be_called_like_columns_of_the_table():
@@ -328,3 +328,44 @@ def test_widths_are_not_chosen_on_too_few_rows():
     chosen = it.local_bias(town(900), kernel=it.HeldOut(), draws=19, rng=0)
     assert chosen.known.mean() > 0.5
     assert sum(group.rows for group in chosen.groups("region")) == 900
+
+
+def test_rows_are_those_of_the_whole_sample():
+    b = it.local_bias(town(4_500), kernel=it.HeldOut(), draws=19, rng=0)
+    assert b.sample.n < b.whole.n == 4_500
+    assert b.points.p == pytest.approx(b.whole.p[b.rows])
+
+
+def test_notes_are_about_the_points_that_were_asked_for():
+    b = it.local_bias(town(300), draws=19, rng=0)
+    x = {"income": [40_000], "age": [50], "region": ["moon"]}
+    assert "moon" in b.at(it.Population([0.5], x)).notes_on_points[0]
+    assert not b.notes_on_points
+
+
+def test_threads_change_nothing_to_the_last_bit(monkeypatch):
+    monkeypatch.setattr("itrust.averages.CHUNK_ROWS", 300)
+    sample, found = town(1_500), []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        found.append(it.local_bias(sample, draws=39, rng=0))
+    assert np.array_equal(found[0].values, found[1].values, equal_nan=True)
+    assert np.array_equal(found[0].band.lower, found[1].band.lower, equal_nan=True)
+    assert np.array_equal(found[0].pvalues, found[1].pvalues, equal_nan=True)
+
+
+def test_numbers_of_numpy_are_numbers():
+    b = it.local_bias(town(300), level=np.float32(0.1), fewest=np.int64(5), draws=19, rng=0)
+    assert b.fewest == 5
+    for wrong in (np.nan, np.inf, "x"):
+        with pytest.raises(InputError, match="fewest must be a number"):
+            it.local_bias(town(60), fewest=wrong)
+
+
+def test_tables_hold_dates_and_booleans_as_such():
+    rng = np.random.default_rng(0)
+    x = {"day": np.datetime64("2026-01-01") + rng.integers(0, 99, 200), "b": rng.random(200) < 0.5}
+    b = it.local_bias(it.Sample(rng.random(200) < 0.5, np.full(200, 0.5), x), draws=19, rng=0)
+    table = b.to_arrow()
+    assert str(table.schema.field("day").type).startswith("timestamp")
+    assert str(table.schema.field("b").type) == "bool"

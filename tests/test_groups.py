@@ -193,9 +193,75 @@ def test_names_come_in_a_list_too():
         ({"pool": "x"}, "pool must be a whole number of rows"),
         ({"simultaneous": "no"}, "simultaneous must be True or False"),
         ({"level": 0.95}, "level is the error that is allowed"),
-        ({"draws": 5}, "cannot be reached with 5 draws; take at least 19"),
+        (
+            {"draws": 5},
+            "cannot be reached with 5 draws, whose smallest p-value is 0.167; take at least 19",
+        ),
     ],
 )
 def test_settings_that_are_easily_mistaken(settings, message):
     with pytest.raises(InputError, match=message):
         it.bias_groups(it.simulate.survey(50, rng=0).sample, "region", **settings)
+
+
+def households(rng, units: int, size: int, groups: int) -> it.Sample:
+    """A calibrated model on units that share part of their labels; units lie within groups."""
+    p = np.repeat(rng.uniform(0.2, 0.8, units), size)
+    common = np.repeat(rng.random(units), size)
+    own = np.where(rng.random(units * size) < 0.5, common, rng.random(units * size))
+    unit = np.repeat(np.arange(units), size)
+    g = [f"g{k % groups}" for k in unit]
+    return it.Sample(own < p, p, {"g": g}, cluster=unit)
+
+
+@pytest.mark.parametrize(("units", "groups"), [(80, 2), (40, 4)])
+def test_clusters_keep_level_and_coverage(units, groups):
+    runs, wrong, missed = 150, 0, 0
+    for run in range(runs):
+        sample = households(np.random.default_rng([9, run]), units, 6, groups)
+        table = it.bias_groups(sample, "g", draws=99, rng=run)
+        wrong += min(group.pvalue for group in table) <= 0.05
+        missed += not all(group.lower <= 0 <= group.upper for group in table)
+    assert wrong / runs <= 0.05 or plausible(wrong, runs)
+    assert missed / runs <= 0.05 or plausible(missed, runs)
+
+
+def test_a_group_that_is_one_household_knows_nothing():
+    sample = households(np.random.default_rng(0), 30, 20, 30)
+    table = it.bias_groups(sample, "g", draws=39, rng=0)
+    assert all(group.small for group in table)
+    for group in table:
+        assert group.lower == pytest.approx(-group.predicted, abs=1e-6)
+        assert group.upper == pytest.approx(1 - group.predicted, abs=1e-6)
+
+
+def test_intervals_hold_where_hardly_any_event_is_expected():
+    runs, missed = 40, 0
+    for run in range(runs):
+        rng = np.random.default_rng([10, run])
+        g = np.repeat(np.arange(100), 30)
+        p = (10 ** rng.uniform(-4.5, -3, 100))[g]
+        x = {"g": [f"l{k}" for k in g]}
+        table = it.bias_groups(it.Sample(rng.random(3_000) < p, p, x), "g", draws=39, rng=run)
+        missed += not all(group.lower <= 1e-12 and group.upper >= -1e-12 for group in table)
+    assert missed / runs <= 0.05 or plausible(missed, runs)
+
+
+def test_single_precision_keeps_the_level_where_draws_tie(monkeypatch):
+    monkeypatch.setattr("itrust.averages.MOST_IN_DOUBLE", 0)
+    runs, wrong = 400, 0
+    for run in range(runs):
+        rng = np.random.default_rng([11, run])
+        p = np.full(40, 0.09)
+        sample = it.Sample(rng.random(40) < p, p, {"g": ["a"] * 4 + ["b"] * 36})
+        wrong += it.bias_groups(sample, "g", draws=39, rng=run)[0].own_pvalue <= 0.05
+    assert wrong / runs <= 0.05
+
+
+def test_a_group_without_weight_is_small_and_has_no_numbers():
+    w = np.array([1.0] * 50 + [0.0] * 50)
+    x = {"g": ["a"] * 50 + ["b"] * 50}
+    sample = it.Sample([0, 1] * 50, [0.5] * 100, x, weights=w)
+    empty = it.bias_groups(sample, "g", draws=19, rng=0)["g = b"]
+    assert empty.small
+    assert empty.to_dict()["bias"] is None

@@ -65,7 +65,7 @@ def test_too_few_draws_have_no_critical_value():
 @pytest.mark.parametrize("truth", ["as predicted", "far off", "cancelling"])
 def test_the_interval_covers_the_bias_of_a_group(truth):
     rng = np.random.default_rng(7)
-    missed, runs = 0, 600
+    missed, runs = 0, 250
     for _ in range(runs):
         p = rng.uniform(0.01, 0.06, 150) if truth == "far off" else rng.uniform(0.2, 0.7, 150)
         shift = {"as predicted": 0.0, "far off": 0.1, "cancelling": 0.2 * rng.choice([-1, 1], 150)}

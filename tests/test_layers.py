@@ -11,11 +11,13 @@ ROOT = Path(itrust.__file__).parent
 
 # Top to bottom; rooms on one line do not import each other.
 LAYERS = [
-    ["errors", "typing"],
+    ["errors", "typing", "plain"],
     ["seeds", "progress", "tails", "multiplicity"],
     ["columns"],
     ["encoding", "points"],
     ["intake", "readers", "tables", "regions"],
+    ["conditions"],
+    ["quantities"],
     ["sample"],
     ["files", "classes", "population"],
     ["kernels"],
@@ -30,13 +32,22 @@ LAYERS = [
     ["slices"],
     ["bias"],
     ["curves"],
-    ["scores", "simulate", "datasets"],
+    ["tasks"],
+    ["grammar", "estimates"],
+    ["verdict", "scores", "simulate", "datasets"],
+    ["audit"],
+    ["comparison"],
     ["figures"],
     ["itrust"],  # the front door: what stands below it uses the package as users do
     ["demo"],
 ]
 # Convenience methods of results, which import what stands below them when they are called.
-LAZY = {("bias.py", "curves")}
+LAZY = {
+    ("bias.py", "curves"),
+    ("tasks.py", "grammar"),
+    ("tasks.py", "estimates"),
+    ("audit.py", "itrust"),
+}
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 
 
@@ -52,7 +63,8 @@ def imports(path: Path) -> set[str]:
         if isinstance(node, ast.ImportFrom) and node.module:
             parts = node.module.split(".")
             if parts[0] == "itrust":
-                found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+                names = {alias.name for alias in node.names}
+                found |= {parts[1]} if len(parts) > 1 else names - {"__version__"}
         elif isinstance(node, ast.Import):
             names = [alias.name.split(".") for alias in node.names]
             found |= {

@@ -50,12 +50,6 @@ def test_a_typical_row_has_the_promised_neighbours(n):
     assert np.median(size) == pytest.approx(0.7 * np.median(matching) ** 0.8, rel=0.15)
 
 
-def test_widths_do_not_see_labels():
-    town = it.simulate.survey(600, rng=0).sample
-    other = it.Sample(1 - town.y, town.p, {c.name: c.values for c in town.columns})
-    assert neighbour_kernel(town.points, ["age"]) == neighbour_kernel(other.points, ["age"])
-
-
 def test_tiny_groups_do_not_make_the_rule_fail():
     rng = np.random.default_rng(0)
     x = {"id": [f"u{k // 3}" for k in range(300)], "a": rng.normal(size=300)}

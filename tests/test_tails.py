@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm, pearson3
 
-from itrust.tails import from_normal_score, normal_score, pearson3_log_sf
+from itrust.tails import from_normal_score, normal_score, pearson3_log_sf, upper_score
 
 
 @pytest.mark.parametrize("skewness", [0.0, 1e-4, 0.01, 0.3, 1.0, np.sqrt(8), 6.0])
@@ -54,3 +54,14 @@ def test_normal_scores_have_nearly_the_tails_of_a_gamma_law(skewness):
     z = np.array([1.0, 2.0, 3.0, 4.0])
     exact = pearson3_log_sf(z, np.full(4, skewness))
     assert norm.logsf(normal_score(z, skewness)) == pytest.approx(exact, abs=0.06)
+
+
+@pytest.mark.parametrize("skewness", [-1.5, -0.2, 0.0, 0.3, 2.0])
+def test_upper_scores_are_those_of_scipys_tail(skewness):
+    z = np.array([0.0, 0.5, 1.0, 1.2])
+    expected = norm.isf(pearson3.sf(z, skewness))
+    np.testing.assert_allclose(upper_score(z, np.array(skewness)), expected, atol=1e-6)
+
+
+def test_nothing_lies_beyond_the_end_of_the_support():
+    assert upper_score(np.array([3.0]), np.array([-1.5]))[0] == np.inf

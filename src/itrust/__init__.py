@@ -8,10 +8,12 @@
 
 __version__ = "0.1.0.dev0"
 
-from itrust import datasets, engine, kernels, nulls, scores, simulate
+from itrust import datasets, engine, kernels, nulls, scores, simulate, tasks
 from itrust.adaptive import default_dictionary, klce_test
+from itrust.audit import Audit, audit
 from itrust.bias import HeldOut, LocalBias, local_bias
 from itrust.classes import MulticlassSample
+from itrust.comparison import Comparison, compare
 from itrust.curves import BiasCurve, BiasMap, bias_curve, bias_map
 from itrust.dictionary import Dictionary
 from itrust.errors import ApproximationWarning, AssumptionWarning, DatasetError, InputError
@@ -25,6 +27,7 @@ from itrust.results import AdaptiveResult, KLCEResult
 from itrust.sample import Sample
 from itrust.slices import SliceTable, bias_slices
 from itrust.tuning import tune_widths, tuned_test
+from itrust.verdict import Verdict
 from itrust.witness import Across, Forward, WitnessResult, witness_test
 
 __all__ = [
@@ -32,8 +35,10 @@ __all__ = [
     "AdaptiveResult",
     "ApproximationWarning",
     "AssumptionWarning",
+    "Audit",
     "BiasCurve",
     "BiasMap",
+    "Comparison",
     "DatasetError",
     "Detectable",
     "Dictionary",
@@ -50,12 +55,15 @@ __all__ = [
     "SampleSize",
     "Scan",
     "SliceTable",
+    "Verdict",
     "WitnessResult",
     "__version__",
+    "audit",
     "bias_curve",
     "bias_groups",
     "bias_map",
     "bias_slices",
+    "compare",
     "datasets",
     "default_dictionary",
     "detectable",
@@ -72,6 +80,7 @@ __all__ = [
     "scan",
     "scores",
     "simulate",
+    "tasks",
     "tune_widths",
     "tuned_test",
     "witness_test",

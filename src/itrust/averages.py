@@ -105,8 +105,8 @@ class Moments:
 
     @property
     def size(self) -> FloatArray:
-        """Effective number of rows, (sum a)^2 / sum a^2, (m,)."""
-        return _ratio(self.mass**2, self.second[0])
+        """Effective number of rows, or of clusters, (sum a)^2 / sum a^2, (m,)."""
+        return _ratio(self.mass**2, self.clustered[2])
 
     @property
     def mean_prediction(self) -> FloatArray:
@@ -162,6 +162,7 @@ class Averages:
     residual : (m,) array
         Sum of a (y - p) of the data in double precision, whatever `sums` are made in.
     moments : Moments
+    has_clusters : bool
     """
 
     sums: FloatArray
@@ -169,6 +170,7 @@ class Averages:
     spread: FloatArray
     residual: FloatArray
     moments: Moments
+    has_clusters: bool
 
     def take(self, places: IntArray) -> Averages:
         """Some places."""
@@ -178,6 +180,7 @@ class Averages:
             self.spread[places],
             self.residual[places],
             self.moments.take(places),
+            self.has_clusters,
         )
 
     @property
@@ -194,9 +197,24 @@ class Averages:
     @cached_property
     def inflation(self) -> FloatArray:
         """How much clusters add to the variance, at least 1, (m,)."""
+        if not self.has_clusters:
+            return np.ones(self.residual.size)
         b = np.nan_to_num(self.values)
         plain = polynomial(self.moments.squares, b)
-        return np.fmax(1.0, _ratio(polynomial(self.moments.clustered, b), plain))
+        ratio = _ratio(polynomial(self.moments.clustered, b), plain)
+        return np.fmax(1.0, ratio * _ratio(self.moments.size, self.moments.size - 1))
+
+    def null_scale(self) -> tuple[FloatArray, FloatArray]:
+        """Variance and skewness of the sums under "no row has a bias", (m,) each.
+
+        With clusters, those of flipped signs: flips change neither, and have no skewness.
+        """
+        if self.has_clusters:
+            return self.moments.clustered[0], np.zeros(self.residual.size)
+        variance, third = self.moments.central(0.0)
+        lively = variance > 1e-12 * self.moments.second[0]
+        scale = np.where(lively, variance, 1.0)
+        return np.where(lively, variance, 0.0), third * scale**-1.5 * lively
 
     def null_scores(self, *, studentised: bool) -> FloatArray:
         """Normal scores under "no row has a bias", data first, (m, 1 + draws).
@@ -205,14 +223,12 @@ class Averages:
         how much they do: the score then also holds where biases of its rows cancel.
         """
         moments = self.moments
-        plain, third = moments.central(0.0)
-        lively = plain > 1e-12 * moments.second[0]
-        scale = np.where(lively, plain * self.inflation, 1.0)
-        skewness = third * scale**-1.5 * lively
+        variance, skewness = self.null_scale()
+        lively = variance > 0
+        scale = np.where(lively, variance, 1.0)
         scores = self.sums / np.sqrt(scale)[:, None]
-        if studentised:
-            excess = self.spread / np.where(lively, plain, 1.0)[:, None]
-            scores /= np.sqrt(np.maximum(excess, 1.0))
+        if studentised and not self.has_clusters:
+            scores /= np.sqrt(np.maximum(self.spread / scale[:, None], 1.0))
         scores = normal_score(scores, skewness[:, None])
         # Rows that cannot vary have no draws; a residual there is a label called impossible.
         impossible = ~lively & (np.abs(self.residual) > 1e-9 * np.maximum(moments.mass, 1e-300))
@@ -275,7 +291,7 @@ def average(
             for rows, part in zip(batch, parts, strict=True):
                 total.add(part)  # in the order of the rows, whatever thread came first
                 advance(rows.stop - rows.start)
-    return total.finished()
+    return total.finished(sample.cluster is not None)
 
 
 def _bounds(source: Sample, draws: int) -> Iterator[slice]:
@@ -326,7 +342,7 @@ class _Sums:
         for name, mine in vars(self).items():
             mine += vars(other)[name]
 
-    def finished(self) -> Averages:
+    def finished(self, has_clusters: bool) -> Averages:
         one, p, pp, q0, q1 = self.second
         moments = Moments(
             mass=self.plain[0],
@@ -336,7 +352,9 @@ class _Sums:
             squares=np.stack([q0, -2 * q1, one]),
             clustered=self.clustered,
         )
-        return Averages(self.sums, self.multiplied, self.spread, self.plain[2], moments)
+        return Averages(
+            self.sums, self.multiplied, self.spread, self.plain[2], moments, has_clusters
+        )
 
 
 @dataclass(frozen=True)
@@ -400,11 +418,13 @@ class _Work:
     def _residuals(self, chunk: Chunk, e: FloatArray) -> AnyArray:
         """Of the data and all draws, (rows, 1 + draws)."""
         drawn = np.empty((e.size, 1 + self.draws), dtype=self.dtype)
-        drawn[:, 0] = e
+        # Data and draws by the same arithmetic: what ties must tie to the last bit.
+        p = chunk.p.astype(self.dtype)
+        np.subtract(chunk.y.astype(bool), p, out=drawn[:, 0])
         if self.draws:
             labels = self.null.draw(chunk, range(self.draws), self.seed)
             if labels.dtype == bool:
-                np.subtract(labels, chunk.p[:, None].astype(self.dtype), out=drawn[:, 1:])
+                np.subtract(labels, p[:, None], out=drawn[:, 1:])
             else:
                 drawn[:, 1:] = labels
         return drawn

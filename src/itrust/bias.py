@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +28,10 @@ from itrust.groups import (
     bias_notes,
     checked_reach,
     mean_intervals,
+    rowwise_null,
 )
 from itrust.intervals import Band, critical_value, null_band
 from itrust.kernels import LocalKernel
-from itrust.klce import checked_null
 from itrust.multiplicity import step_down
 from itrust.neighbours import CUT, Neighbours, neighbour_kernel
 from itrust.nulls import Null, RowwiseNull
@@ -94,8 +95,8 @@ class LocalBias:
         The unnormalised sum: mean over all rows of weight times residual.
     null_band : Band
         Redrawn labels stay within it at all points together, with probability 1 - level. A point
-        outside is wrong somewhere among its neighbours; that is exact, whatever is the case
-        elsewhere.
+        outside is wrong somewhere among its neighbours; that is exact (without clusters),
+        whatever is the case elsewhere.
     band : Band
         Confidence band for the smoothed bias (the weighted mean of true minus predicted
         probability), at all points together; approximate.
@@ -105,7 +106,7 @@ class LocalBias:
         The rows of the estimate, and all rows; they differ if some chose the widths.
     points : Points
     rows : (m,) array or None
-        Which rows of the sample the points are, if they are.
+        Which rows of `whole` the points are, if they are.
     kernel : LocalKernel
         With its widths.
     """
@@ -130,6 +131,7 @@ class LocalBias:
     pvalues: FloatArray
     elapsed: float
     notes: tuple[str, ...]
+    notes_on_points: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.points)
@@ -200,7 +202,7 @@ class LocalBias:
         own = ("prediction", "bias", "stderr", "neighbours", "null_lower", "null_upper")
         taken = {*own, "lower", "upper", "pvalue"}
         covariates = {
-            f"{c.name} (covariate)" if c.name in taken else c.name: _cells(c)
+            f"{c.name} (covariate)" if c.name in taken else c.name: cells(c)
             for c in self.points.columns
         }
         return pa.table(
@@ -239,7 +241,7 @@ class LocalBias:
             "draws": self.draws,
             "seed": self.seed,
             "elapsed": self.elapsed,
-            "notes": list(self.notes),
+            "notes": [*self.notes_on_points, *self.notes],
         }
 
     def __repr__(self) -> str:
@@ -269,7 +271,9 @@ class LocalBias:
             f"  neighbours of some points, at most {self.level:g} of samples show any of those.",
             "  Sizes are averages over neighbours, with a band for all points at once.",
         ]
-        return "\n".join([*told, *(f"  note: {note}" for note in self.notes)])
+        return "\n".join(
+            [*told, *(f"  note: {note}" for note in (*self.notes_on_points, *self.notes))]
+        )
 
     def _points_text(self) -> str:
         if self.rows is None:
@@ -285,25 +289,32 @@ class LocalBias:
             return ""
         k = int(wrong[np.argmax(sign * self.values[wrong])])
         ends = f"{self.band.lower[k]:+.3f} to {self.band.upper[k]:+.3f}"
-        return f"\n{'':14}most {self.values[k]:+.3f} ({ends}) {self._where(k)}"
+        return f"\n{'':14}most {self.values[k]:+.3f} ({ends}) at {self.where(k)}"
 
-    def _where(self, k: int) -> str:
+    def where(self, k: int) -> str:
+        """A point in words."""
         parts = []
         for column in self.points.columns[:4]:
             cell = column.cell(k)
             shown = column.shown(cell, 4) if isinstance(cell, float) else str(cell)
             parts.append(f"{column.name} {'missing' if cell is None else shown}")
-        return "at " + ", ".join([*parts, f"p {self.points.p[k]:.2f}"])
+        return ", ".join([*parts, f"p {self.points.p[k]:.2f}"])
 
 
 def _share(mask: BoolArray) -> str:
     return f"{counted(int(mask.sum()), 'point')} ({100 * mask.mean():.1f} %)"
 
 
-def _cells(column: Column) -> Any:
-    if not column.is_category:
+def cells(column: Column) -> Any:
+    """Values as people know them: text, numbers, booleans, times; nothing where missing."""
+    if column.is_category:
+        return pa.array([column.cell(row) for row in range(len(column))])
+    if column.kind == "number":
         return column.values
-    return pa.array([column.cell(row) for row in range(len(column))])
+    filled = np.nan_to_num(column.values)
+    if column.kind == "boolean":
+        return pa.array(filled.astype(bool), mask=column.missing)
+    return pa.array(np.rint(filled * 86_400).astype("datetime64[s]"), mask=column.missing)
 
 
 def local_bias(
@@ -359,7 +370,7 @@ def local_bias(
     draws, seed = checked_reach(draws, level), as_seed(rng)
     checked_fewest(fewest)
     fitted, chosen, notes = _with_widths(sample, kernel, cut, seed)
-    null = checked_null(None, fitted)
+    null = rowwise_null(fitted)
     points, rows = _own_points(sample) if at is None else (_points_of(at, sample), None)
     estimate = estimated_at(
         points,
@@ -373,14 +384,15 @@ def local_bias(
         null=null,
         draws=draws,
         seed=seed,
-        notes=(*notes, *_notes_on_points(points, fitted, chosen), *bias_notes(fitted, null)),
+        notes=(*notes, *bias_notes(fitted, null)),
     )
     return replace(estimate, elapsed=time.perf_counter() - begun)
 
 
 def checked_fewest(fewest: object) -> None:
     """Refuse what is no number of rows."""
-    if isinstance(fewest, bool) or not isinstance(fewest, int | float) or fewest < 1:
+    real = isinstance(fewest, Real) and not isinstance(fewest, bool)
+    if not real or not 1 <= fewest < math.inf:  # type: ignore[operator]
         raise InputError(f"fewest must be a number of at least 1, not {fewest!r}")
 
 
@@ -467,8 +479,7 @@ def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -
     Infinite where most are: such widths would leave next to nothing to look at.
     """
     rows = smallest_tickets(tickets(0, held.n), POINTS_OF_MANY)
-    null = checked_null(None, fit)
-    assert isinstance(null, RowwiseNull)
+    null = rowwise_null(fit)
     weights = Neighbours(held.points.take(rows), kernel, cut)
     averages = average(fit, weights, null, draws=0, seed=0, title="widths")
     enough = np.nan_to_num(averages.moments.size) >= FEWEST
@@ -534,4 +545,5 @@ def estimated_at(
         pvalues=at_all(step_down(scores)),
         elapsed=time.perf_counter() - begun,
         notes=notes,
+        notes_on_points=tuple(_notes_on_points(points, sample, kernel)),
     )

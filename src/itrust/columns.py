@@ -108,6 +108,8 @@ class Column:
     def shown(self, value: float, digits: int = 6) -> str:
         """A number or date of this column for people."""
         if self.kind == "date":
+            if digits >= 9 and value != int(value):  # where days do not tell values apart
+                return str(np.datetime64(round(value * 86_400), "s"))
             return str(np.datetime64(0, "D") + np.timedelta64(int(value), "D"))
         rounded = float(f"{value:.{digits}g}")
         plain = rounded == 0 or 1e-4 <= abs(rounded) < 1e15

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.polynomial import Polynomial
 
-from itrust.bias import FEWEST, LocalBias, checked_fewest, estimated_at
+from itrust.bias import FEWEST, LocalBias, cells, checked_fewest, estimated_at
 from itrust.columns import Column
 from itrust.errors import InputError, counted
-from itrust.groups import SIGN, bias_notes, checked_reach, names_of
+from itrust.groups import SIGN, bias_notes, checked_reach, names_of, rowwise_null
 from itrust.intervals import Band
-from itrust.klce import checked_null
 from itrust.neighbours import CUT, neighbour_kernel
+from itrust.plain import plain
 from itrust.points import Points
 from itrust.regions import PREDICTION, Every, Everywhere, Level, Region, column_of
 from itrust.sample import Sample, checked_sample
@@ -143,7 +143,7 @@ class BiasCurve:
             pa.table(
                 {
                     "group": [part.group] * part.grid.size,
-                    "position": part.grid,
+                    "position": cells(self.axis.column),
                     "bias": part.values,
                     "lower": part.band.lower,
                     "upper": part.band.upper,
@@ -163,7 +163,7 @@ class BiasCurve:
             "covariate": self.axis.name,
             "by": list(self.by),
             "level": self.bias.level,
-            "curve": self.to_arrow().to_pydict(),
+            "curve": plain(self.to_arrow().to_pydict()),
         }
 
     def __repr__(self) -> str:
@@ -180,7 +180,7 @@ class BiasCurve:
 
 
 def _in_words(axis: Axis, part: CurvePart, bias: LocalBias) -> str:
-    """Where a curve leaves its null band."""
+    """Where a curve is shown to be wrong."""
     if not part.known:
         return f"unknown: {counted(part.rows, 'row')}, nowhere {bias.fewest} effective neighbours"
     wrong = np.nan_to_num(part.pvalues, nan=1.0) <= bias.level
@@ -333,7 +333,7 @@ def _over(
         prediction=p is not None,
         width=width,
     )
-    null = checked_null(None, sample)
+    null = rowwise_null(sample)
     return estimated_at(
         places,
         None,
@@ -403,7 +403,7 @@ class BiasMap:
         return {
             "covariates": [axis.name for axis in self.axes],
             "level": self.bias.level,
-            "cells": self.to_arrow().to_pydict(),
+            "cells": plain(self.to_arrow().to_pydict()),
         }
 
     def __repr__(self) -> str:
@@ -497,15 +497,25 @@ class CubicFit:
 
     Attributes
     ----------
-    name : str
+    column : Column
+        The covariate.
     groups : tuple of CubicGroup
         `group.at(x)` gives the cubic at other values.
     left_out : names of groups with fewer than four points that are known
     """
 
-    name: str
+    column: Column
     groups: tuple[CubicGroup, ...]
     left_out: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the covariate."""
+        return self.column.name
+
+    def shown(self, position: float) -> str:
+        """A value of the covariate for people."""
+        return self.column.shown(float(position), 4)
 
     def to_arrow(self) -> pa.Table:
         """One row a point: group, covariate, value, fit."""
@@ -530,7 +540,9 @@ class CubicFit:
         width = max((len(part.group) for part in self.groups), default=0)
         for part in self.groups:
             at = np.linspace(part.covariate.min(), part.covariate.max(), 5)
-            told = (f"{x:.4g}: {value:+.3f}" for x, value in zip(at, part.at(at), strict=True))
+            told = (
+                f"{self.shown(x)}: {value:+.3f}" for x, value in zip(at, part.at(at), strict=True)
+            )
             lines.append(f"  {part.group:<{width}}  {', '.join(told)}")
         lines.extend(f"  {group}: fewer than four known points" for group in self.left_out)
         return "\n".join([*lines, SIGN])
@@ -553,4 +565,4 @@ def cubic_fit(bias: LocalBias, name: str, by: str | Sequence[str] = ()) -> Cubic
             fits.append(CubicGroup(title, x, values, Polynomial.fit(x, values, CUBIC - 1)))
     if not fits:
         raise InputError(f"no group has {CUBIC} known points with different {name!r}")
-    return CubicFit(name, tuple(fits), tuple(left_out))
+    return CubicFit(column, tuple(fits), tuple(left_out))

@@ -264,7 +264,7 @@ class NullDisplay:
 class BiasCurveDisplay:
     """Bias along a covariate with its confidence band, one panel a group.
 
-    Where the curve is drawn thick, it lies outside the null band: the model is wrong there.
+    Where the curve is drawn thick, the model is shown to be wrong (adjusted p-values).
     """
 
     curve: BiasCurve

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from itrust.averages import Averages, Members, average
 from itrust.columns import Column
 from itrust.errors import InputError, counted, did_you_mean, listed
 from itrust.intervals import Band, confidence_band, critical_value
-from itrust.klce import checked_draws, checked_null, doubts_about
+from itrust.klce import checked_draws, cluster_notes, doubts_about
 from itrust.multiplicity import own_pvalues, step_down
-from itrust.nulls import Null, RowwiseNull
+from itrust.nulls import Bernoulli, Null, Rademacher, RowwiseNull
+from itrust.plain import plain
 from itrust.regions import PREDICTION, Every, Level, OneOf, Region, column_of, parts_of
 from itrust.sample import Sample, checked_sample
 from itrust.seeds import Rng, as_seed
@@ -75,12 +77,12 @@ class GroupBias:
     @property
     def small(self) -> bool:
         """Whether the group counts for fewer than 30 rows: read the interval, not the value."""
-        return self.size < FEW_ROWS
+        return not self.size >= FEW_ROWS  # NaN, without any weight, is small
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         facts = {name: value for name, value in vars(self).items() if name != "region"}
-        return {**facts, "bias": self.bias, "small": self.small}
+        return plain({**facts, "bias": self.bias, "small": self.small})  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +157,8 @@ class GroupTable(Sequence[GroupBias]):
                 head,
                 *lines,
                 SIGN,
-                f"intervals hold {together}; p-values: no mean bias in the group, adjusted for all",
+                f"intervals hold {together}; p-values, adjusted for all, are exact for",
+                '"right in every row"; for "no mean bias in the group" they want many rows',
                 *(f"note: {note}" for note in self.notes),
             ]
         )
@@ -167,6 +170,7 @@ def bias_groups(
     pool: int = 0,
     level: float = 0.05,
     simultaneous: bool = True,
+    crossings: bool = True,
     draws: int = 999,
     rng: Rng = None,
 ) -> GroupTable:
@@ -188,6 +192,8 @@ def bias_groups(
         Of the intervals.
     simultaneous : bool
         False: every interval on its own.
+    crossings : bool
+        False: every name by itself only.
     draws : int
     rng : int, Generator or None
 
@@ -208,9 +214,9 @@ def bias_groups(
     chosen = names_of(names[0] if len(names) == 1 else names)
     if not chosen:
         raise InputError(f"name the covariates to group by: {listed([*sample.names, PREDICTION])}")
-    regions = group_regions([column_of(sample.points, name) for name in chosen], pool)
-    null = checked_null(None, sample)
-    assert isinstance(null, RowwiseNull)
+    columns = [column_of(sample.points, name) for name in chosen]
+    regions = group_regions(columns, pool, deepest=len(columns) if crossings else 1)
+    null = rowwise_null(sample)
     inside = [np.count_nonzero(region.rows(sample.points)) for region in regions]
     kept = [(region, rows) for region, rows in zip(regions, inside, strict=True) if rows]
     if len(kept) > MOST_GROUPS:
@@ -251,6 +257,11 @@ def bias_groups(
     return GroupTable(found, level, simultaneous, null, draws, seed, bias_notes(sample, null))
 
 
+def rowwise_null(sample: Sample) -> RowwiseNull:
+    """Redrawn labels, or signs flipped by cluster if the sample has clusters."""
+    return Bernoulli() if sample.cluster is None else Rademacher()
+
+
 def names_of(names: object) -> tuple[str, ...]:
     """One name or several, each once."""
     if isinstance(names, str):
@@ -262,17 +273,19 @@ def names_of(names: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def checked_reach(draws: object, level: object) -> int:
-    """Refuse a level that is none, or that so few draws cannot reach."""
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+def checked_reach(draws: object, level: object, parts: int = 1) -> int:
+    """Refuse a level that is none, or that so few draws, for each of `parts`, cannot reach."""
+    allowed = float(level) if isinstance(level, Real) and not isinstance(level, bool) else 0.0
+    if not 0 < allowed < 1:
         raise InputError(f"level must lie between 0 and 1, not {level!r}")
-    if level >= 0.5:
+    if allowed >= 0.5:
         raise InputError(f"level is the error that is allowed, such as 0.05, not {level!r}")
     number = checked_draws(draws)
-    if level * (1 + number) < 1 - 1e-9:
+    smallest = parts / (1 + number)
+    if allowed < smallest - 1e-9:
         raise InputError(
-            f"level {level:g} cannot be reached with {counted(number, 'draw')}; take at least "
-            f"{math.ceil(1 / level) - 1:,}"
+            f"level {allowed:g} cannot be reached with {counted(number, 'draw')}, whose smallest "
+            f"p-value is {smallest:.3g}; take at least {math.ceil(parts / allowed) - 1:,}"
         )
     return number
 
@@ -289,8 +302,9 @@ def bias_notes(sample: Sample, null: Null) -> tuple[str, ...]:
     if sample.clusters is not None:
         said.append(
             f"signs of residuals are flipped by cluster, {sample.clusters:,} of them: p-values and "
-            f"bands are approximate"
+            f"bands are approximate; sizes count clusters"
         )
+        said.extend(cluster_notes(sample, null)[1:])  # few clusters
     return tuple(said)
 
 
@@ -302,11 +316,11 @@ def mean_intervals(averages: Averages, level: float, *, simultaneous: bool) -> B
     return confidence_band(averages, critical_value(maxima, level))
 
 
-def group_regions(columns: Sequence[Column], pool: int) -> list[Region]:
-    """Every column's groups, then those of every crossing."""
+def group_regions(columns: Sequence[Column], pool: int, deepest: int) -> list[Region]:
+    """Every column's groups, then those of every crossing of up to `deepest` columns."""
     by_column = [list(_levels(column, pool)) for column in columns]
     found: list[Region] = []
-    for depth in range(1, len(columns) + 1):
+    for depth in range(1, deepest + 1):
         for chosen in combinations(by_column, depth):
             for parts in product(*chosen):
                 found.append(parts[0] if depth == 1 else Every(parts))

@@ -12,12 +12,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import norm, t
 
 from itrust.averages import Averages, Moments, polynomial
-from itrust.tails import from_normal_score, normal_score
+from itrust.tails import from_normal_score, upper_score
 from itrust.typing import FloatArray, IntArray
 
-HALVINGS = 50
+HALVINGS = 40
+FEWEST_FREEDOM = 0.5  # effective clusters less one, below which nothing can be said
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +28,6 @@ class Band:
 
     lower: FloatArray
     upper: FloatArray
-
-    @property
-    def excludes_zero(self) -> FloatArray:
-        """1 where the band lies above 0, -1 where below, 0 else, (m,)."""
-        return np.asarray((self.lower > 0).astype(float) - (self.upper < 0))
 
     def take(self, places: IntArray) -> Band:
         """Some places."""
@@ -54,10 +51,8 @@ def critical_value(maxima: FloatArray, level: float) -> float:
 def null_band(averages: Averages, critical: float) -> Band:
     """Mean residuals whose normal score stays within +- critical if no row has a bias."""
     moments = averages.moments
-    plain, third = moments.central(0.0)
-    variance = plain * averages.inflation
+    variance, skewness = averages.null_scale()
     scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-    skewness = third / scale**3 * (variance > 0)
     mass = np.where(moments.mass > 0, moments.mass, np.nan)
     ends = [
         from_normal_score(np.full(mass.size, sign * critical), skewness) * scale / mass
@@ -71,12 +66,21 @@ def null_band(averages: Averages, critical: float) -> Band:
 
 
 def confidence_band(averages: Averages, critical: float) -> Band:
-    """Biases b whose law puts the observed mean within +- critical, by bisection."""
+    """Biases b whose law puts the observed mean within +- critical, by bisection.
+
+    With clusters, Student's law with as many degrees of freedom as effective clusters less one
+    takes the place of the normal one.
+    """
     predicted = averages.moments.mean_prediction
     law = _Law.of(averages)
     known = np.isfinite(averages.values)
-    lower = _farthest(law, averages.values, -predicted, critical)
-    upper = _farthest(law, averages.values, 1 - predicted, critical)
+    reach = np.full(known.size, critical)
+    if averages.has_clusters:
+        freedom = np.nan_to_num(averages.moments.size) - 1
+        some = freedom > FEWEST_FREEDOM
+        reach = np.where(some, t.isf(norm.sf(critical), np.where(some, freedom, 1.0)), np.inf)
+    lower = _farthest(law, averages.values, -predicted, reach)
+    upper = _farthest(law, averages.values, 1 - predicted, reach)
     return Band(np.where(known, lower, np.nan), np.where(known, upper, np.nan))
 
 
@@ -96,19 +100,24 @@ class _Law:
 
     def distance(self, values: FloatArray, bias: FloatArray) -> FloatArray:
         """Normal score of the observed mean if this were the bias, without its sign."""
-        variance, third = self.moments.central(bias)
-        variance = (variance + self.excess) * self.inflation
+        moments = self.moments
+        plain, third = moments.central(bias)
+        variance = (plain + self.excess) * self.inflation
         scale = np.where(variance > 0, variance, 1.0)
+        # Labels come in steps: where few events are expected, half a step counts as equal.
+        step = moments.second[0] / np.where(moments.mass > 0, moments.mass, 1.0)
+        slack = 0.5 * step / (1 + plain / np.where(step > 0, step, 1.0) ** 2)
+        away = np.maximum(np.abs(values - bias) * moments.mass - slack, 0.0)
         # No room for any variation: nothing but the bias itself is compatible.
-        z = np.where(variance > 0, (values - bias) * self.moments.mass / np.sqrt(scale), np.inf)
-        return np.asarray(np.abs(normal_score(z, third / scale**1.5)))
+        z = np.where(variance > 0, away / np.sqrt(scale), np.where(away > 0, np.inf, 0.0))
+        return upper_score(z, np.sign(values - bias) * third / scale**1.5)
 
 
-def _farthest(law: _Law, values: FloatArray, end: FloatArray, critical: float) -> FloatArray:
+def _farthest(law: _Law, values: FloatArray, end: FloatArray, reach: FloatArray) -> FloatArray:
     """The compatible bias farthest from the estimate, towards `end`."""
     inside, outside = values.copy(), end.copy()
     for _ in range(HALVINGS):
         middle = (inside + outside) / 2
-        near = law.distance(values, middle) <= critical
+        near = law.distance(values, middle) <= reach
         inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
     return inside

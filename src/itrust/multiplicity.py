@@ -43,7 +43,7 @@ def _shares(
     scores.
     """
     observed = scores[order, 0]
-    tie = TIE * np.abs(scores).max(initial=0.0)
+    tie = TIE * np.abs(scores[np.isfinite(scores)]).max(initial=0.0)
     reached = np.ones(len(scores))
     for at in range(1, scores.shape[1], COLUMNS_AT_ONCE):
         part = combined(scores[order, at : at + COLUMNS_AT_ONCE])

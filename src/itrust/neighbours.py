@@ -25,6 +25,7 @@ from itrust.typing import FloatArray, IntArray
 
 CUT = 0.05  # 2.4 widths of a Gaussian
 ROWS_IN_LEAF, PLACES_IN_LEAF = 512, 128
+MOST_WEIGHTS = 2**22  # in a tile that holds all rows
 PILOT_ROWS, PILOT_PLACES = 8_192, 256
 NARROWEST, WIDEST = 1 / 64, 4.0  # of the spread of a column
 EVERYBODY = 1e6  # so wide that all rows are near
@@ -68,8 +69,11 @@ class Neighbours(Weights):
         gram = self.kernel.gram(self.points, rows)
         smooth, match = split_match(gram)
         if whole or (match is None and not isinstance(smooth, GaussianGram)):
-            everyone = np.arange(self.places), np.arange(len(rows))
-            yield *everyone, self._cut(gram.block(*everyone))
+            everyone = np.arange(len(rows))
+            at_once = max(1, MOST_WEIGHTS // max(len(rows), 1))
+            for first in range(0, self.places, at_once):
+                some = np.arange(first, min(first + at_once, self.places))
+                yield some, everyone, self._cut(gram.block(some, everyone))
             return
         for places, members in _matching(match, gram.shape):
             yield from self._near(smooth, places, members)

@@ -16,6 +16,7 @@ from itrust.typing import AnyArray, BoolArray
 
 TENTHS = 10
 PREDICTION = "prediction"  # as if it were a covariate; one that is called so goes before
+OTHER_NAME = "p (the model's)"  # of the prediction then
 MOST_LEVELS = 40
 
 
@@ -135,7 +136,7 @@ def column_of(points: Points, name: object) -> Column:
 
 def _column(points: Points, name: str) -> Column:
     found = next((column for column in points.columns if column.name == name), None)
-    if found is None and name == PREDICTION:
+    if found is None and name in (PREDICTION, OTHER_NAME):
         return Column(PREDICTION, "number", points.p)
     assert found is not None, name
     return found

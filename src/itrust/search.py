@@ -17,12 +17,14 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from itrust.columns import Column
-from itrust.regions import PREDICTION, Between, Every, Level, Region
+from itrust.regions import OTHER_NAME, PREDICTION, Between, Every, Level, Region
 from itrust.sample import Sample
 from itrust.typing import BoolArray, FloatArray, IntArray
 
 PARTS = 16
 MOST_LEVELS = 30
+MOST_CROSSED = 40  # covariates, the most striking by themselves, that are taken in pairs
+FEWEST_ROWS = 5_000  # to search in, however many covariates there are
 THRIFT = 0.6  # how much more a complex rule has to show
 FAINT = 3.0  # standard errors below which a rule is not worth a test
 FAINT_PART = 1.5  # and below which it is not worth a further condition
@@ -66,6 +68,8 @@ class _Axis:
     def of(cls, column: Column) -> _Axis | None:
         """None for a column with nothing to choose."""
         values, counts = np.unique(column.values[~column.missing], return_counts=True)
+        if not values.size:
+            return None
         cells: list[Region]
         if column.kind in ("number", "date") and values.size > 2:
             edges = _edges(column, values, counts)
@@ -119,9 +123,14 @@ def _edges(column: Column, values: FloatArray, counts: IntArray) -> list[float]:
         around = [[(k - 0.25) / PARTS, (k + 0.25) / PARTS] for k in range(1, PARTS)]
         ends = values[np.searchsorted(ranks, np.array(around) - 1e-12)]
         whole = column.kind == "date"
-        found = {float(high) if whole else roundest(low, high) for low, high in ends}
+        found = {_whole(low, high) if whole else roundest(low, high) for low, high in ends}
         inner = sorted(cut for cut in found if values[0] < cut <= values[-1])
     return [-math.inf, *inner, math.inf]
+
+
+def _whole(low: float, high: float) -> float:
+    """Midnight before a cut, if that is still above `low`."""
+    return float(math.floor(high)) if math.floor(high) > low else float(high)
 
 
 def roundest(low: float, high: float) -> float:
@@ -135,6 +144,8 @@ def roundest(low: float, high: float) -> float:
     largest = math.floor(math.log10(max(abs(low), abs(high))))
     for power in range(largest, largest - 17, -1):
         step = 10.0**power
+        if step == 0:
+            break
         # 2.3 / 0.1 is a little below 23; what is that close counts as equal.
         candidate = float(f"{(math.floor(low / step + 1e-6) + 1) * step:.12g}")
         if low < candidate <= high:
@@ -160,7 +171,7 @@ def _ranges(
 
 def range_of(column: Column, low: float, high: float) -> Between:
     """Rows from `low` to below `high` in the words of a rule."""
-    ends = [column.shown(end, 6) if math.isfinite(end) else "" for end in (low, high)]
+    ends = [_exactly(column, end) if math.isfinite(end) else "" for end in (low, high)]
     if not math.isfinite(low):
         text = f"< {ends[1]}"
     elif not math.isfinite(high):
@@ -168,6 +179,17 @@ def range_of(column: Column, low: float, high: float) -> Between:
     else:
         text = f"from {ends[0]} to below {ends[1]}"
     return Between(column.name, low, high, text)
+
+
+def _exactly(column: Column, end: float) -> str:
+    """A cut with as many digits as it takes to be the cut."""
+    if column.kind == "date":
+        return column.shown(end, 17)
+    return next(
+        text
+        for digits in (6, 9, 12, 17)
+        if float(text := column.shown(end, digits)) == end or digits == 17
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +219,9 @@ class Searcher:
     @cached_property
     def axes(self) -> tuple[_Axis, ...]:
         """Covariates, and the prediction, that differ between rows."""
-        names = set(self.sample.names)
-        prediction = Column(PREDICTION, "number", self.sample.p)
-        columns = [*self.sample.columns, *([prediction] if PREDICTION not in names else [])]
+        taken = PREDICTION in self.sample.names
+        prediction = Column(OTHER_NAME if taken else PREDICTION, "number", self.sample.p)
+        columns = [*self.sample.columns, prediction]
         found = (_Axis.of(column) for column in columns)
         return tuple(axis for axis in found if axis is not None)
 
@@ -223,20 +245,21 @@ class Searcher:
     def _best(self, w: FloatArray, e: FloatArray) -> _Found | None:
         """The rule with the largest worth among all short ones and the best longer ones."""
         sums = self._sums(w, e, np.ones(e.size, dtype=bool))
-        found = [self._in_pair(first, second, sums, FAINT_PART) for first, second in self._pairs()]
-        beam = sorted((f for f in found if f is not None), key=lambda f: -f.worth)
+        alone = [self._in_pair(axis, None, sums, 0.0) for axis in self.axes]
+        found = [f for f in alone if f is not None and f.standard >= FAINT_PART]
+        if self.conditions > 1:
+            worth = [-math.inf if f is None else f.worth for f in alone]
+            striking = sorted(np.argsort(worth)[::-1][:MOST_CROSSED])
+            pairs = combinations([self.axes[k] for k in striking], 2)
+            crossed = (self._in_pair(a, b, sums, FAINT_PART) for a, b in pairs)
+            found.extend(f for f in crossed if f is not None)
+        beam = sorted(found, key=lambda f: -f.worth)
         best = [f for f in beam if f.standard >= FAINT][:1]
         for _ in range(2, self.conditions):
             longer = [self._narrowed(short, w, e) for short in beam[:BEAM]]
             beam = sorted((f for f in longer if f is not None), key=lambda f: -f.worth)
             best.extend(f for f in beam[:1] if f.standard >= FAINT)
         return max(best, key=lambda f: f.worth, default=None)
-
-    def _pairs(self) -> Iterator[tuple[_Axis, _Axis | None]]:
-        for axis in self.axes:
-            yield axis, None
-        if self.conditions > 1:
-            yield from combinations(self.axes, 2)
 
     def _sums(self, w: FloatArray, e: FloatArray, inside: BoolArray) -> FloatArray:
         """What is summed: w e, its variance by p and by itself, w, w^2, (5, n)."""
@@ -295,5 +318,6 @@ class Searcher:
 
 def rows_to_search(sample: Sample, most: int) -> int:
     """How many rows can be looked at within reasonable time."""
-    axes = len(sample.columns) + 1
-    return int(MOST_CELLS / (5 * axes * (axes + 1) / 2 * most))
+    crossed = min(len(sample.columns) + 1, MOST_CROSSED)
+    looks = crossed * (crossed + 1) / 2 + len(sample.columns)
+    return max(int(MOST_CELLS / (5 * looks * most)), FEWEST_ROWS)

@@ -13,10 +13,10 @@ from scipy.special import log_ndtr
 
 from itrust.averages import Members, average
 from itrust.errors import InputError, counted
-from itrust.groups import SIGN, bias_notes, checked_reach, mean_intervals
-from itrust.klce import checked_null
+from itrust.groups import SIGN, bias_notes, checked_reach, mean_intervals, rowwise_null
 from itrust.multiplicity import own_pvalues, step_down
 from itrust.nulls import Null, RowwiseNull
+from itrust.plain import plain
 from itrust.regions import Region
 from itrust.sample import Sample, checked_sample
 from itrust.search import Candidate, Searcher, rows_to_search
@@ -80,7 +80,7 @@ class Slice:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         facts = {name: value for name, value in vars(self).items() if name != "region"}
-        return {**facts, "bias": self.bias, "impact": self.impact}
+        return plain({**facts, "bias": self.bias, "impact": self.impact})  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.bias:+.3f}, {counted(self.rows, 'row')}"
@@ -210,9 +210,8 @@ def bias_slices(
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
     begun = time.perf_counter()
-    draws, seed = checked_reach(draws, level / 2), as_seed(rng)
-    null = checked_null(None, sample)
-    assert isinstance(null, RowwiseNull)
+    draws, seed = checked_reach(draws, level, parts=2), as_seed(rng)
+    null = rowwise_null(sample)
     halves = sample.split([0.5, 0.5], rng=np.random.default_rng([seed, 0]))
     judged: list[Slice] = []
     for number in (0, 1):

@@ -1,0 +1,409 @@
+"""`audit`: reliance, competency, confidence, diagnosis and tasks in one go, and the verdict."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from itrust import scores
+from itrust.adaptive import klce_test
+from itrust.bias import LocalBias, local_bias
+from itrust.errors import InputError
+from itrust.evaluate import Engine
+from itrust.groups import MOST_VALUES, SIGN, GroupTable, bias_groups, checked_reach, names_of
+from itrust.kernels import LocalKernel
+from itrust.klce import klce2
+from itrust.nulls import Hoeffding
+from itrust.planning import Detectable, detectable
+from itrust.progress import progress_bar
+from itrust.results import KLCEResult
+from itrust.sample import Sample, checked_sample
+from itrust.scores import ReliabilityCurve
+from itrust.seeds import Rng, as_seed
+from itrust.slices import SliceTable, bias_slices
+from itrust.tasks import Task, TaskResult, checked_tasks, covered, evaluate_tasks, parse
+from itrust.verdict import Verdict, verdict_on
+
+SCHEMA = "itrust-audit/1"
+STEPS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Reliance:
+    """Whether the probabilities are calibrated at all.
+
+    Attributes
+    ----------
+    test : KLCEResult
+        Of the prediction alone.
+    brier, log_loss, ece, mce, smooth_ece : float
+    curve : ReliabilityCurve
+    """
+
+    test: KLCEResult
+    brier: float
+    log_loss: float
+    ece: float
+    mce: float
+    smooth_ece: float
+    curve: ReliabilityCurve
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        curve = {name: np.asarray(part).tolist() for name, part in vars(self.curve).items()}
+        names = ("brier", "log_loss", "ece", "mce", "smooth_ece")
+        numbers = {name: getattr(self, name) for name in names}
+        return {"pvalue": self.test.pvalue, **numbers, "curve": curve}
+
+
+@dataclass(frozen=True, eq=False)
+class Confidence:
+    """How sure that is, and what could have been missed.
+
+    Attributes
+    ----------
+    detectable : Detectable or None
+        The smallest biases that would have been seen; None where no label can vary.
+    bound : float or None
+        Hoeffding's distribution-free bound on the p-value of KLCE^2; None with weights.
+    """
+
+    detectable: Detectable | None
+    bound: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        found = None if self.detectable is None else self.detectable.to_dict()
+        return {"detectable": found, "hoeffding_bound": self.bound}
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """Where, for whom and by how much they are wrong.
+
+    Attributes
+    ----------
+    bias : LocalBias
+    groups : GroupTable or None
+        Every category, and every number with few values, by itself; None without any.
+    slices : SliceTable
+    """
+
+    bias: LocalBias
+    groups: GroupTable | None
+    slices: SliceTable
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "local_bias": self.bias.to_dict(),
+            "groups": None if self.groups is None else self.groups.to_dict(),
+            "slices": self.slices.to_dict(),
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """Everything that `audit` found.
+
+    Attributes
+    ----------
+    sample : Sample
+    reliance : Reliance
+    competency : KLCEResult
+        Are they calibrated given the covariates?
+    confidence : Confidence
+    diagnosis : Diagnosis
+    tasks : tuple of TaskResult
+    verdict : Verdict
+    level, material : float
+    """
+
+    sample: Sample
+    reliance: Reliance
+    competency: KLCEResult
+    confidence: Confidence
+    diagnosis: Diagnosis
+    tasks: tuple[TaskResult, ...]
+    verdict: Verdict
+    level: float
+    material: float
+    draws: int
+    seed: int
+    elapsed: float
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.sample.n
+
+    def to_dict(self) -> dict[str, Any]:
+        """All facts, ready for JSON; the form is described in docs/schema.md."""
+        from itrust import __version__
+
+        return {
+            "schema": SCHEMA,
+            "version": __version__,
+            "n": self.n,
+            "on": list(self.competency.names),
+            "verdict": self.verdict.name,
+            "sentence": self.verdict.sentence,
+            "carried_by": list(self.verdict.carried_by),
+            "statistic": self.competency.statistic,
+            "pvalue": self.competency.pvalue,
+            "level": self.level,
+            "material": self.material,
+            "draws": self.draws,
+            "seed": self.seed,
+            "elapsed": self.elapsed,
+            "reliance": self.reliance.to_dict(),
+            "competency": self.competency.to_dict(),
+            "confidence": self.confidence.to_dict(),
+            "diagnosis": self.diagnosis.to_dict(),
+            "tasks": [task.to_dict() for task in self.tasks],
+        }
+
+    def to_frame(self) -> pa.Table:
+        """One row a finding, as an Arrow table (`.to_pandas()` if you like)."""
+        rows: list[dict[str, Any]] = [
+            {"part": "reliance", "name": name, "value": getattr(self.reliance, name)}
+            for name in ("brier", "log_loss", "ece", "mce", "smooth_ece")
+        ]
+        rows.append(
+            {
+                "part": "competency",
+                "name": "KLCE^2",
+                "value": self.competency.statistic,
+                "pvalue": self.competency.pvalue,
+            }
+        )
+        rows.extend(
+            {"part": "finding", "name": found.name, "pvalue": found.pvalue}
+            for found in getattr(self.competency, "findings", ())[:20]
+        )
+        tables: list[tuple[str, Any]] = [("slice", self.diagnosis.slices), ("task", self.tasks)]
+        if self.diagnosis.groups is not None:
+            tables.insert(0, ("group", self.diagnosis.groups))
+        for part, found in tables:
+            rows.extend(
+                {
+                    "part": part,
+                    "name": getattr(item, "name", None) or item.rule,
+                    "value": item.bias,
+                    "lower": item.lower,
+                    "upper": item.upper,
+                    "pvalue": item.pvalue,
+                    "rows": getattr(item, "rows", None),
+                }
+                for item in found
+            )
+        columns = ("part", "name", "value", "lower", "upper", "pvalue", "rows")
+        return pa.table({name: [row.get(name) for row in rows] for name in columns})
+
+    def __repr__(self) -> str:
+        return f"<Audit: {self.verdict.name}, n {self.n:,}>"
+
+    def __str__(self) -> str:
+        return "\n".join(_page(self))
+
+
+def audit(
+    sample: Sample,
+    tasks: Sequence[Task | str] | Task | str = (),
+    *,
+    on: str | Sequence[str] | None = None,
+    level: float = 0.05,
+    material: float = 0.05,
+    draws: int = 999,
+    rng: Rng = None,
+    engine: Engine = "auto",
+    progress: bool | None = None,
+) -> Audit:
+    """Judge a model's probabilities for inference about the covariates, and for your own numbers.
+
+    Everything is validated before anything costly begins.
+
+    Parameters
+    ----------
+    sample : Sample
+    tasks : tasks or their text forms, optional
+        `tasks.mean("age")`, or "mean(age)".
+    on : names of covariates, optional
+        What to judge the probabilities on; default: all of the sample.
+    level : float
+    material : float
+        The size of local bias that would matter. Tasks may carry their own.
+    draws : int
+    rng : int, Generator or None
+    engine : as for `klce_test`
+    progress : bool, optional
+        A bar in a terminal by default.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> a = it.audit(it.simulate.survey(3_000, rng=0).sample, ["mean(age)"], draws=199, rng=0)
+    >>> a.verdict.name
+    'untrustworthy'
+    """
+    checked_sample(sample)
+    begun = time.perf_counter()
+    draws, seed = checked_reach(draws, level / 2), as_seed(rng)
+    if isinstance(material, bool) or not isinstance(material, int | float) or not 0 < material < 1:
+        raise InputError(f"material must lie between 0 and 1, not {material!r}")
+    wanted = as_tasks(tasks)
+    checked_tasks(sample, wanted)
+    judged = sample if on is None else _only(sample, names_of(on))
+    settings: dict[str, Any] = {"level": level, "draws": draws, "rng": seed}
+    with progress_bar("audit", STEPS, progress) as advance:
+        reliance = _reliance(judged, draws, seed)
+        advance(1)
+        test = reliance.test
+        if judged.columns:
+            test = klce_test(judged, draws=draws, rng=seed, engine=engine, progress=False)
+        advance(1)
+        confidence = _confidence(judged, test, level, draws, seed, engine)
+        advance(1)
+        bias = local_bias(judged, **settings)
+        advance(1)
+        few = [c.name for c in judged.columns if _few_values(c.values, c.is_category)]
+        groups = bias_groups(judged, *few, crossings=False, **settings) if few else None
+        slices = bias_slices(judged, **settings)
+        advance(1)
+        found = tuple(
+            covered(result, judged.names) for result in evaluate_tasks(sample, wanted, **settings)
+        )
+        advance(1)
+    verdict = verdict_on(
+        test,
+        bias,
+        slices,
+        confidence.detectable,
+        found,
+        level=level,
+        material=material,
+    )
+    return Audit(
+        sample=sample,
+        reliance=reliance,
+        competency=test,
+        confidence=confidence,
+        diagnosis=Diagnosis(bias, groups, slices),
+        tasks=found,
+        verdict=verdict,
+        level=level,
+        material=float(material),
+        draws=draws,
+        seed=seed,
+        elapsed=time.perf_counter() - begun,
+    )
+
+
+def as_tasks(tasks: object) -> list[Task]:
+    """One task or several, as such or as text."""
+    several = [tasks] if isinstance(tasks, str | Task) else tasks
+    if not isinstance(several, list | tuple):
+        raise InputError(f"tasks are a list such as ['mean(age)'], not {tasks!r}")
+    return [parse(task) if isinstance(task, str) else task for task in several]
+
+
+def _only(sample: Sample, names: tuple[str, ...]) -> Sample:
+    return sample.with_columns(tuple(sample.column(name) for name in names))
+
+
+def _few_values(values: Any, is_category: bool) -> bool:
+    return is_category or np.unique(values[~np.isnan(values)]).size <= MOST_VALUES
+
+
+def _reliance(sample: Sample, draws: int, seed: int) -> Reliance:
+    bare = sample.with_columns(())
+    return Reliance(
+        test=klce_test(bare, draws=draws, rng=seed, progress=False),
+        brier=scores.brier(bare),
+        log_loss=scores.log_loss(bare),
+        ece=scores.ece(bare),
+        mce=scores.mce(bare),
+        smooth_ece=scores.smooth_ece(bare),
+        curve=scores.reliability_curve(bare, scores.EqualMass(10)),
+    )
+
+
+def _confidence(
+    sample: Sample, test: KLCEResult, level: float, draws: int, seed: int, engine: Engine
+) -> Confidence:
+    still = bool(np.isin(sample.p, (0.0, 1.0)).all())
+    found = None
+    if not still:
+        found = detectable(sample, level=level, draws=draws, checks=0, rng=seed, engine=engine)
+    bound = None
+    if sample.weights is None:
+        kernel = LocalKernel()
+        statistic = test.statistic if test.names else klce2(sample, kernel)
+        blocks = Hoeffding().blocks(sample.n)
+        bound = float(np.exp(-blocks * max(statistic, 0.0) ** 2 / 2))
+    return Confidence(found, bound)
+
+
+def _page(audit: Audit) -> list[str]:
+    reliance, test = audit.reliance, audit.competency
+    on = ", ".join(test.names) or "the prediction alone"
+    calibrated = (
+        f"p {reliance.test.pvalue:.3g} (calibrated at all?)   Brier {reliance.brier:.4f}   ECE "
+        f"{reliance.ece:.4f}   smooth ECE {reliance.smooth_ece:.4f}"
+    )
+    given = f"p {test.pvalue:.3g} (calibrated given the covariates?)   KLCE^2 {test.statistic:.3g}"
+    lines = [
+        f"VERDICT  {audit.verdict.name}",
+        *_wrapped(audit.verdict.sentence),
+        "",
+        f"  {audit.n:,} rows, judged on {on}",
+        f"  reliance     {calibrated}",
+        f"  competency   {given}",
+    ]
+    found = audit.confidence.detectable
+    if found is not None:
+        lines.append(
+            f"  confidence   a bias of {_size(found.everywhere.shift)} everywhere, or of "
+            f"{_size(found.worst.shift)} in {found.worst.where}, would be seen with power "
+            f"{found.power:g}"
+        )
+    confirmed = audit.diagnosis.slices.confirmed
+    bias = audit.diagnosis.bias
+    lines.append(
+        f"  diagnosis    shown to be wrong at {100 * bias.flagged.mean():.0f} % of points; "
+        f"{len(confirmed)} of {len(audit.diagnosis.slices)} slices confirmed"
+    )
+    lines.extend(
+        f"               {part.bias:+.3f} ({part.lower:+.3f} to {part.upper:+.3f})  {part.rule}"
+        for part in confirmed[:3]
+    )
+    for number, task in enumerate(audit.tasks):
+        title = "tasks" if number == 0 else ""
+        lines.append(f"  {title:<12} {task.name}")
+        lines.append(
+            f"               {task.plugin:.5g} with probabilities, {task.from_labels:.5g} with "
+            f"labels: bias {task.bias:+.3g} ({task.lower:+.3g} to {task.upper:+.3g}), p "
+            f"{task.pvalue:.3g}: {task.finding}"
+        )
+        lines.extend(f"               note: {note}" for note in task.notes)
+    lines.append("")
+    lines.append(f"  {SIGN}")
+    lines.append(
+        f"  level {audit.level:g}, material {audit.material:g}, {audit.draws:,} draws, seed "
+        f"{audit.seed}, {audit.elapsed:.2g} s"
+    )
+    return [*lines, *(f"  note: {note}" for note in test.notes)]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 88, initial_indent="  ", subsequent_indent="  ")
+
+
+def _size(shift: float) -> str:
+    return f"{shift:.3f}" if np.isfinite(shift) else "any size below 0.5"

@@ -35,7 +35,7 @@ LAYERS = [
     ["tasks"],
     ["grammar", "estimates"],
     ["verdict", "scores", "simulate", "datasets"],
-    ["audit"],
+    ["audits"],
     ["comparison"],
     ["figures"],
     ["itrust"],  # the front door: what stands below it uses the package as users do
@@ -46,7 +46,7 @@ LAZY = {
     ("bias.py", "curves"),
     ("tasks.py", "grammar"),
     ("tasks.py", "estimates"),
-    ("audit.py", "itrust"),
+    ("audits.py", "itrust"),
 }
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

@@ -10,7 +10,7 @@ __version__ = "0.1.0.dev0"
 
 from itrust import datasets, engine, kernels, nulls, scores, simulate, tasks
 from itrust.adaptive import default_dictionary, klce_test
-from itrust.audit import Audit, audit
+from itrust.audits import Audit, audit
 from itrust.bias import HeldOut, LocalBias, local_bias
 from itrust.classes import MulticlassSample
 from itrust.comparison import Comparison, compare

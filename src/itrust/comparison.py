@@ -13,7 +13,7 @@ from scipy.special import ndtri, xlogy
 
 from itrust import scores
 from itrust.adaptive import klce_test
-from itrust.audit import as_tasks
+from itrust.audits import as_tasks
 from itrust.errors import InputError, did_you_mean
 from itrust.groups import checked_reach
 from itrust.results import KLCEResult

@@ -25,14 +25,10 @@ def main() -> int:
     print()
     print(it.klce_test(sample, rng=0))
     print()
-    seen = it.detectable(sample, checks=0, rng=0)
-    print("What these rows can show with power .8: a bias of")
-    print(f"  {seen.everywhere.shift:.3f} if it is everywhere,")
-    print(
-        f"  {seen.worst.shift:.3f} if it is in {seen.worst.where} alone, the worst of the tenths."
-    )
+    gap = 'mean(age | region == "south") - mean(age | region == "west")'
+    print("The same rows in one audit, with two numbers to defend:")
     print()
-    print(it.bias_slices(sample, rng=0))
+    print(it.audit(sample, [gap, 'prevalence(region == "south")'], rng=0))
     print()
     print("What was known beforehand (bias = observed - predicted; positive: too low):")
     region, age = sample.column("region"), sample.column("age").values

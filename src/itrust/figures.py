@@ -24,6 +24,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from itrust.adaptive import klce_test
 from itrust.bias import LocalBias, local_bias
+from itrust.comparison import Comparison, ModelReport
 from itrust.curves import (
     ALL_ROWS,
     Axis,
@@ -728,6 +729,59 @@ class SliceDisplay:
             _title(self.figure_, ax, f"Slices: {told}", own=own)
             self.ax_ = ax
         return self
+
+
+@dataclass(eq=False)
+class ComparisonDisplay:
+    """What several models do to the user's numbers: bias with interval, one panel a task."""
+
+    comparison: Comparison
+    axes_: list[Axes] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        _checked(self.comparison, Comparison, "compare")
+        if not self.comparison.models[0].tasks:
+            raise InputError("this comparison has no tasks to show; pass tasks to compare")
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison, *, ax: Axes | None = None) -> Self:
+        """Draw a comparison at hand."""
+        return cls(comparison).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw; with `ax`, the first task only."""
+        models = self.comparison.models
+        count = len(models[0].tasks) if ax is None else 1
+        with mpl.rc_context(STYLE):
+            if ax is None:
+                height = (1.2 + 0.5 * len(models)) * count
+                self.figure_, grid = plt.subplots(
+                    count, 1, figsize=(7.6, height), squeeze=False, layout="constrained"
+                )
+                self.axes_ = list(grid[:, 0])
+            else:
+                self.figure_, ax = _axes(ax, (0, 0))
+                self.axes_ = [ax]
+            for k, panel in enumerate(self.axes_):
+                results = [model.tasks[k] for model in models]
+                _forest(
+                    panel,
+                    [_scored(model) for model in models],
+                    np.array([result.bias for result in results]),
+                    np.array([[result.lower, result.upper] for result in results]),
+                    np.array([result.pvalue for result in results]),
+                    self.comparison.level,
+                )
+                told = f"with labels {results[0].from_labels:.4g}"
+                panel.set_title(f"{_short(results[0].name, 60)}   ({told})", pad=20, fontsize=9)
+                panel.set_xlabel("bias (with labels \N{MINUS SIGN} with probabilities)")
+            self.ax_ = self.axes_[0]
+        return self
+
+
+def _scored(model: ModelReport) -> str:
+    name = _short(model.name, 30)
+    return f"{name}\naccuracy {model.accuracy:.3f}, Brier {model.brier:.3f}, ECE {model.ece:.3f}"
 
 
 def _wrapped(rule: str) -> str:

@@ -503,6 +503,8 @@ def evaluate_tasks(
     null = checked_null(None, sample)
     assert isinstance(null, RowwiseNull)
     plug_ins, labels, leanings = checked_tasks(sample, tasks)
+    if not tasks:
+        return ()
     coefficients = np.array([leaning.influence for leaning in leanings])
     sums, squares = along(sample, coefficients, null, draws, seed)
     scores = np.divide(np.abs(sums), np.sqrt(squares), out=np.zeros_like(sums), where=squares > 0)

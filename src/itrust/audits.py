@@ -20,6 +20,7 @@ from itrust.groups import MOST_VALUES, SIGN, GroupTable, bias_groups, checked_re
 from itrust.kernels import LocalKernel
 from itrust.klce import klce2
 from itrust.nulls import Hoeffding
+from itrust.plain import plain
 from itrust.planning import Detectable, detectable
 from itrust.progress import progress_bar
 from itrust.results import KLCEResult
@@ -147,9 +148,11 @@ class Audit:
         """All facts, ready for JSON; the form is described in docs/schema.md."""
         from itrust import __version__
 
+        found: dict[str, Any] = plain(self._facts())
+        return {"schema": SCHEMA, "version": __version__, **found}
+
+    def _facts(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
-            "version": __version__,
             "n": self.n,
             "on": list(self.competency.names),
             "verdict": self.verdict.name,
@@ -254,7 +257,7 @@ def audit(
     """
     checked_sample(sample)
     begun = time.perf_counter()
-    draws, seed = checked_reach(draws, level / 2), as_seed(rng)
+    draws, seed = checked_reach(draws, level, parts=2), as_seed(rng)
     if isinstance(material, bool) or not isinstance(material, int | float) or not 0 < material < 1:
         raise InputError(f"material must lie between 0 and 1, not {material!r}")
     wanted = as_tasks(tasks)

@@ -1,0 +1,170 @@
+"""The audit: every row of the verdict table, and numbers that are those of its parts."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import itrust as it
+from itrust import tasks
+from itrust.errors import InputError
+from itrust.verdict import (
+    BELOW_MATERIAL,
+    NO_EVIDENCE,
+    NOT_ENOUGH,
+    SIZE_UNCLEAR,
+    UNTRUSTWORTHY,
+    verdict_on,
+)
+
+
+@pytest.fixture(scope="module")
+def audit() -> it.Audit:
+    sample = it.simulate.survey(3_000, rng=1).sample
+    gap = 'mean(age | region == "south") - mean(age | region == "west")'
+    return it.audit(sample, [gap, tasks.prevalence(region="south")], draws=199, rng=0)
+
+
+def verdict(audit: it.Audit, **changes):
+    parts = {
+        "test": audit.competency,
+        "bias": audit.diagnosis.bias,
+        "slices": audit.diagnosis.slices,
+        "detectable": audit.confidence.detectable,
+        "tasks": audit.tasks,
+        "level": 0.05,
+        "material": 0.05,
+        **changes,
+    }
+    return verdict_on(**parts)
+
+
+def test_a_wrong_model_is_untrustworthy_and_why(audit):
+    assert audit.verdict.name == UNTRUSTWORTHY
+    assert not audit.verdict.trustworthy
+    assert "cannot be trusted" in audit.verdict.sentence
+    assert "given income, age and region" in audit.verdict.sentence
+    assert any("region" in told for told in audit.verdict.carried_by)
+
+
+def test_every_row_of_the_table(audit):
+    # Rejected, and nothing as large as .6 is shown or excluded... the band excludes more.
+    assert verdict(audit, material=0.99).name == BELOW_MATERIAL
+    worst = np.nanmax(np.abs([audit.diagnosis.bias.band.lower, audit.diagnosis.bias.band.upper]))
+    shown = verdict(audit, material=float(worst) - 0.02)
+    assert shown.name == SIZE_UNCLEAR
+    right = it.simulate.survey(3_000, rng=1, trustworthy=True).sample
+    test = it.klce_test(right, draws=199, rng=0)
+    assert test.pvalue > 0.05
+    assert verdict(audit, test=test, material=0.05).name == NOT_ENOUGH
+    assert verdict(audit, test=test, material=0.5).name == NO_EVIDENCE
+    assert verdict(audit, test=test, material=0.5, detectable=None).name == NOT_ENOUGH
+
+
+def test_impossible_labels_alone_are_enough(audit):
+    test = replace(audit.competency, impossible=3)
+    found = verdict(audit, test=test, material=0.99)
+    assert found.name == UNTRUSTWORTHY
+    assert "3 labels that the model called impossible came true" in found.sentence
+
+
+def test_a_task_can_carry_the_verdict(audit):
+    gap = audit.tasks[0]
+    matters = replace(gap, task=gap.task.matters_at(2.0))
+    found = verdict(audit, material=0.9, tasks=[matters])
+    assert found.name == UNTRUSTWORTHY
+    assert "mean(age" in found.sentence
+    assert verdict(audit, material=0.99, tasks=[gap]).name == BELOW_MATERIAL
+
+
+def test_parts_are_those_of_their_own_functions(audit):
+    sample = audit.sample
+    assert audit.competency.pvalue == it.klce_test(sample, draws=199, rng=0).pvalue
+    assert audit.reliance.brier == it.scores.brier(sample)
+    assert audit.diagnosis.slices.slices == it.bias_slices(sample, draws=199, rng=0).slices
+    assert [group.name for group in audit.diagnosis.groups] == [
+        "region = north",
+        "region = south",
+        "region = west",
+    ]
+    alone = audit.tasks[1].task.evaluate(sample, draws=199, rng=0)
+    assert audit.tasks[1].own_pvalue == alone.own_pvalue
+    assert audit.tasks[1].pvalue >= alone.pvalue
+
+
+def test_json_has_what_is_promised(audit):
+    text = json.dumps(audit.to_dict(), allow_nan=False)
+    found = json.loads(text)
+    assert found["schema"] == "itrust-audit/1"
+    for name in ("n", "statistic", "pvalue", "verdict", "seed", "version", "sentence", "tasks"):
+        assert name in found
+    assert found["verdict"] == audit.verdict.name
+    assert found["tasks"][0]["bias"] == pytest.approx(audit.tasks[0].bias)
+
+
+def test_the_frame_has_one_row_a_finding(audit):
+    rows = audit.to_frame().to_pylist()
+    parts = {row["part"] for row in rows}
+    assert parts == {"reliance", "competency", "finding", "group", "slice", "task"}
+    (gap, rate) = [row for row in rows if row["part"] == "task"]
+    assert gap["value"] == pytest.approx(audit.tasks[0].bias)
+    assert rate["name"] == 'prevalence(region == "south")'
+
+
+def test_print_begins_with_the_verdict(audit):
+    text = str(audit)
+    assert text.startswith("VERDICT  untrustworthy\n")
+    assert "mean(age | region" in text
+    assert "positive: the model underestimates" in text
+    assert max(map(len, text.splitlines())) <= 140
+
+
+def test_tasks_outside_the_judged_covariates_are_told():
+    sample = it.simulate.survey(800, rng=1).sample
+    found = it.audit(sample, ["mean(age)"], on=["region"], draws=79, rng=0)
+    assert found.competency.names == ("region",)
+    assert found.tasks[0].uncovered == ("age",)
+    assert "depends on age, which the audit did not judge" in str(found)
+
+
+def test_no_covariates_and_hard_predictions_are_no_trouble():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 400)
+    bare = it.audit(it.Sample(rng.random(400) < p, p), draws=79, rng=0)
+    assert bare.diagnosis.groups is None
+    assert bare.verdict.name in (NOT_ENOUGH, NO_EVIDENCE)
+    hard = it.audit(it.Sample(rng.random(300) < 0.5, (p[:300] > 0.5) * 1.0), draws=79, rng=0)
+    assert hard.verdict.name == UNTRUSTWORTHY
+    assert hard.confidence.detectable is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tasks": ["mean(agee)"]}, "there is no covariate 'agee'"),
+        ({"tasks": ["mean(age"]}, "expected '\\)'"),
+        ({"tasks": 3}, "tasks are a list such as"),
+        ({"tasks": [3]}, "a task is made with"),
+        ({"material": 2}, "material must lie between 0 and 1"),
+        ({"level": 0.9}, "level is the error that is allowed"),
+        ({"on": ["agee"]}, "there is no covariate 'agee'"),
+        ({"draws": 10}, "cannot be reached with 10 draws"),
+    ],
+)
+def test_everything_is_validated_before_anything_costly(settings, message, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("costly work began")
+
+    monkeypatch.setattr("itrust.audits.klce_test", refuse)
+    with pytest.raises(InputError, match=message):
+        it.audit(it.simulate.survey(100, rng=0).sample, **settings)
+
+
+def test_the_verdict_on_a_right_model_is_seldom_untrustworthy():
+    wrong = 0
+    for run in range(20):
+        town = it.simulate.survey(400, rng=run, trustworthy=True).sample
+        found = it.audit(town, draws=79, rng=run).verdict.name
+        wrong += found in (UNTRUSTWORTHY, SIZE_UNCLEAR, BELOW_MATERIAL)
+    assert wrong <= 4  # .05 of 20 is 1; 5 or more has probability .0026

@@ -28,7 +28,7 @@ import itrust as it
 from itrust import figures
 
 RUNS = int(os.environ.get("RUNS", "200"))
-AUDITED = 3_000  # labelled rows of the single audit sample
+AUDITED = 10_000  # labelled rows of the single audit sample
 DOCS = Path(__file__).parents[1] / "docs"
 
 AGE, GAP = "mean(age)", 'prevalence(black == "no") - prevalence(black == "yes")'
@@ -84,7 +84,7 @@ def models_of(task: str, seed: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
 
 
 def one_run(task: str, seed: int) -> dict[str, list[float]]:
-    """Scores and plug-in on all held-out rows; what 3,000 audited rows say about the task."""
+    """Scores and plug-in on all held-out rows; what audited rows say about the task."""
     models, test = models_of(task, seed)
     few = np.random.default_rng([seed, 1]).choice(test.size, AUDITED, replace=False)
     found = {}
@@ -166,8 +166,8 @@ TEXT = """\
 
 Made by `make study NAME=motivating` ({runs} random splits; models and splits as in the paper's
 figures 1 and 2, American Housing Survey 2019). *Plug-in*: the number with probabilities in place of
-labels, on all held-out rows, mean and standard deviation over splits. *Bias, one audit* and its 95 %
-interval, and how often the p-value of "no bias for this task" is at most .05, are from
+labels, on all held-out rows, mean and standard deviation over splits. *Bias, one audit* and its
+95 % interval, and how often the p-value of "no bias for this task" is at most .05, are from
 {audited:,} labelled rows of each split, drawn at random.
 
 ## Average age of owners

@@ -773,7 +773,16 @@ class ComparisonDisplay:
                     self.comparison.level,
                 )
                 told = f"with labels {results[0].from_labels:.4g}"
-                panel.set_title(f"{_short(results[0].name, 60)}   ({told})", pad=20, fontsize=9)
+                panel.annotate(
+                    f"{_short(results[0].name, 80)}   ({told})",
+                    (0.01, 1.0),
+                    xytext=(0, 20),
+                    xycoords=("figure fraction", "axes fraction"),
+                    textcoords="offset points",
+                    fontweight="bold",
+                    fontsize=9,
+                    annotation_clip=False,
+                )
                 panel.set_xlabel("bias (with labels \N{MINUS SIGN} with probabilities)")
             self.ax_ = self.axes_[0]
         return self

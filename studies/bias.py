@@ -321,8 +321,8 @@ TEXT = """\
 # Local bias, groups and slices: what is promised and what was seen
 
 Made by `make study NAME=bias` ({runs:,} runs a line, {draws} draws, level .05; bold where a
-binomial test at .001 excludes the nominal share, for errors from above). Bias is observed minus predicted; positive: the
-model underestimates.
+binomial test at .001 excludes the nominal share, for errors from above). Bias is observed minus
+predicted; positive: the model underestimates.
 
 ## Bands of the local bias
 

@@ -1,6 +1,6 @@
 """The paper's two motivating experiments on the housing survey: `make study NAME=motivating`.
 
-Writes docs/motivating.md and docs/motivating.png. RUNS=20 gives a quick look. Needs the housing
+Writes docs/motivating.md and two pictures beside it. RUNS=20 gives a quick look. Needs the housing
 survey (downloaded, or in the folder that ITRUST_DATA names).
 """
 

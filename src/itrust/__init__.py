@@ -8,7 +8,7 @@
 
 __version__ = "0.1.0.dev0"
 
-from itrust import datasets, engine, kernels, nulls, scores, simulate, tasks
+from itrust import datasets, engine, grammar, kernels, nulls, scores, simulate, tasks
 from itrust.adaptive import default_dictionary, klce_test
 from itrust.audits import Audit, audit
 from itrust.bias import HeldOut, LocalBias, local_bias
@@ -69,6 +69,7 @@ __all__ = [
     "detectable",
     "engine",
     "figures",
+    "grammar",
     "kernels",
     "klce2",
     "klce_test",

@@ -72,7 +72,8 @@ class Confidence:
     detectable : Detectable or None
         The smallest biases that would have been seen; None where no label can vary.
     bound : float or None
-        Hoeffding's distribution-free bound on the p-value of KLCE^2; None with weights.
+        Hoeffding's distribution-free bound on the p-value of KLCE^2; None with weights or
+        clusters.
     """
 
     detectable: Detectable | None
@@ -173,11 +174,18 @@ class Audit:
         }
 
     def to_frame(self) -> pa.Table:
-        """One row a finding, as an Arrow table (`.to_pandas()` if you like)."""
+        """One row a finding, as an Arrow table (`.to_pandas()` if you like).
+
+        `value` is the score or, for groups, slices and tasks, the bias.
+        """
         rows: list[dict[str, Any]] = [
             {"part": "reliance", "name": name, "value": getattr(self.reliance, name)}
             for name in ("brier", "log_loss", "ece", "mce", "smooth_ece")
         ]
+        rows.insert(
+            0, {"part": "verdict", "name": self.verdict.name, "says": self.verdict.sentence}
+        )
+        rows.append({"part": "reliance", "name": "test", "pvalue": self.reliance.test.pvalue})
         rows.append(
             {
                 "part": "competency",
@@ -187,7 +195,7 @@ class Audit:
             }
         )
         rows.extend(
-            {"part": "finding", "name": found.name, "pvalue": found.pvalue}
+            {"part": "finding", "name": found.name, "pvalue": found.pvalue, "says": found.says}
             for found in getattr(self.competency, "findings", ())[:20]
         )
         tables: list[tuple[str, Any]] = [("slice", self.diagnosis.slices), ("task", self.tasks)]
@@ -203,10 +211,16 @@ class Audit:
                     "upper": item.upper,
                     "pvalue": item.pvalue,
                     "rows": getattr(item, "rows", None),
+                    "plugin": getattr(item, "plugin", None),
+                    "from_labels": getattr(item, "from_labels", None),
+                    "says": getattr(item, "finding", None),
                 }
                 for item in found
             )
-        columns = ("part", "name", "value", "lower", "upper", "pvalue", "rows")
+        columns = (
+            *("part", "name", "value", "lower", "upper", "pvalue", "rows"),
+            *("plugin", "from_labels", "says"),
+        )
         return pa.table({name: [row.get(name) for row in rows] for name in columns})
 
     def __repr__(self) -> str:
@@ -241,7 +255,8 @@ def audit(
         What to judge the probabilities on; default: all of the sample.
     level : float
     material : float
-        The size of local bias that would matter. Tasks may carry their own.
+        The size of local bias that would matter. Tasks carry their own, in their own unit:
+        `tasks.mean("age").matters_at(1.0)`.
     draws : int
     rng : int, Generator or None
     engine : as for `klce_test`
@@ -345,7 +360,7 @@ def _confidence(
     if not still:
         found = detectable(sample, level=level, draws=draws, checks=0, rng=seed, engine=engine)
     bound = None
-    if sample.weights is None:
+    if sample.weights is None and sample.cluster is None:
         kernel = LocalKernel()
         statistic = test.statistic if test.names else klce2(sample, kernel)
         blocks = Hoeffding().blocks(sample.n)
@@ -357,30 +372,28 @@ def _page(audit: Audit) -> list[str]:
     reliance, test = audit.reliance, audit.competency
     on = ", ".join(test.names) or "the prediction alone"
     calibrated = (
-        f"p {reliance.test.pvalue:.3g} (calibrated at all?)   Brier {reliance.brier:.4f}   ECE "
-        f"{reliance.ece:.4f}   smooth ECE {reliance.smooth_ece:.4f}"
+        f"calibrated at all? p {reliance.test.pvalue:.3g}   (Brier {reliance.brier:.4f}, ECE "
+        f"{reliance.ece:.4f}, smooth ECE {reliance.smooth_ece:.4f})"
     )
-    given = f"p {test.pvalue:.3g} (calibrated given the covariates?)   KLCE^2 {test.statistic:.3g}"
+    given = f"p {test.pvalue:.3g}   (KLCE^2 {test.statistic:.3g}; may be negative)"
     lines = [
         f"VERDICT  {audit.verdict.name}",
         *_wrapped(audit.verdict.sentence),
         "",
         f"  {audit.n:,} rows, judged on {on}",
         f"  reliance     {calibrated}",
-        f"  competency   {given}",
+        f"  competency   calibrated given the covariates? {given}",
     ]
+    story = getattr(test, "story", lambda _: ())(audit.level)
+    lines.extend(f"               {found.pvalue:.3g}  {found}" for found in story[:3])
     found = audit.confidence.detectable
     if found is not None:
-        lines.append(
-            f"  confidence   a bias of {_size(found.everywhere.shift)} everywhere, or of "
-            f"{_size(found.worst.shift)} in {found.worst.where}, would be seen with power "
-            f"{found.power:g}"
-        )
+        lines.append(f"  confidence   {_seen(found)}")
     confirmed = audit.diagnosis.slices.confirmed
     bias = audit.diagnosis.bias
     lines.append(
-        f"  diagnosis    shown to be wrong at {100 * bias.flagged.mean():.0f} % of points; "
-        f"{len(confirmed)} of {len(audit.diagnosis.slices)} slices confirmed"
+        f"  diagnosis    {len(confirmed)} of {len(audit.diagnosis.slices)} slices confirmed; local "
+        f"bias shown to be wrong at {100 * bias.flagged.mean():.0f} % of points"
     )
     lines.extend(
         f"               {part.bias:+.3f} ({part.lower:+.3f} to {part.upper:+.3f})  {part.rule}"
@@ -396,6 +409,11 @@ def _page(audit: Audit) -> list[str]:
         )
         lines.extend(f"               note: {note}" for note in task.notes)
     lines.append("")
+    if audit.tasks:
+        lines.append(
+            "  mean(...) and share(...) are among positives; intervals and p-values hold for all"
+        )
+        lines.append("  tasks at once; bias of a task: with labels - with probabilities")
     lines.append(f"  {SIGN}")
     lines.append(
         f"  level {audit.level:g}, material {audit.material:g}, {audit.draws:,} draws, seed "
@@ -408,5 +426,13 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, 88, initial_indent="  ", subsequent_indent="  ")
 
 
-def _size(shift: float) -> str:
-    return f"{shift:.3f}" if np.isfinite(shift) else "any size below 0.5"
+def _seen(found: Detectable) -> str:
+    """What would have been seen, in words."""
+    if not np.isfinite(found.everywhere.shift):
+        return "no bias below 0.5 would be seen: too few rows"
+    everywhere = f"a bias of {found.everywhere.shift:.3f} everywhere"
+    if not np.isfinite(found.worst.shift) or found.worst.where == "everywhere":
+        return f"{everywhere} would be seen with power {found.power:g}"
+    where = f"of {found.worst.shift:.3f} where {found.worst.where}"
+    rows = "; rows taken as independent" if found.notes else ""
+    return f"{everywhere}, or {where}, would be seen with power {found.power:g}{rows}"

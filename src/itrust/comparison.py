@@ -16,6 +16,7 @@ from itrust.adaptive import klce_test
 from itrust.audits import as_tasks
 from itrust.errors import InputError, did_you_mean
 from itrust.groups import checked_reach
+from itrust.plain import plain
 from itrust.results import KLCEResult
 from itrust.sample import Sample, checked_sample
 from itrust.seeds import Rng, as_seed
@@ -86,7 +87,7 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return vars(self)
+        return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,6 +117,10 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """All facts, ready for JSON."""
+        found: dict[str, Any] = plain(self._facts())
+        return found
+
+    def _facts(self) -> dict[str, Any]:
         return {
             "models": [model.to_dict() for model in self.models],
             "differences": [part.to_dict() for part in self.differences],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from itrust.points import Points
 from itrust.regions import Everywhere, Region
 from itrust.typing import BoolArray
 
+ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?")
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -78,8 +81,7 @@ class Compared(Condition):
             raise InputError(f"a comparison is one of {listed(OPERATORS)}, not {self.sign!r}")
 
     def __str__(self) -> str:
-        value = f'"{self.value}"' if isinstance(self.value, str) else f"{self.value}"
-        return f"{quoted(self.name)} {self.sign} {value}"
+        return f"{quoted(self.name)} {self.sign} {written(self.value)}"
 
     @property
     def names(self) -> frozenset[str]:
@@ -90,7 +92,8 @@ class Compared(Condition):
         """Mark the rows inside, (n,)."""
         column = covariate(points, self.name)
         value = _code(column, self.sign, self.value)
-        return np.asarray(OPERATORS[self.sign](column.values, value) & ~column.missing)
+        missing = Missing(self.name).rows(points)
+        return np.asarray(OPERATORS[self.sign](column.values, value) & ~missing)
 
 
 def _code(column: Column, sign: str, value: Any) -> Any:
@@ -98,24 +101,33 @@ def _code(column: Column, sign: str, value: Any) -> Any:
     if column.is_category:
         if sign not in ("==", "!="):
             raise InputError(f"{column.name!r} is a category, so it has no {sign}; use == or !=")
-        same = [k for k, level in enumerate(column.levels) if level == value]
-        same = same or [k for k, level in enumerate(column.levels) if str(level) == str(value)]
+        text = getattr(value, "text", str(value))  # 007 is not 7 where both are levels
+        same = [k for k, level in enumerate(column.levels) if str(level) == text]
+        same = same or [k for k, level in enumerate(column.levels) if level == value]
         if not same:
             hint = did_you_mean(str(value), [str(level) for level in column.levels])
             raise InputError(f"{column.name!r} has no level {value!r}; {hint}")
         return same[0]
-    if column.kind == "date" and isinstance(value, str):
-        try:
-            return (np.datetime64(value, "D") - np.datetime64(0, "D")).astype(int)
-        except ValueError:
-            raise InputError(
-                f"{column.name!r} is a date; compare it with one, as in '2026-01-31', not {value!r}"
-            ) from None
-    if isinstance(value, np.datetime64):
-        return (value.astype("datetime64[D]") - np.datetime64(0, "D")).astype(int)
+    if column.kind == "date":
+        return _days(column, value)
     if isinstance(value, str) or not isinstance(value, int | float | np.number | np.bool_):
         raise InputError(f"{column.name!r} is a {column.kind}; compare it with one, not {value!r}")
     return float(value)
+
+
+def _days(column: Column, value: Any) -> float:
+    """A date or time as days since 1970-01-01."""
+    written = str(value) if isinstance(value, date | np.datetime64) else value
+    if isinstance(written, str) and ISO.fullmatch(written.strip()):
+        try:
+            seconds = np.datetime64(written.strip().replace(" ", "T"), "s").astype(int)
+        except ValueError:
+            pass  # such as the 31st of February
+        else:
+            return float(seconds) / 86_400
+    raise InputError(
+        f"{column.name!r} is a date; compare it with one, as in '2026-01-31', not {value!r}"
+    )
 
 
 @dataclass(frozen=True)
@@ -126,8 +138,7 @@ class OneOfValues(Condition):
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        told = ", ".join(f'"{v}"' if isinstance(v, str) else str(v) for v in self.values)
-        return f"{quoted(self.name)} in ({told})"
+        return f"{quoted(self.name)} in ({', '.join(map(written, self.values))})"
 
     @property
     def names(self) -> frozenset[str]:
@@ -159,8 +170,9 @@ class Missing(Condition):
     def rows(self, points: Points) -> BoolArray:
         """Mark the rows inside, (n,)."""
         column = covariate(points, self.name)
-        if column.is_category and "(missing)" in column.levels:
-            return np.asarray(column.values == column.levels.index("(missing)"))
+        last = str(column.levels[-1]) if column.levels else ""
+        if last.strip("()") == "missing" and last.startswith("("):  # it is put last
+            return np.asarray(column.values == len(column.levels) - 1)
         return column.missing
 
 
@@ -233,7 +245,21 @@ def quoted(name: str) -> str:
     >>> quoted("age"), quoted("hours per week")
     ('age', '`hours per week`')
     """
-    return name if name.isidentifier() and name not in RESERVED else f"`{name}`"
+    plain_word = name.isidentifier() and name not in RESERVED
+    return name if plain_word else "`" + name.replace("`", "``") + "`"
+
+
+def written(value: object) -> str:
+    """A value as the grammar reads it.
+
+    >>> written("a"), written(True), written(0.5)
+    ('"a"', 'true', '0.5')
+    """
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return getattr(value, "text", repr(value))
+    return '"' + str(value).replace('"', '""') + '"'
 
 
 RESERVED = frozenset({"and", "or", "not", "in", "is", "missing", "true", "false"})
@@ -253,13 +279,19 @@ def as_condition(where: object) -> Condition:
         return where
     if not isinstance(where, Mapping):
         raise InputError(
-            f"where must map covariates to values, such as {{'race': 'Black'}}, not {where!r}"
+            f"a condition is text such as 'age >= 65' or a mapping such as {{'race': 'Black'}}, "
+            f"not a {type(where).__name__}"
         )
     found: Condition | None = None
     for name, value in where.items():
         part: Condition
         if value is None:
             part = Missing(str(name))
+        elif isinstance(value, tuple) and len(value) == 2:
+            raise InputError(
+                f"{name}={value!r} could be a range or two values; write a list for any of them, "
+                f"or text such as 'age >= 65 and age < 85'"
+            )
         elif isinstance(value, list | tuple | set | frozenset):
             part = OneOfValues(str(name), tuple(value))
         else:

@@ -58,5 +58,8 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     >>> did_you_mean("incom", ["income", "race"])
     "did you mean 'income'?"
     """
-    close = get_close_matches(name, known, n=1)
+    folded = {other.casefold(): other for other in reversed(known)}
+    close = get_close_matches(name, known, n=1) or [
+        folded[found] for found in get_close_matches(name.casefold(), list(folded), n=1)
+    ]
     return f"did you mean {close[0]!r}?" if close else f"the names are {listed(known)}"

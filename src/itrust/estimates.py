@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +12,17 @@ from scipy.special import ndtri
 
 from itrust.averages import Weights
 from itrust.errors import InputError, listed
+from itrust.kernels import LocalKernel
 from itrust.neighbours import Neighbours, neighbour_kernel
 from itrust.points import Points
 from itrust.population import Population
 from itrust.sample import Sample, checked_sample
-from itrust.tasks import Linear, Rows, Task, checked_tasks, spread_of
-from itrust.typing import FloatArray
+from itrust.tasks import Linear, Rows, Task, checked_tasks, covariates_of, spread_of
+from itrust.typing import FloatArray, IntArray
 
 CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
 # A mean over many points wants little smoothing: noise averages out, smoothing bias does not.
-NARROWER = 0.5
+WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the usual ones; wider where too few rows are near
 FEWEST = 4  # effective neighbours below which a prediction is left as it is
 
 
@@ -48,7 +50,7 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return vars(self)
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -111,18 +113,20 @@ def estimate_task(
     ----------
     task : Task
     population : Population
-        With every covariate that the task reads, and those of `labelled` for the repair.
+        With every covariate that the task reads; those it shares with `labelled` serve the repair.
     labelled : Sample
-        Rows with labels. For `rectified` they are a random sample of the population, or carry
-        weights that make them one.
+        Other rows with labels. For `rectified` and `labelled` they are a random sample from where
+        the population comes from, or carry weights that make them one.
     level : float
 
     Notes
     -----
-    Rectified: with u(s) the rows' shares in the estimate with labels or stand-ins s, the value is
-    F of the ratios whose sums are those of probabilities over the population times `power`, plus
-    labels minus `power` times probabilities over labelled rows (Angelopoulos et al. 2023, 2024,
-    applied to ratios and what arithmetic makes of them). Cost O(n N) for the repair at most.
+    Rectified: the estimate from labels, plus `power` times the plug-in on the population less the
+    plug-in on the labelled rows (Angelopoulos et al. 2023, 2024, for ratios and what arithmetic
+    makes of them); it may leave the range of the number. All intervals are for where the
+    population comes from, not for its own rows alone, and are approximate. Labelled rows are not
+    among the population's. Covariates that only one side has are left out of the repair. Cost
+    O(n N) for the repair at most.
 
     Examples
     --------
@@ -143,10 +147,13 @@ def estimate_task(
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 0.5:
         raise InputError(f"level must lie between 0 and 0.5, not {level!r}")
     own = {column.name: column for column in population.columns}
-    lacking = [name for name in labelled.names if name not in own]
+    needed = covariates_of(task, labelled.points)
+    lacking = [name for name in needed if name not in own]
     if lacking:
-        raise InputError(f"the population lacks {listed(lacking)}, which the labelled rows have")
-    points = Points(population.p, tuple(own[name] for name in labelled.names))
+        raise InputError(f"the population lacks {listed(lacking)}, which {task} reads")
+    shared = tuple(column for column in labelled.columns if column.name in own)
+    labelled = labelled.with_columns(shared)
+    points = Points(population.p, tuple(own[column.name] for column in shared))
     w = np.ones(population.n) if population.weights is None else population.weights
     w = w / w.mean()
     (with_p,), (with_y,), _ = checked_tasks(labelled, [task])
@@ -159,28 +166,36 @@ def estimate_task(
     if math.isnan(with_y.value):
         raise InputError(f"no positive label counts for {task}: labelled rows say nothing about it")
     power = _power(with_y, with_p, labelled, sampling)
-    value, left = _rectified(task, labelled, out, power)
+    # Labels, plus what probabilities say about the population less about the labelled rows.
+    value = with_y.value + power * (plugin.value - with_p.value)
+    left = with_y.influence - power * with_p.influence
     stderr = math.hypot(spread_of(left, labelled), power * sampling)
-    repaired, repair_error = _repaired(task, labelled, out)
+    repaired, repair_error, alone = _repaired(task, labelled, out)
+    notes = [*population.dropped, *labelled.notes]
+    if alone > 0.01:
+        notes.append(
+            f"{100 * alone:.0f} % of the population has no labelled neighbours: repaired leaves "
+            f"its probabilities as they are"
+        )
     label_error = spread_of(with_y.influence, labelled)
 
     def ways(value: float, error: float, assumes: str) -> Estimate:
         return Estimate(value, error, value - wide * error, value + wide * error, assumes)
 
-    random = "labelled rows are a random sample" + (
+    random = "if labelled rows are a random sample" + (
         ", by their weights" if labelled.weights is not None else ""
     )
     return TaskEstimate(
         task=task,
-        plugin=ways(plugin.value, sampling, "the probabilities are right"),
-        repaired=ways(repaired, repair_error, "the bias is smooth, in the same way in both"),
+        plugin=ways(plugin.value, sampling, "if the probabilities are right"),
+        repaired=ways(repaired, repair_error, "if the bias is smooth and the same in both samples"),
         rectified=ways(value, stderr, random),
         labelled=ways(with_y.value, label_error, random),
         power=power,
         n=labelled.n,
         size=population.n,
         level=float(level),
-        notes=(*population.dropped, *labelled.notes),
+        notes=tuple(notes),
     )
 
 
@@ -198,46 +213,82 @@ def _power(labels: Linear, predicted: Linear, sample: Sample, sampling: float) -
     return float(np.clip(covariance / below, 0.0, 1.0)) if below > 0 else 0.0
 
 
-def _rectified(task: Task, labelled: Sample, out: Rows, power: float) -> tuple[float, FloatArray]:
-    """Value, and the shares of labelled rows in it.
+def _repaired(task: Task, labelled: Sample, out: Rows) -> tuple[float, float, float]:
+    """Plug-in of p plus local bias, its standard error, and the share of rows left as they are.
 
-    One step from the labels' own estimate along its linearisation: labels, plus `power` times
-    what probabilities say about the population less what they say about the labelled rows.
+    Widths begin at half of the usual ones, and grow where nobody is near.
     """
-    w = labelled.weights_or_ones
-    with_y = task.linear(Rows(labelled.points, w, labelled.y))
-    with_p = task.linear(Rows(labelled.points, w, labelled.p))
-    population = task.linear(out)
-    value = with_y.value + power * (population.value - with_p.value)
-    return value, with_y.influence - power * with_p.influence
-
-
-def _repaired(task: Task, labelled: Sample, out: Rows) -> tuple[float, float]:
-    """Plug-in of p plus local bias, and its standard error."""
-    kernel = neighbour_kernel(labelled.points).widened(NARROWER)
-    n, many = labelled.n, len(out.points)
-    mass, lean, squares = np.zeros(many), np.zeros(many), np.zeros(many)
-    for at in range(0, many, PLACES_AT_ONCE):
-        some = slice(at, min(at + PLACES_AT_ONCE, many))
-        weights = Neighbours(out.points.take(some), kernel)
-        for rows, places, block in _blocks(labelled, weights):
-            w = labelled.weights_or_ones[rows]
-            mass[some][places] += block @ w
-            lean[some][places] += block @ (w * labelled.residuals[rows])
-            squares[some][places] += block**2 @ w**2
-    enough = np.divide(mass**2, squares, out=np.zeros(many), where=squares > 0) >= FEWEST
-    bias = np.divide(lean, mass, out=np.zeros(many), where=enough)
+    base = neighbour_kernel(labelled.points)
+    many = len(out.points)
+    bias, mass, widths = np.zeros(many), np.zeros(many), np.zeros(many)
+    open_places = np.arange(many)
+    for factor in WIDTHS:
+        found = _local(labelled, out.points, open_places, base.widened(factor))
+        enough = found.size >= FEWEST
+        places = open_places[enough]
+        bias[places], mass[places] = found.value[enough], found.mass[enough]
+        widths[places] = factor
+        open_places = open_places[~enough]
+        if not open_places.size:
+            break
     repaired = Rows(out.points, out.weights, np.clip(out.stand_in + bias, 0.0, 1.0))
     leaning = task.leaning(repaired)
-    slope = np.divide(leaning.influence, mass, out=np.zeros(many), where=enough)
-    share = np.zeros(n)  # of every labelled row's residual in the estimate
-    for at in range(0, many, PLACES_AT_ONCE):
-        some = slice(at, min(at + PLACES_AT_ONCE, many))
-        weights = Neighbours(out.points.take(some), kernel)
-        for rows, places, block in _blocks(labelled, weights):
-            share[rows] += labelled.weights_or_ones[rows] * (slope[some][places] @ block)
-    spread = spread_of(share * labelled.residuals, labelled)
-    return leaning.value, math.hypot(spread, _spread(task.linear(repaired).influence))
+    slope = np.divide(leaning.influence, mass, out=np.zeros(many), where=mass > 0)
+    share = np.zeros(labelled.n)  # of every labelled row's residual in the estimate
+    for factor in WIDTHS:
+        chosen = np.flatnonzero(widths == factor)
+        for some, weights in _neighbours(out.points, chosen, base.widened(factor)):
+            for rows, places, block in _blocks(labelled, weights):
+                share[rows] += labelled.weights_or_ones[rows] * (slope[some[places]] @ block)
+    spread = spread_of(share * _left_over(labelled, base.widened(WIDTHS[0])), labelled)
+    error = math.hypot(spread, _spread(task.linear(repaired).influence))
+    return leaning.value, error, open_places.size / many
+
+
+def _left_over(labelled: Sample, kernel: LocalKernel) -> FloatArray:
+    """Residuals less the local bias of the other rows: noise, without the bias that is repaired."""
+    found = _local(labelled, labelled.points, np.arange(labelled.n), kernel)
+    own = np.divide(
+        labelled.weights_or_ones, found.mass, out=np.ones(labelled.n), where=found.mass > 0
+    )
+    fitted = np.divide(
+        labelled.residuals - found.value, 1 - own, out=labelled.residuals.copy(), where=own < 0.5
+    )
+    return np.asarray(fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Local:
+    """Local bias at some places."""
+
+    value: FloatArray
+    mass: FloatArray
+    size: FloatArray
+
+
+def _local(labelled: Sample, points: Points, places: IntArray, kernel: LocalKernel) -> _Local:
+    mass, lean, squares = (np.zeros(places.size) for _ in range(3))
+    at = 0
+    for some, weights in _neighbours(points, places, kernel):
+        here = slice(at, at + some.size)
+        for rows, near, block in _blocks(labelled, weights):
+            w = labelled.weights_or_ones[rows]
+            mass[here][near] += block @ w
+            lean[here][near] += block @ (w * labelled.residuals[rows])
+            squares[here][near] += block**2 @ w**2
+        at += some.size
+    value = np.divide(lean, mass, out=np.zeros(places.size), where=mass > 0)
+    size = np.divide(mass**2, squares, out=np.zeros(places.size), where=squares > 0)
+    return _Local(value, mass, size)
+
+
+def _neighbours(
+    points: Points, places: IntArray, kernel: LocalKernel
+) -> Iterator[tuple[IntArray, Neighbours]]:
+    """Some places at a time."""
+    for at in range(0, places.size, PLACES_AT_ONCE):
+        some = places[at : at + PLACES_AT_ONCE]
+        yield some, Neighbours(points.take(some), kernel)
 
 
 def _blocks(labelled: Sample, weights: Weights) -> Any:

@@ -772,9 +772,8 @@ class ComparisonDisplay:
                     np.array([result.pvalue for result in results]),
                     self.comparison.level,
                 )
-                told = f"with labels {results[0].from_labels:.4g}"
                 panel.annotate(
-                    f"{_short(results[0].name, 80)}   ({told})",
+                    _short(results[0].name, 76),
                     (0.01, 1.0),
                     xytext=(0, 20),
                     xycoords=("figure fraction", "axes fraction"),
@@ -783,7 +782,8 @@ class ComparisonDisplay:
                     fontsize=9,
                     annotation_clip=False,
                 )
-                panel.set_xlabel("bias (with labels \N{MINUS SIGN} with probabilities)")
+                told = f"{results[0].from_labels:.4g} with labels"
+                panel.set_xlabel(f"bias: {told} \N{MINUS SIGN} with probabilities")
             self.ax_ = self.axes_[0]
         return self
 

@@ -14,7 +14,12 @@
                | covariate ("==" | "!=" | "<" | "<=" | ">" | ">=") value
 
 A covariate is a word, or anything in backticks; a value is a number, true, false, or text in
-quotes (dates, too).
+quotes (dates, too). Means and shares are among positives. A quantity also knows powers, as in
+mean(10 ** log_income). Examples:
+
+    mean(age | race == "Black") - mean(age | race == "White")
+    share(age >= 65)
+    prevalence(region in ("south", "west") and age < 40) / prevalence()
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from typing import Any, NoReturn, TypeVar
 
 from itrust.conditions import (
     OPERATORS,
+    RESERVED,
     Always,
     Both,
     Compared,
@@ -42,18 +48,30 @@ from itrust.tasks import Combined, Fixed, Ratio, Task
 TOKEN = re.compile(
     r"""\s*(?:
     (?P<number>\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)
-    |(?P<text>"[^"]*"|'[^']*')
-    |(?P<quoted>`[^`]+`)
+    |(?P<text>"(?:[^"]|"")*"|'(?:[^']|'')*')
+    |(?P<quoted>`(?:[^`]|``)+`)
     |(?P<word>[^\W\d]\w*)
-    |(?P<sign>==|!=|<=|>=|[-+*/()|,<>])
+    |(?P<sign>\*\*|==|!=|<=|>=|[-+*/()|,<>])
     )""",
     re.VERBOSE,
 )
 CALLS = ("mean", "share", "prevalence")
-WORDS = frozenset({"and", "or", "not", "in", "is", "missing", "true", "false"})
 MOST_NESTED = 60
+MOST_TOKENS = 1_000
 
 Part = TypeVar("Part", Task, Quantity)
+
+
+class Written(float):
+    """A number that remembers how it was written: 007 may be a level."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Written:
+        """Read a number."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
 
 
 @dataclass(frozen=True)
@@ -73,22 +91,36 @@ def parse(text: str) -> Task:
     ['age', 'race']
     >>> parse("mean(age | race = 1)")
     Traceback (most recent call last):
-    itrust.errors.InputError: expected ==, !=, <, <=, > or >= after race, not '=' at character 17:
-      mean(age | race = 1)
-                      ^
+    itrust.errors.InputError: expected ==, !=, <, <=, > or >= after race, not '=' (...
     """
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"a task is text such as 'mean(age)', not {text!r}")
     return _Parser(text).whole()
 
 
+def parse_condition(text: str) -> Condition:
+    """Read a condition from its text form.
+
+    >>> sorted(parse_condition('age >= 65 and race == "Black"').names)
+    ['age', 'race']
+    """
+    parser = _Parser(text)
+    found = parser.condition()
+    if parser.peek is not None:
+        parser.refuse(f"the condition ends before {parser.peek.text!r}")
+    return found
+
+
 class _Parser:
     """Recursive descent over tokens; every refusal points at a character."""
 
     def __init__(self, text: str) -> None:
-        self.text = " ".join(text.splitlines())
-        self.tokens = list(self._tokens())
+        self.text = text.replace("\n", " ").replace("\r", " ")
         self.position = 0
+        self.tokens: list[Token] = []
+        self.tokens.extend(self._tokens())
+        if len(self.tokens) > MOST_TOKENS:
+            self.refuse("the task is too long", self.tokens[MOST_TOKENS].at)
         self.depth = 0
 
     def _tokens(self) -> Any:
@@ -104,10 +136,14 @@ class _Parser:
 
     def _refuse_character(self, at: int) -> NoReturn:
         character = self.text[at]
+        cures = {"&": "write and", "\u201c": "use straight quotes", "\u201d": "use straight quotes"}
+        cures |= {"\u2018": "use straight quotes", "\u2019": "use straight quotes", "[": "use ( )"}
+        if character in cures:
+            self.refuse(f"there is no use for {character!r} in a task: {cures[character]}", at)
         before = self.text[:at].rstrip().rsplit(" ", 1)[-1].rsplit("(", 1)[-1]
         if character == "=":
             signs = "==, !=, <, <=, > or >="
-            self.refuse(f"expected {signs} after {before}, not '='", at)
+            self.refuse(f"expected {signs} after {before}, not '=' (did you mean ==?)", at)
         if character in "\"'`":
             self.refuse(f"the text that begins with {character} has no end", at)
         self.refuse(f"there is no use for {character!r} in a task", at)
@@ -223,6 +259,10 @@ class _Parser:
         return self._arithmetic(self.quantity_factor, Formula)
 
     def quantity_factor(self) -> Quantity:
+        base = self.quantity_base()
+        return Formula(base, "**", self.quantity_factor()) if self.accept("**") else base
+
+    def quantity_base(self) -> Quantity:
         self._deeper()
         try:
             if self.accept("-"):
@@ -254,8 +294,8 @@ class _Parser:
         token = self.peek
         if token is not None and token.kind == "quoted":
             self.position += 1
-            return token.text[1:-1]
-        if token is None or token.kind != "word" or token.text in WORDS:
+            return token.text[1:-1].replace("``", "`")
+        if token is None or token.kind != "word" or token.text in RESERVED:
             self.refuse(f"expected a covariate, not {self._next()}")
         self.position += 1
         return token.text
@@ -310,12 +350,11 @@ class _Parser:
         token = self.peek
         if token is not None and token.kind == "number":
             self.position += 1
-            number = float(token.text)
-            number = int(number) if number.is_integer() and "." not in token.text else number
-            return -number if negative else number
+            return Written(f"-{token.text}" if negative else token.text)
         if token is not None and not negative and token.kind == "text":
             self.position += 1
-            return token.text[1:-1]
+            quote = token.text[0]
+            return token.text[1:-1].replace(2 * quote, quote)
         if not negative and (word := self.accept("true", "false")):
             return word.text == "true"
         if token is not None and token.kind == "word":

@@ -20,6 +20,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
+    "**": operator.pow,
 }
 FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "log": np.log,
@@ -28,6 +29,15 @@ FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "sqrt": np.sqrt,
     "abs": np.abs,
 }
+
+
+def number_text(value: float) -> str:
+    """All digits, and no more.
+
+    >>> number_text(2.0), number_text(0.123456789), number_text(1234567.891)
+    ('2', '0.123456789', '1234567.891')
+    """
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class Number(Quantity):
     value: float
 
     def __str__(self) -> str:
-        return f"{self.value:g}"
+        return number_text(self.value)
 
     @property
     def names(self) -> frozenset[str]:
@@ -129,7 +139,7 @@ class Formula(Quantity):
 
     def of(self, points: Points) -> FloatArray:
         """Evaluated row by row, (n,)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             return np.asarray(
                 ARITHMETIC[self.sign](self.left.of(points), self.right.of(points)), dtype=float
             )
@@ -152,7 +162,7 @@ class Function(Quantity):
 
     def of(self, points: Points) -> FloatArray:
         """Evaluated row by row, (n,)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             return np.asarray(FUNCTIONS[self.name](self.argument.of(points)))
 
 
@@ -186,15 +196,14 @@ class Callback(Quantity):
 
     function: Callable[[Mapping[str, Any]], Any]
     title: str
-    declared: frozenset[str]
 
     def __str__(self) -> str:
         return self.title
 
     @property
     def names(self) -> frozenset[str]:
-        """Those declared; `asked_by` finds out which are read."""
-        return self.declared
+        """None that are known before; `asked_by` finds out which are read."""
+        return frozenset()
 
     def of(self, points: Points) -> FloatArray:
         """What the function gives, (n,)."""
@@ -204,12 +213,6 @@ class Callback(Quantity):
             raise InputError(
                 f"{self.title} must give one number for each of {len(points):,} rows, not an array "
                 f"of shape {values.shape}"
-            )
-        unknown = read.asked - self.declared
-        if unknown and self.declared:
-            raise InputError(
-                f"{self.title} reads {sorted(unknown)}, but it is declared to depend on "
-                f"{sorted(self.declared)} only"
             )
         return values
 

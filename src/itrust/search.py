@@ -231,19 +231,20 @@ class Searcher:
         w, residuals = self.sample.weights_or_ones, self.sample.residuals.copy()
         for _ in range(most):
             best = self._best(w, residuals)
-            if best is None:
+            if not best:
                 break
-            region = best.conditions[0] if len(best.conditions) == 1 else Every(best.conditions)
-            inside = region.rows(self.sample.points)
-            shift = float(w[inside] @ residuals[inside] / w[inside].sum())
-            if all(region != candidate.region for candidate in found):
-                whole = float(w[inside] @ self.sample.residuals[inside] / w[inside].sum())
-                found.append(Candidate(region, whole, best.standard, best.worth))
-            residuals[inside] -= shift
+            for rule in best:
+                region = rule.conditions[0] if len(rule.conditions) == 1 else Every(rule.conditions)
+                if len(found) < most and all(region != known.region for known in found):
+                    inside = region.rows(self.sample.points)
+                    whole = float(w[inside] @ self.sample.residuals[inside] / w[inside].sum())
+                    found.append(Candidate(region, whole, rule.standard, rule.worth))
+            inside = Every(best[0].conditions).rows(self.sample.points)
+            residuals[inside] -= float(w[inside] @ residuals[inside] / w[inside].sum())
         return found
 
-    def _best(self, w: FloatArray, e: FloatArray) -> _Found | None:
-        """The rule with the largest worth among all short ones and the best longer ones."""
+    def _best(self, w: FloatArray, e: FloatArray) -> list[_Found]:
+        """The rule with the largest worth, and the best with a single condition."""
         sums = self._sums(w, e, np.ones(e.size, dtype=bool))
         alone = [self._in_pair(axis, None, sums, 0.0) for axis in self.axes]
         found = [f for f in alone if f is not None and f.standard >= FAINT_PART]
@@ -259,7 +260,9 @@ class Searcher:
             longer = [self._narrowed(short, w, e) for short in beam[:BEAM]]
             beam = sorted((f for f in longer if f is not None), key=lambda f: -f.worth)
             best.extend(f for f in beam[:1] if f.standard >= FAINT)
-        return max(best, key=lambda f: f.worth, default=None)
+        best.sort(key=lambda f: -f.worth)
+        single = [f for f in found if len(f.conditions) == 1 and f.standard >= FAINT]
+        return [*best[:1], *sorted(single, key=lambda f: -f.worth)[:1]]
 
     def _sums(self, w: FloatArray, e: FloatArray, inside: BoolArray) -> FloatArray:
         """What is summed: w e, its variance by p and by itself, w, w^2, (5, n)."""

@@ -1,37 +1,51 @@
 """Inference tasks: the number that somebody wants to report, as a function of labels.
 
 mean of a quantity among positives, E[g(x) | y = 1, where]; prevalence, P(y = 1 | where); and what
-ordinary arithmetic makes of them. A task is linearised around its plug-in value, so that its bias
-is a weighted sum of residuals y - p with weights that no label has touched.
+ordinary arithmetic makes of them. The bias of a single ratio is a weighted sum of residuals y - p,
+with weights that no label has touched, over a denominator; that of several is what arithmetic
+makes of these.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.stats import t
 
-from itrust.conditions import Always, Condition, as_condition, quoted
+from itrust.averages import BEYOND_DOUBT
+from itrust.conditions import Always, Condition, Missing, as_condition, quoted
 from itrust.errors import InputError, counted
-from itrust.klce import checked_draws, checked_null, cluster_notes
+from itrust.groups import checked_reach, rowwise_null
+from itrust.klce import cluster_notes
 from itrust.multiplicity import own_pvalues, step_down
 from itrust.nulls import RowwiseNull
-from itrust.points import Points
+from itrust.plain import plain
+from itrust.points import Chunk, Points
 from itrust.population import Population
-from itrust.quantities import ARITHMETIC, Callback, Covariate, Indicator, Quantity
+from itrust.quantities import (
+    ARITHMETIC,
+    Callback,
+    Covariate,
+    Indicator,
+    Quantity,
+    number_text,
+)
 from itrust.sample import Sample, checked_sample
 from itrust.seeds import Rng, as_seed
+from itrust.tails import normal_score
 from itrust.typing import FloatArray
 
 if TYPE_CHECKING:
     from itrust.estimates import TaskEstimate
 
 ROWS_AT_ONCE, DRAWS_AT_ONCE = 65_536, 128
+FEW_LABELS = 10  # that carry an estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +102,10 @@ class Task(ABC):
     @abstractmethod
     def leaning(self, rows: Rows) -> Linear:
         """Estimate, and how much it moves if the stand-in of a row does."""
+
+    @abstractmethod
+    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+        """Value and slopes, from those of the ratios it is made of."""
 
     @property
     def material(self) -> float | None:
@@ -170,16 +188,16 @@ class Ratio(Task):
 
     def _parts(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """G and h, 0 outside, (n,) each."""
-        inside = self.where.rows(rows.points)
-        if not (inside & (rows.weights > 0)).any():
-            raise InputError(f"no row satisfies {self.where} in {self}")
+        inside = self.where.rows(rows.points) & (rows.weights > 0)
+        if not inside.any():
+            raise InputError(f"no row of positive weight satisfies {self.where} in {self}")
         g = np.where(inside, self.quantity.of(rows.points), 0.0)
         wrong = ~np.isfinite(g)
         if wrong.any():
             raise InputError(
                 f"{self.quantity} has no finite value in {counted(int(wrong.sum()), 'row')} "
                 f"(first: row {int(np.argmax(wrong))}) that {self} counts; leave them out with a "
-                f"condition such as not ({_first_name(self.quantity)} is missing)"
+                f"condition, as in mean(... | {_first_name(self.quantity)} is not missing)"
             )
         return g, inside.astype(float)
 
@@ -198,11 +216,28 @@ class Ratio(Task):
 
     def leaning(self, rows: Rows) -> Linear:
         """Estimate, and how much it moves if the stand-in of a row does."""
-        g, h = self._parts(rows)
         estimate = self.linear(rows)
-        mass = float(rows.weights @ self._below(rows, h))
-        slope = g - estimate.value * h if self.among_positives else g
-        return Linear(estimate.value, rows.weights * slope / (mass or math.nan))
+        lean, _ = self.parts_of_bias(rows, estimate.value)
+        return Linear(estimate.value, lean / (self.denominator(rows) or math.nan))
+
+    def parts_of_bias(self, rows: Rows, value: float) -> tuple[FloatArray, FloatArray]:
+        """Weights c of residuals and h of labels: the bias is sum c e / sum h y, (n,) each.
+
+        Among rows the denominator is not made of labels, and h is 0.
+        """
+        g, h = self._parts(rows)
+        if not self.among_positives:
+            return rows.weights * g, np.zeros(g.size)
+        return rows.weights * (g - value * h), rows.weights * h
+
+    def denominator(self, rows: Rows) -> float:
+        """What is divided by, with these labels or stand-ins."""
+        _, h = self._parts(rows)
+        return float(rows.weights @ self._below(rows, h))
+
+    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+        """Its own."""
+        return values[position[self]]
 
 
 def _first_name(quantity: Quantity) -> str:
@@ -217,7 +252,7 @@ class Fixed(Task):
     value: float
 
     def __str__(self) -> str:
-        return f"{self.value:g}"
+        return number_text(self.value)
 
     @property
     def names(self) -> frozenset[str]:
@@ -229,6 +264,13 @@ class Fixed(Task):
         return Linear(self.value, np.zeros(rows.weights.size))
 
     leaning = linear
+
+    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+        """The number; it has no slope."""
+        if not position:
+            return Dual(np.array([self.value]), np.zeros((0, 1)))
+        like = values[0]
+        return Dual(np.full_like(like.value, self.value), np.zeros_like(like.slope))
 
 
 @dataclass(frozen=True)
@@ -267,6 +309,12 @@ class Combined(Task):
         combined: Linear = ARITHMETIC[self.sign](self.left.leaning(rows), self.right.leaning(rows))
         return combined
 
+    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+        """By the rules of differentials."""
+        left, right = (part.dual(values, position) for part in (self.left, self.right))
+        combined: Dual = ARITHMETIC[self.sign](left, right)
+        return combined
+
 
 @dataclass(frozen=True)
 class Named(Task):
@@ -303,11 +351,15 @@ class Named(Task):
         """That of the task."""
         return self.task.leaning(rows)
 
+    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+        """That of the task."""
+        return self.task.dual(values, position)
+
 
 def _combined(left: object, sign: str, right: object) -> Task:
     parts: list[Task] = []
     for part in (left, right):
-        if isinstance(part, int | float) and not isinstance(part, bool) and math.isfinite(part):
+        if isinstance(part, Real) and not isinstance(part, bool) and math.isfinite(part):
             parts.append(Fixed(float(part)))
         elif isinstance(part, Task):
             parts.append(part)
@@ -321,6 +373,7 @@ def mean(
     where: object = None,
     *,
     name: str | None = None,
+    **values: Any,
 ) -> Task:
     """Average of a covariate, or of a function of covariates, among positives.
 
@@ -331,8 +384,9 @@ def mean(
     quantity : str or callable
         A covariate, or a function that takes a mapping of covariates to arrays and gives an
         array of numbers.
-    where : mapping, optional
-        Covariates and the value they must have, a list of values, or None for missing.
+    where : mapping or text, optional
+        Covariates and the value they must have, a list of values, or None for missing; or a
+        condition such as 'race == "Black" and age >= 65'. Also as keywords: race="Black".
     name : str, optional
         For a function.
 
@@ -342,7 +396,8 @@ def mean(
     >>> str(tasks.mean("age", where={"race": "Black"}) - tasks.mean("age", where={"race": "White"}))
     'mean(age | race == "Black") - mean(age | race == "White")'
     """
-    return Ratio(_as_quantity(quantity, name), as_condition(where), among_positives=True)
+    chosen = _condition(where, values, "mean")
+    return Ratio(_as_quantity(quantity, name), chosen, among_positives=True)
 
 
 def _as_quantity(quantity: object, name: str | None) -> Quantity:
@@ -352,32 +407,62 @@ def _as_quantity(quantity: object, name: str | None) -> Quantity:
         return Covariate(quantity)
     if callable(quantity):
         title = str(name or getattr(quantity, "__name__", "function"))
-        return Callback(quantity, title, frozenset())
-    raise InputError(f"mean takes the name of a covariate or a function, not {quantity!r}")
+        return Callback(quantity, title)
+    raise InputError(
+        f"mean takes the name of a covariate or a function, not a {type(quantity).__name__}"
+    )
 
 
 def share(condition: object = None, where: object = None, **values: Any) -> Task:
     """Share of positives for which a condition holds: P(condition | y = 1, where).
 
+    Parameters
+    ----------
+    condition : mapping or text
+        As `where` of `mean`; or keywords.
+    where : mapping or text, optional
+        Among which rows.
+
+    Examples
+    --------
+    >>> str(share("age >= 65", where={"race": "Black"}))
+    'share(age >= 65 | race == "Black")'
     >>> from itrust import tasks
     >>> str(tasks.share(race="Black"))
     'share(race == "Black")'
     """
-    chosen = as_condition(values if condition is None else condition)
+    chosen = _condition(condition, values, "share")
     if isinstance(chosen, Always):
         raise InputError("share needs a condition, as in share(race='Black')")
-    return Ratio(Indicator(chosen), as_condition(where), among_positives=True)
+    return Ratio(Indicator(chosen), _condition(where, {}, "share"), among_positives=True)
 
 
 def prevalence(where: object = None, **values: Any) -> Task:
     """Rate of positives: P(y = 1 | where).
 
+    Parameters
+    ----------
+    where : mapping or text, optional
+        As `where` of `mean`; or keywords.
+
+    Examples
+    --------
     >>> from itrust import tasks
     >>> str(tasks.prevalence(race="Black") - tasks.prevalence(race="White"))
     'prevalence(race == "Black") - prevalence(race == "White")'
     """
-    chosen = as_condition(values or None if where is None else where)
+    chosen = _condition(where, values, "prevalence")
     return Ratio(Indicator(Always()), chosen, among_positives=False)
+
+
+def _condition(condition: object, values: Mapping[str, Any], name: str) -> Condition:
+    if condition is not None and values:
+        raise InputError(f"{name} takes a condition or keywords, not both")
+    if isinstance(condition, str):
+        from itrust.grammar import parse_condition
+
+        return parse_condition(condition)
+    return as_condition(values or None if condition is None else condition)
 
 
 @dataclass(frozen=True)
@@ -392,12 +477,14 @@ class TaskResult:
     from_labels : float
         The estimate from the labels of the sample.
     lower, upper : float
-        Interval of the bias.
+        Interval of the bias; for all tasks evaluated together.
     stderr : float
         Of the bias.
     own_pvalue, pvalue : float
         For "no bias for this task", alone and adjusted for all tasks evaluated together.
     covariates : names that the task depends on
+    few_labels : bool
+        Whether fewer than ten labels carry the estimate.
     uncovered : those among them that the audit did not judge
     """
 
@@ -414,6 +501,7 @@ class TaskResult:
     draws: int
     seed: int
     covariates: tuple[str, ...]
+    few_labels: bool = False
     uncovered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -441,7 +529,7 @@ class TaskResult:
             return "labels give no estimate"
         if size is None:
             return "biased" if wrong else "no bias shown"
-        if max(-self.lower, self.upper) <= size:
+        if max(-self.lower, self.upper) <= size and not self.few_labels:
             return f"within {size:g}"
         if not wrong:
             return f"no bias shown, {size:g} not excluded"
@@ -464,14 +552,18 @@ class TaskResult:
             "seed",
             "material",
         )
-        return {
-            "task": self.name,
-            "finding": self.finding,
-            **{name: getattr(self, name) for name in kept},
-            "covariates": list(self.covariates),
-            "uncovered": list(self.uncovered),
-            "notes": list(self.notes),
-        }
+        found: dict[str, Any] = plain(
+            {
+                "task": self.name,
+                "finding": self.finding,
+                **{name: getattr(self, name) for name in kept},
+                "covariates": self.covariates,
+                "few_labels": self.few_labels,
+                "uncovered": self.uncovered,
+                "notes": self.notes,
+            }
+        )
+        return found
 
     def __str__(self) -> str:
         lines = [
@@ -479,7 +571,7 @@ class TaskResult:
             f"  with probabilities  {self.plugin:.6g}",
             f"  with labels         {self.from_labels:.6g}",
             f"  bias                {self.bias:+.4g}   ({self.lower:+.4g} to {self.upper:+.4g})",
-            f"  p-value             {self.pvalue:.4g}   (no bias for this task)",
+            f"  p-value             {self.pvalue:.4g}   (H0: no bias for this task)",
             f"  depends on          {', '.join(self.covariates) or 'no covariate'}",
             "  bias = with labels - with probabilities; positive: the model understates it",
             *(f"  note: {note}" for note in self.notes),
@@ -495,34 +587,30 @@ def evaluate_tasks(
     draws: int = 999,
     rng: Rng = None,
 ) -> tuple[TaskResult, ...]:
-    """Evaluate several tasks on the same redraws; p-values are adjusted for all of them."""
+    """Evaluate several tasks on the same redraws.
+
+    P-values are adjusted for all of them, and intervals hold for all of them (Bonferroni).
+    """
     checked_sample(sample)
-    if not isinstance(level, int | float) or not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, not {level!r}")
-    draws, seed = checked_draws(draws), as_seed(rng)
-    null = checked_null(None, sample)
-    assert isinstance(null, RowwiseNull)
+    draws, seed = checked_reach(draws, level), as_seed(rng)
+    null = rowwise_null(sample)
     plug_ins, labels, leanings = checked_tasks(sample, tasks)
     if not tasks:
         return ()
-    coefficients = np.array([leaning.influence for leaning in leanings])
-    sums, squares = along(sample, coefficients, null, draws, seed)
-    scores = np.divide(np.abs(sums), np.sqrt(squares), out=np.zeros_like(sums), where=squares > 0)
-    own, adjusted = own_pvalues(scores), step_down(scores)
-    wide = float(ndtri(1 - level / 2))
+    scores = task_scores(sample, tasks, null, draws, seed)
+    own, adjusted = own_pvalues(np.abs(scores)), step_down(np.abs(scores))
     found = []
     for k, task in enumerate(tasks):
-        stderr = spread_of(labels[k].influence - plug_ins[k].influence, sample)
         bias = labels[k].value - plug_ins[k].value
-        undefined = math.isnan(bias)
-        notes = [
-            *(
-                ["no positive label counts for this task: labels give no estimate"]
-                if undefined
-                else []
-            ),
-            *cluster_notes(sample, null),
-        ]
+        shares = labels[k].influence - plug_ins[k].influence
+        stderr, freedom = _uncertainty(shares, leanings[k].influence, sample)
+        wide = float(t.isf(level / (2 * len(tasks)), freedom))
+        notes = list(cluster_notes(sample, null)[1:])
+        if math.isnan(bias):
+            notes.insert(0, "labels give no estimate: a denominator is 0")
+        elif freedom < FEW_LABELS:
+            notes.insert(0, "few labels carry this estimate: the interval is rough")
+        notes.extend(_missing_notes(task, sample.points))
         found.append(
             TaskResult(
                 task=task,
@@ -531,17 +619,47 @@ def evaluate_tasks(
                 lower=bias - wide * stderr,
                 upper=bias + wide * stderr,
                 stderr=stderr,
-                own_pvalue=float(own[k]),
-                pvalue=float(adjusted[k]),
+                own_pvalue=math.nan if math.isnan(bias) else float(own[k]),
+                pvalue=math.nan if math.isnan(bias) else float(adjusted[k]),
                 level=float(level),
                 n=sample.n,
                 draws=draws,
                 seed=seed,
                 covariates=covariates_of(task, sample.points),
+                few_labels=freedom < FEW_LABELS,
                 notes=tuple(notes),
             )
         )
     return tuple(found)
+
+
+def _missing_notes(task: Task, points: Points) -> list[str]:
+    """Rows that no comparison holds for."""
+    said = []
+    for name in sorted(task.names):
+        missing = int(Missing(name).rows(points).sum())
+        if missing and f"{quoted(name)} is" not in str(task):
+            told = counted(missing, "row")
+            said.append(f"{told} without {name}: no comparison with it holds for them")
+    return said
+
+
+def _uncertainty(shares: FloatArray, leaning: FloatArray, sample: Sample) -> tuple[float, float]:
+    """Standard error of a bias, and how many rows or clusters carry it, less one.
+
+    At least what labels drawn from the probabilities would have: a handful of equal labels has
+    no variance of its own.
+    """
+    own = units_of(shares, sample)
+    drawn = leaning**2 * sample.p * (1 - sample.p)
+    if sample.cluster is None and drawn.sum() > np.square(own).sum():
+        squares = drawn
+    else:
+        squares = np.square(own)
+    total = float(squares.sum())
+    carried = total**2 / float(np.square(squares).sum()) if total > 0 else 1.0
+    correction = own.size / max(own.size - 1, 1)
+    return math.sqrt(correction * total), max(carried - 1, 1.0)
 
 
 def checked_tasks(
@@ -551,6 +669,8 @@ def checked_tasks(
     w = sample.weights_or_ones
     with_p, with_y = (Rows(sample.points, w, s) for s in (sample.p, sample.y))
     for task in tasks:
+        if isinstance(task, Task) and not _ratios(task):
+            raise InputError(f"{task} is a number and no task; use mean, share or prevalence")
         if not isinstance(task, Task):
             raise InputError(
                 f"a task is made with tasks.mean, tasks.share, tasks.prevalence or tasks.parse, "
@@ -559,7 +679,7 @@ def checked_tasks(
     plug_ins = [task.linear(with_p) for task in tasks]
     for task, plug_in in zip(tasks, plug_ins, strict=True):
         if not math.isfinite(plug_in.value):
-            raise InputError(f"{task} divides by 0 when probabilities stand for labels")
+            raise InputError(f"{task} has no finite value when probabilities stand for labels")
     return (
         plug_ins,
         [task.linear(with_y) for task in tasks],
@@ -584,37 +704,154 @@ def _ratios(task: Task) -> list[Ratio]:
     return [*_ratios(task.left), *_ratios(task.right)] if isinstance(task, Combined) else []
 
 
+def units_of(influence: FloatArray, sample: Sample) -> FloatArray:
+    """Shares of rows, or summed over clusters."""
+    if sample.cluster is None:
+        return influence
+    _, unit = np.unique(sample.cluster, return_inverse=True)
+    return np.asarray(np.bincount(unit, influence), dtype=float)
+
+
 def spread_of(influence: FloatArray, sample: Sample) -> float:
     """Standard error from the rows' shares; rows of a cluster are summed first."""
-    shares = influence
-    if sample.cluster is not None:
-        _, unit = np.unique(sample.cluster, return_inverse=True)
-        shares = np.asarray(np.bincount(unit, influence), dtype=float)
+    shares = units_of(influence, sample)
     correction = shares.size / max(shares.size - 1, 1)
     return math.sqrt(correction * float(np.square(shares).sum()))
 
 
-def along(
-    sample: Sample, coefficients: FloatArray, null: RowwiseNull, draws: int, seed: int
-) -> tuple[FloatArray, FloatArray]:
-    """Sums of c e and c^2 e^2 for the data and all draws, data first, (k, 1 + draws) each.
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """Values of a task for the data and all draws, and their slopes in its ratios."""
 
-    Cost O(k n draws); memory O(rows at once x draws at once).
+    value: FloatArray  # (1 + draws,)
+    slope: FloatArray  # (ratios, 1 + draws)
+
+    def __add__(self, other: Dual) -> Dual:
+        return Dual(self.value + other.value, self.slope + other.slope)
+
+    def __sub__(self, other: Dual) -> Dual:
+        return Dual(self.value - other.value, self.slope - other.slope)
+
+    def __mul__(self, other: Dual) -> Dual:
+        slope = self.slope * other.value + self.value * other.slope
+        return Dual(self.value * other.value, slope)
+
+    def __truediv__(self, other: Dual) -> Dual:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = self.value / other.value
+            return Dual(value, (self.slope - value * other.slope) / other.value)
+
+
+def task_scores(
+    sample: Sample, tasks: Sequence[Task], null: RowwiseNull, draws: int, seed: int
+) -> FloatArray:
+    """Bias of every task in its own standard errors, data first, (k, 1 + draws).
+
+    The bias itself is taken, F of the ratios with labels less F of those with probabilities, and
+    divided by its standard error at those labels, or by that of labels drawn from the
+    probabilities where it is larger; then brought to the normal scale by its skewness under the
+    null, so that tasks compare.
     """
-    shape = (len(coefficients), 1 + draws)
-    sums, squares = np.zeros(shape), np.zeros(shape)
+    ratios = list(dict.fromkeys(ratio for task in tasks for ratio in _ratios(task)))
+    rows = Rows(sample.points, sample.weights_or_ones, sample.p)
+    plug_ins = [ratio.linear(rows).value for ratio in ratios]
+    lean = np.zeros((len(ratios), sample.n))
+    below = np.zeros((len(ratios), sample.n))
+    for k, ratio in enumerate(ratios):
+        lean[k], below[k] = ratio.parts_of_bias(rows, plug_ins[k])
+    sums, squares, masses = along(sample, lean, below, null, draws, seed)
+    scores = np.zeros((len(tasks), 1 + draws))
+    v = sample.p * (1 - sample.p)
+    expected = (lean * v) @ lean.T
+    for k, task in enumerate(tasks):
+        labelled = np.array([ratio.among_positives for ratio in ratios])[:, None]
+        mass = np.where(labelled & (masses > 0), masses, _denominators(ratios, rows)[:, None])
+        leaves = {ratio: j for j, ratio in enumerate(ratios)}
+        moved = task.dual(
+            [
+                Dual(plug_ins[j] + sums[j] / mass[j], _unit(len(ratios), j, 1 + draws))
+                for j in range(len(ratios))
+            ],
+            leaves,
+        )
+        start = task.dual(
+            [Dual(np.array([plug_ins[j]]), _unit(len(ratios), j, 1)) for j in range(len(ratios))],
+            leaves,
+        )
+        slope = moved.slope / mass
+        drawn = np.einsum("jb,jlb,lb->b", slope, squares, slope)
+        null_variance = np.einsum("jb,jl,lb->b", slope, expected, slope)
+        at_null = (start.slope[:, 0] / _denominators(ratios, rows)) @ lean
+        third = float(at_null**3 @ (v * (1 - 2 * sample.p)))
+        second = float(at_null**2 @ v)
+        skewness = third / second**1.5 if second > 0 and sample.cluster is None else 0.0
+        scale = drawn if sample.cluster is not None else np.maximum(drawn, null_variance)
+        bias = np.nan_to_num(moved.value - start.value[0])
+        known = scale > 0
+        z = np.where(known, bias / np.sqrt(np.where(known, scale, 1.0)), 0.0)
+        scores[k] = normal_score(np.nan_to_num(z), np.array(skewness))
+        if second <= 0 and abs(bias[0]) > 0:  # labels that were called impossible
+            scores[k] = 0.0
+            scores[k, 0] = BEYOND_DOUBT
+    return scores
+
+
+def _unit(size: int, position: int, columns: int) -> FloatArray:
+    slope = np.zeros((size, columns))
+    slope[position] = 1.0
+    return slope
+
+
+def _denominators(ratios: Sequence[Ratio], rows: Rows) -> FloatArray:
+    return np.array([ratio.denominator(rows) for ratio in ratios])
+
+
+def along(
+    sample: Sample,
+    lean: FloatArray,
+    below: FloatArray,
+    null: RowwiseNull,
+    draws: int,
+    seed: int,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Sums over rows for the data and all draws, data first.
+
+    Of c e (k, 1 + draws); of c c' e^2 (k, k, 1 + draws), with clusters of the products of their
+    sums; of h y (k, 1 + draws), with clusters the data's. Cost O(k^2 n draws); memory O(rows at
+    once x draws at once).
+    """
+    count = len(lean)
+    sums, masses = np.zeros((count, 1 + draws)), np.zeros((count, 1 + draws))
+    squares = np.zeros((count, count, 1 + draws))
+    pairs = [(j, k) for j in range(count) for k in range(j, count)]
     for chunk in sample.chunks(ROWS_AT_ONCE):
-        c = coefficients[:, chunk.first : chunk.first + chunk.y.size]
-        e = chunk.y - chunk.p
-        sums[:, 0] += c @ e
-        squares[:, 0] += c**2 @ e**2
-        for at in range(0, draws, DRAWS_AT_ONCE):
-            block = range(at, min(at + DRAWS_AT_ONCE, draws))
-            drawn = null.draw(chunk, block, seed)
-            residuals = drawn - chunk.p[:, None] if drawn.dtype == bool else drawn
-            sums[:, 1 + at : 1 + block.stop] += c @ residuals
-            squares[:, 1 + at : 1 + block.stop] += c**2 @ residuals**2
-    return sums, squares
+        here = slice(chunk.first, chunk.first + chunk.y.size)
+        c, h = lean[:, here], below[:, here]
+        products = np.array([c[j] * c[k] for j, k in pairs])
+        for columns, e in _residuals(chunk, null, draws, seed):
+            sums[:, columns] += c @ e
+            masses[:, columns] += h @ (e + chunk.p[:, None])
+            for (j, k), part in zip(pairs, products @ e**2, strict=True):
+                squares[j, k, columns] += part
+                if j != k:
+                    squares[k, j, columns] += part
+    if sample.cluster is not None:
+        units = np.array([units_of(own * sample.residuals, sample) for own in lean])
+        squares[:] = (units @ units.T)[:, :, None]
+        masses[:] = masses[:, :1]
+    return sums, squares, masses
+
+
+def _residuals(
+    chunk: Chunk, null: RowwiseNull, draws: int, seed: int
+) -> Iterator[tuple[slice, FloatArray]]:
+    """Of the data, then of some draws at a time, with the columns they belong to."""
+    yield slice(0, 1), (chunk.y - chunk.p)[:, None]
+    for at in range(0, draws, DRAWS_AT_ONCE):
+        block = range(at, min(at + DRAWS_AT_ONCE, draws))
+        drawn = null.draw(chunk, block, seed)
+        e = drawn - chunk.p[:, None] if drawn.dtype == bool else drawn
+        yield slice(1 + at, 1 + block.stop), np.asarray(e)
 
 
 def covered(result: TaskResult, judged: Sequence[str]) -> TaskResult:
@@ -630,7 +867,11 @@ def covered(result: TaskResult, judged: Sequence[str]) -> TaskResult:
 
 
 def parse(text: str) -> Task:
-    """Read a task from text such as 'mean(age | race == "Black")'; see `itrust.grammar`."""
+    """Read a task from text; the grammar is in `help(itrust.grammar)`.
+
+    >>> str(parse('100 * share(age >= 65 | race == "Black")'))
+    '100 * share(age >= 65 | race == "Black")'
+    """
     from itrust.grammar import parse as read
 
     return read(text)

@@ -68,8 +68,12 @@ def verdict_on(
     """Follow the table: rejected or not, and whether a bias of `material` is shown or excluded."""
     given = f" given {_in_words(test.names)}" if test.names else ""
     impossible = test.impossible > 0
+    beyond = [_for_task(task) for task in tasks if task.material and task.finding == "biased"]
+    if test.pvalue > level and not impossible and not beyond:
+        return _not_rejected(test, detectable, tasks, material, given)
     if test.pvalue > level and not impossible:
-        return _not_rejected(test, detectable, material, given)
+        sentence = f"These probabilities cannot be trusted for {beyond[0]}."
+        return Verdict(UNTRUSTWORTHY, sentence, tuple(beyond))
     evidence = f"they are wrong{given} (p = {test.pvalue:.3g})"
     shown = [*_impossible(test), *_large(bias, slices, tasks, material)]
     story = [str(finding) for finding in getattr(test, "story", lambda _: ())(level)]
@@ -86,7 +90,7 @@ def verdict_on(
         return Verdict(BELOW_MATERIAL, sentence, tuple(story))
     sentence = (
         f"These probabilities cannot be trusted: {evidence}; whether by {material:g} or more, "
-        f"these rows do not tell."
+        f"these rows do not tell (the confidence band reaches {ends.max(initial=0.0):.2f})."
     )
     return Verdict(SIZE_UNCLEAR, sentence, tuple(story))
 
@@ -102,40 +106,59 @@ def _large(
 ) -> list[str]:
     """Biases of which at least `material` is shown, the largest slice first."""
     told = [
-        f"by {part.bias:+.3f} ({part.lower:+.3f} to {part.upper:+.3f}) where {part.rule}"
+        f"{_amount(part.bias, part.lower, part.upper)} where {part.rule}"
         for part in slices.confirmed
         if part.lower >= material or part.upper <= -material
     ]
-    for sign, end in ((1, bias.band.lower), (-1, -bias.band.upper)):
+    for end in (bias.band.lower, -bias.band.upper):
         least = np.where(bias.known, end, -math.inf)
         if least.size and least.max() >= material:
             k = int(np.argmax(least))
-            ends = f"{bias.band.lower[k]:+.3f} to {bias.band.upper[k]:+.3f}"
-            side = "low" if sign > 0 else "high"
-            told.append(f"by {bias.values[k]:+.3f} ({ends}), too {side}, near {bias.where(k)}")
-    told.extend(
-        f"by {task.bias:+.4g} for {task.name}"
-        for task in tasks
-        if task.material is not None and task.finding == "biased"
-    )
+            ends = bias.band.lower[k], bias.band.upper[k]
+            told.append(f"{_amount(bias.values[k], *ends)} near {bias.where(k)}")
+    told.extend(_for_task(task) for task in tasks if task.material and task.finding == "biased")
     return told
 
 
-def _not_rejected(
-    test: KLCEResult, detectable: Detectable | None, material: float, given: str
-) -> Verdict:
-    worst = math.inf if detectable is None else detectable.worst.shift
-    told = f"nothing was found against these probabilities{given} (p = {test.pvalue:.3g})"
-    if worst <= material:
-        sentence = f"{told[0].upper()}{told[1:]}, and a shift of {material:g} would have been seen."
-        return Verdict(NO_EVIDENCE, sentence, ())
-    place = "" if detectable is None else f" in {detectable.worst.where}"
-    size = f"less than {worst:.2f}" if math.isfinite(worst) else "any size"
-    sentence = (
-        f"{told[0].upper()}{told[1:]}, but a bias of {size}{place} would be likely to be "
-        f"missed: these rows are too few."
+def _amount(bias: float, lower: float, upper: float) -> str:
+    """A size with its direction in words."""
+    side, sign = ("low", 1) if bias > 0 else ("high", -1)
+    near, far = sorted((sign * lower, sign * upper))
+    return f"too {side} by {abs(bias):.3f} ({near:.3f} to {far:.3f})"
+
+
+def _for_task(task: TaskResult) -> str:
+    return (
+        f"{task.name}: {task.plugin:.4g} with probabilities, {task.from_labels:.4g} with labels "
+        f"(p = {task.pvalue:.3g})"
     )
-    return Verdict(NOT_ENOUGH, sentence, ())
+
+
+def _not_rejected(
+    test: KLCEResult,
+    detectable: Detectable | None,
+    tasks: Sequence[TaskResult],
+    material: float,
+    given: str,
+) -> Verdict:
+    # Rows of a cluster count for less than `detectable` takes them for.
+    seen = None if test.clusters else detectable
+    worst = math.inf if seen is None else seen.worst.shift
+    off = [_for_task(task) for task in tasks if task.finding.startswith("biased")]
+    more = f" One number is off all the same: {off[0]}." if off else ""
+    told = f"Nothing was found against these probabilities{given} (p = {test.pvalue:.3g})"
+    if worst <= material:
+        sentence = f"{told}, and a shift of {material:g} would have been seen.{more}"
+        return Verdict(NO_EVIDENCE, sentence, tuple(off))
+    if seen is None or not math.isfinite(worst):
+        sentence = f"{told}, but what these rows would have shown is not known.{more}"
+    else:
+        place = "everywhere" if seen.worst.where == "everywhere" else f"where {seen.worst.where}"
+        sentence = (
+            f"{told}, but a bias below {worst:.3f} {place} would be likely to be missed: these "
+            f"rows are too few.{more}"
+        )
+    return Verdict(NOT_ENOUGH, sentence, tuple(off))
 
 
 def _in_words(names: Sequence[str]) -> str:

@@ -176,7 +176,8 @@ labels, on all held-out rows, mean and standard deviation over splits. *Bias, on
 
 By accuracy, Brier score and ECE the model without age is the better one, and by the number it is
 three years off: it cannot know that owners are older than its other covariates say. No score of
-the predictions alone can see that. A single audit of the task does.
+the predictions alone can see that. A single audit of the task does. (The model that is right on
+average is flagged more often than .05; we read that as the chance error of each split's own fit.)
 
 ## Gap in ownership between Black and other households
 

@@ -33,7 +33,8 @@ LAYERS = [
     ["bias"],
     ["curves"],
     ["tasks"],
-    ["grammar", "estimates"],
+    ["grammar", "evaluation"],
+    ["estimates"],
     ["verdict", "scores", "simulate", "datasets"],
     ["audits"],
     ["comparison"],
@@ -45,6 +46,7 @@ LAYERS = [
 LAZY = {
     ("bias.py", "curves"),
     ("tasks.py", "grammar"),
+    ("tasks.py", "evaluation"),
     ("tasks.py", "estimates"),
     ("audits.py", "itrust"),
 }

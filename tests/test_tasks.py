@@ -9,7 +9,8 @@ import itrust as it
 from itrust import tasks
 from itrust.conditions import Compared
 from itrust.errors import InputError
-from itrust.tasks import Rows, along
+from itrust.evaluation import along, evaluate_tasks
+from itrust.tasks import Rows
 from oracles import plausible
 
 
@@ -89,8 +90,8 @@ def test_draws_come_in_any_blocks(town, monkeypatch):
     c, h = rng.normal(size=(2, town.n)), rng.random((2, town.n))
     null = it.nulls.Bernoulli()
     whole = along(town, c, h, null, 50, 3)
-    monkeypatch.setattr("itrust.tasks.ROWS_AT_ONCE", 701)
-    monkeypatch.setattr("itrust.tasks.DRAWS_AT_ONCE", 7)
+    monkeypatch.setattr("itrust.evaluation.ROWS_AT_ONCE", 701)
+    monkeypatch.setattr("itrust.evaluation.DRAWS_AT_ONCE", 7)
     parts = along(town, c, h, null, 50, 3)
     for a, b in zip(whole, parts, strict=True):
         assert a == pytest.approx(b)
@@ -191,7 +192,7 @@ def test_the_sharp_null_holds_its_level():
     both = [tasks.mean("x1"), tasks.parse("prevalence(x2 > 0) - prevalence(x2 <= 0)")]
     for run in range(runs):
         sample = it.simulate.rare_events(300, rng=run).sample
-        found = tasks.evaluate_tasks(sample, both, draws=59, rng=run)
+        found = evaluate_tasks(sample, both, draws=59, rng=run)
         wrong += min(result.pvalue for result in found) <= 0.05
     assert plausible(wrong, runs)
 
@@ -228,7 +229,7 @@ def test_the_interval_covers_the_bias():
     runs, missed = 300, np.zeros(2)
     for run in range(runs):
         sample = it.simulate.survey(600, rng=run).sample
-        found = tasks.evaluate_tasks(sample, wanted, draws=19, rng=run)
+        found = evaluate_tasks(sample, wanted, draws=19, rng=run)
         missed += [not r.lower <= t <= r.upper for r, t in zip(found, truth, strict=True)]
     assert all(plausible(int(count), runs) for count in missed)
 
@@ -275,7 +276,7 @@ def test_a_rare_task_does_not_take_the_others_power():
     sample = it.Sample(y, p, {"g": g})
     plain, rare = tasks.prevalence(g="plain"), tasks.prevalence(g="rare")
     alone = plain.evaluate(sample, draws=199, rng=0)
-    both = tasks.evaluate_tasks(sample, [plain, rare], draws=199, rng=0)
+    both = evaluate_tasks(sample, [plain, rare], draws=199, rng=0)
     assert alone.pvalue <= 0.01
     assert both[0].pvalue <= 0.02
 

@@ -16,6 +16,7 @@ from itrust.adaptive import klce_test
 from itrust.bias import LocalBias, local_bias
 from itrust.errors import InputError
 from itrust.evaluate import Engine
+from itrust.evaluation import TaskResult, checked_tasks, covered, evaluate_tasks
 from itrust.groups import MOST_VALUES, SIGN, GroupTable, bias_groups, checked_reach, names_of
 from itrust.kernels import LocalKernel
 from itrust.klce import klce2
@@ -28,7 +29,7 @@ from itrust.sample import Sample, checked_sample
 from itrust.scores import ReliabilityCurve
 from itrust.seeds import Rng, as_seed
 from itrust.slices import SliceTable, bias_slices
-from itrust.tasks import Task, TaskResult, checked_tasks, covered, evaluate_tasks, parse
+from itrust.tasks import Task, as_tasks
 from itrust.verdict import Verdict, verdict_on
 
 SCHEMA = "itrust-audit/1"
@@ -321,14 +322,6 @@ def audit(
         seed=seed,
         elapsed=time.perf_counter() - begun,
     )
-
-
-def as_tasks(tasks: object) -> list[Task]:
-    """One task or several, as such or as text."""
-    several = [tasks] if isinstance(tasks, str | Task) else tasks
-    if not isinstance(several, list | tuple):
-        raise InputError(f"tasks are a list such as ['mean(age)'], not {tasks!r}")
-    return [parse(task) if isinstance(task, str) else task for task in several]
 
 
 def _only(sample: Sample, names: tuple[str, ...]) -> Sample:

@@ -13,14 +13,14 @@ from scipy.special import ndtri, xlogy
 
 from itrust import scores
 from itrust.adaptive import klce_test
-from itrust.audits import as_tasks
 from itrust.errors import InputError, did_you_mean
+from itrust.evaluation import TaskResult, checked_tasks, evaluate_tasks, spread_of
 from itrust.groups import checked_reach
 from itrust.plain import plain
 from itrust.results import KLCEResult
 from itrust.sample import Sample, checked_sample
 from itrust.seeds import Rng, as_seed
-from itrust.tasks import Task, TaskResult, checked_tasks, evaluate_tasks, spread_of
+from itrust.tasks import Task, as_tasks
 from itrust.typing import FloatArray
 
 CLIP = float(np.finfo(float).eps)  # as scikit-learn's log loss

@@ -12,12 +12,13 @@ from scipy.special import ndtri
 
 from itrust.averages import Weights
 from itrust.errors import InputError, listed
+from itrust.evaluation import checked_tasks, covariates_of, spread_of
 from itrust.kernels import LocalKernel
 from itrust.neighbours import Neighbours, neighbour_kernel
 from itrust.points import Points
 from itrust.population import Population
 from itrust.sample import Sample, checked_sample
-from itrust.tasks import Linear, Rows, Task, checked_tasks, covariates_of, spread_of
+from itrust.tasks import Linear, Rows, Task
 from itrust.typing import FloatArray, IntArray
 
 CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096

@@ -11,10 +11,10 @@ import numpy as np
 
 from itrust.bias import LocalBias
 from itrust.errors import counted
+from itrust.evaluation import TaskResult
 from itrust.planning import Detectable
 from itrust.results import KLCEResult
 from itrust.slices import SliceTable
-from itrust.tasks import TaskResult
 
 UNTRUSTWORTHY = "untrustworthy"
 BELOW_MATERIAL = "detectable, below material"

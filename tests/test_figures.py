@@ -190,3 +190,21 @@ def test_a_single_flagged_point_is_drawn():
     thick = [line for line in display.axes_[1].lines if line.get_linewidth() > 3]
     assert all(line.get_marker() == "o" for line in thick)
     assert len(thick) == 2
+
+
+def test_a_comparison_has_a_panel_for_every_task():
+    town = it.simulate.survey(500, rng=0)
+    x = {"age": town.sample.column("age").values}
+    models = {
+        "model": it.Sample(town.sample.y, town.sample.p, x),
+        "truth": it.Sample(town.sample.y, town.truth, x),
+    }
+    found = it.compare(models, ["mean(age)", "prevalence(age > 50)"], draws=39, rng=0)
+    display = figures.ComparisonDisplay.from_comparison(found)
+    assert len(display.axes_) == 2
+    assert "mean(age)" in texts(display.figure_)
+    assert "accuracy" in display.ax_.get_yticklabels()[0].get_text()
+    figure, ax = plt.subplots()
+    assert figures.ComparisonDisplay(found).plot(ax).figure_ is figure
+    with pytest.raises(InputError, match="no tasks to show"):
+        figures.ComparisonDisplay(it.compare(models, draws=19, rng=0))

@@ -313,7 +313,10 @@ def main() -> None:
     last = old[old.index(LAST) :] if LAST in old else ""
     if "ITRUST_DATA" in os.environ:
         last = f"{LAST}\n\n{COMPAS.format(table=chr(10).join(compas()))}"
-    PAGE.write_text(TEXT.format(runs=RUNS, slice_runs=SLICE_RUNS, draws=DRAWS, **told) + last)
+    PAGE.write_text(
+        TEXT.format(runs=RUNS, half=max(RUNS // 2, 20), slice_runs=SLICE_RUNS, draws=DRAWS, **told)
+        + last
+    )
     print(f"wrote {PAGE.name} in {time.perf_counter() - begun:.0f} s")
 
 
@@ -343,7 +346,7 @@ than the normal law.
 
 400 rows, eleven groups and crossings, the smallest of some six rows, unless the line says
 otherwise. With clusters everything is approximate; where hardly any event is expected, whole
-events cannot use up the error that is allowed.
+events cannot use up the error that is allowed. The last three lines have {half:,} runs.
 
 {groups}
 
@@ -351,6 +354,7 @@ events cannot use up the error that is allowed.
 
 A right model with six covariates: slices that are confirmed all the same (promised: at most .05),
 and intervals of all slices, found or not, that cover the mean bias of their rows (at least .95).
+{half:,} runs a line.
 
 {right}
 

@@ -94,7 +94,7 @@ def main() -> None:
 TEXT = """\
 # A number for a population without labels
 
-Made by `make study NAME=estimates` ({runs} runs): the simulated survey, whose model is wrong in
+Made by `RUNS={runs} make study NAME=estimates`: the simulated survey, whose model is wrong in
 the south and the west; {labelled:,} rows with labels, {rest:,} without. Share of 95 % intervals
 that hold the truth, and in parentheses their mean width; bold where a binomial test at .001
 excludes .95.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -108,13 +108,16 @@ def _bias_axis(ax: Axes, which: str = "y") -> None:
     (ax.axhline if which == "y" else ax.axvline)(0, color=FAINT, linewidth=0.8, zorder=1)
 
 
-def _sign_words(ax: Axes) -> None:
+def _sign_words(ax: Axes, side: Literal["left", "right"] = "left") -> None:
     """Say at the ends of a vertical bias axis what its signs mean."""
-    for y, words, place in ((0.99, UNDER, "top"), (0.01, OVER, "bottom")):
-        ax.annotate(
-            f"{'↑' if place == 'top' else '↓'} {words}",
-            (0.01, y),
-            xycoords="axes fraction",
+    x = 0.01 if side == "left" else 0.99
+    for y, words, place in ((0.99, f"↑ {UNDER}", "top"), (0.01, f"↓ {OVER}", "bottom")):
+        ax.text(
+            x,
+            y,
+            words,
+            transform=ax.transAxes,
+            ha=side,
             va=place,
             color=FAINT,
             fontsize="small",
@@ -444,27 +447,13 @@ class CubicDisplay:
                 f"Local bias against {_short(self.fit.name, 30)}: cubic fits, no error control"
             )
             ax.legend(loc="lower left")
-            _sign_words_at_right(ax)
+            _sign_words(ax, "right")
             self.ax_ = ax
         return self
 
 
 def _extent(values: FloatArray) -> tuple[float, float]:
     return float(values.min()), float(values.max())
-
-
-def _sign_words_at_right(ax: Axes) -> None:
-    for y, words, place in ((0.99, f"↑ {UNDER}", "top"), (0.01, f"↓ {OVER}", "bottom")):
-        ax.text(
-            0.99,
-            y,
-            words,
-            transform=ax.transAxes,
-            ha="right",
-            va=place,
-            color=FAINT,
-            fontsize="small",
-        )
 
 
 @dataclass(eq=False)

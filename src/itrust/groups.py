@@ -82,7 +82,8 @@ class GroupBias:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         facts = {name: value for name, value in vars(self).items() if name != "region"}
-        return plain({**facts, "bias": self.bias, "small": self.small})  # type: ignore[no-any-return]
+        found: dict[str, Any] = plain({**facts, "bias": self.bias, "small": self.small})
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)

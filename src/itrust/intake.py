@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from itrust.columns import Column
 from itrust.encoding import as_arrow, encode, encode_numbers, levels_and_codes
-from itrust.errors import InputError, counted, listed, shown
+from itrust.errors import InputError, counted, did_you_mean, listed, shown
 from itrust.typing import AnyArray, FloatArray, IntArray
 
 Missing = Literal["error", "level", "drop"]
@@ -212,6 +212,21 @@ def refuse_duplicates(names: Sequence[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"column names must differ; {listed(twice)} stands more than once")
+
+
+def named_columns(
+    frame: object, roles: Mapping[str, str | None], on: str | Sequence[str]
+) -> tuple[dict[str, object], dict[str, str], list[str]]:
+    """Columns of a frame, names of those with a role, and covariates; all of them are there."""
+    columns = frame_columns(frame)
+    chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
+    named = {role: str(name) for role, name in roles.items() if name is not None}
+    for role, name in (*named.items(), *(("on", name) for name in chosen)):
+        if name not in columns:
+            hint = did_you_mean(name, list(columns))
+            raise InputError(f"{role}: the frame has no column {name!r}; {hint}")
+    refuse_duplicates(chosen)
+    return columns, named, chosen
 
 
 def read_parts(

@@ -18,7 +18,7 @@ from itrust.columns import Column
 from itrust.errors import InputError
 from itrust.kernels import RBF, Constant, Delta, Kernel, LocalKernel, Scale
 from itrust.kernels.base import Product
-from itrust.kernels.grams import GaussianGram, Gram, split_match
+from itrust.kernels.grams import GaussianGram, Gram, MatchGram, split_match
 from itrust.points import Points
 from itrust.seeds import smallest_tickets, tickets
 from itrust.typing import FloatArray, IntArray
@@ -102,12 +102,14 @@ class Neighbours(Weights):
         return block
 
 
-def _matching(match: object, shape: tuple[int, int]) -> Iterator[tuple[IntArray, IntArray]]:
+def _matching(
+    match: MatchGram | None, shape: tuple[int, int]
+) -> Iterator[tuple[IntArray, IntArray]]:
     """Places and rows whose categories match exactly."""
     if match is None:
         yield np.arange(shape[0]), np.arange(shape[1])
         return
-    left, right = match.left, match.right  # type: ignore[attr-defined]
+    left, right = match.left, match.right
     orders = [np.argsort(side, kind="stable") for side in (left, right)]
     sorted_codes = [side[order] for side, order in zip((left, right), orders, strict=True)]
     for code in np.intersect1d(left, right):

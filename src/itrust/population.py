@@ -11,15 +11,14 @@ import numpy as np
 
 from itrust.columns import Column
 from itrust.encoding import encode_numbers
-from itrust.errors import InputError, did_you_mean, listed
+from itrust.errors import InputError, listed
 from itrust.intake import (
     Missing,
     checked_missing,
-    frame_columns,
+    named_columns,
     read_covariates,
     read_probabilities,
     read_weights,
-    refuse_duplicates,
     same_index,
     same_length,
     settle_missing,
@@ -91,18 +90,14 @@ class Population:
         missing: Missing = "error",
     ) -> Self:
         """Take the named columns of a pandas, polars or Arrow frame."""
-        columns = frame_columns(frame)
-        chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
-        roles = [("prob", prob), *(("on", name) for name in chosen)]
-        for role, name in roles + ([("weights", weights)] if weights is not None else []):
-            if name not in columns:
-                hint = did_you_mean(str(name), list(columns))
-                raise InputError(f"{role}: the frame has no column {name!r}; {hint}")
-        refuse_duplicates(chosen)
+        roles = {"prob": prob, "weights": weights}
+        columns, named, chosen = named_columns(frame, roles, on)
+        if named["prob"] in chosen:
+            raise InputError(f"{named['prob']!r} is the prob column; take it out of `on`")
         return cls(
-            columns[prob],
+            columns[named["prob"]],
             {name: columns[name] for name in chosen},
-            weights=None if weights is None else columns[weights],
+            weights=columns[named["weights"]] if weights is not None else None,
             missing=missing,
         )
 

@@ -17,9 +17,8 @@ from itrust.columns import Column
 from itrust.errors import InputError, counted, did_you_mean, listed, shown
 from itrust.intake import (
     Missing,
-    frame_columns,
+    named_columns,
     read_parts,
-    refuse_duplicates,
     refuse_empty_weights,
     same_index,
     same_length,
@@ -131,21 +130,14 @@ class Sample:
         >>> it.Sample.from_frame(homes, label="owner", prob="p", on="race").names
         ('race',)
         """
-        columns = frame_columns(frame)
-        chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
         roles = {"label": label, "prob": prob, "weights": weights, "cluster": cluster}
-        named = {role: str(name) for role, name in roles.items() if name is not None}
-        for role, name in (*named.items(), *(("on", name) for name in chosen)):
-            if name not in columns:
-                hint = did_you_mean(name, list(columns))
-                raise InputError(f"{role}: the frame has no column {name!r}; {hint}")
+        columns, named, chosen = named_columns(frame, roles, on)
         for role in ("label", "prob", "weights"):
             others = [r for r, name in named.items() if r != role and name == named.get(role)]
             if others:
                 raise InputError(f"{named[role]!r} cannot be {role} and {others[0]} at once")
             if role != "weights" and named[role] in chosen:
                 raise InputError(f"{named[role]!r} is the {role} column; take it out of `on`")
-        refuse_duplicates(chosen)
         return cls(
             columns[named["label"]],
             columns[named["prob"]],

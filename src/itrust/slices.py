@@ -80,7 +80,8 @@ class Slice:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         facts = {name: value for name, value in vars(self).items() if name != "region"}
-        return plain({**facts, "bias": self.bias, "impact": self.impact})  # type: ignore[no-any-return]
+        found: dict[str, Any] = plain({**facts, "bias": self.bias, "impact": self.impact})
+        return found
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.bias:+.3f}, {counted(self.rows, 'row')}"

@@ -186,3 +186,11 @@ def test_a_dozen_rows_are_not_oversold():
     found = it.audit(sample, draws=79, rng=0)
     assert found.verdict.name == NOT_ENOUGH
     assert "no bias below 0.5 would be seen: too few rows" in str(found)
+
+
+def test_two_rows_with_a_constant_column_are_an_audit_too():
+    sample = it.Sample([0, 1], [0.2, 0.7], {"x": [1, 2], "c": ["a", "a"]})
+    found = it.audit(sample, ["prevalence()"], draws=79, rng=0)
+    assert found.verdict.name == NOT_ENOUGH
+    assert len(found.diagnosis.slices) == 0
+    json.dumps(found.to_dict(), allow_nan=False)

@@ -23,6 +23,7 @@ from itrust.search import Candidate, Searcher, rows_to_search
 from itrust.seeds import Rng, as_seed, smallest_tickets, tickets
 from itrust.typing import BoolArray, FloatArray
 
+FEWEST_UNITS = 4  # rows or clusters that can be halved
 FAR_OUT = 40.0  # normal score beyond which all is alike
 MOST_TOLD = 2  # of the slices that were not confirmed
 ALIKE = 0.5  # rows in common, of rows in either
@@ -213,9 +214,12 @@ def bias_slices(
     begun = time.perf_counter()
     draws, seed = checked_reach(draws, level, parts=2), as_seed(rng)
     null = rowwise_null(sample)
-    halves = sample.split([0.5, 0.5], rng=np.random.default_rng([seed, 0]))
+    units = sample.n if sample.clusters is None else sample.clusters
+    halves: tuple[Sample, ...] = ()
+    if units >= FEWEST_UNITS:
+        halves = sample.split([0.5, 0.5], rng=np.random.default_rng([seed, 0]))
     judged: list[Slice] = []
-    for number in (0, 1):
+    for number in range(len(halves)):
         search, others = halves[number], halves[1 - number]
         found = Searcher(_searchable(search, most), conditions, fewest).candidates(most)
         # Labels of their own for each half; half of the level for each.

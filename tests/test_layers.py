@@ -35,7 +35,7 @@ LAYERS = [
     ["tasks"],
     ["grammar", "evaluation"],
     ["estimates"],
-    ["verdict", "scores", "simulate", "datasets"],
+    ["verdict", "scores", "simulate", "datasets", "losses"],
     ["audits"],
     ["comparison"],
     ["figures"],

@@ -1,0 +1,535 @@
+"""Calibration errors as penalties for training with torch; a logistic regression that uses them.
+
+A penalty is a small value that is called with the probability of the positive class, the labels
+and, where it compares rows, their covariates. It gives a scalar tensor to be added to the loss of
+any torch model, on all rows or on mini-batches. Residuals are e = y - p, as everywhere.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from itrust.errors import InputError, counted, listed
+from itrust.typing import AnyArray, FloatArray
+
+try:
+    import torch
+except ImportError as missing:
+    raise ImportError("itrust.losses needs torch: pip install itrust[torch]") from missing
+
+# Squared errors below this are rounding; the root is replaced by a line there, for its slope at 0
+# is infinite.
+ROUNDING = 1e-12
+
+
+class Penalty(ABC):
+    """What a model pays for being badly calibrated: a scalar, differentiable in `prob`."""
+
+    # Whether an estimator hands over all its inputs as `x`, instead of the covariates.
+    reads_inputs: ClassVar[bool] = False
+
+    def __call__(self, prob: torch.Tensor, y: Any, x: Any = None) -> torch.Tensor:
+        """The penalty of these rows.
+
+        Parameters
+        ----------
+        prob : tensor (n,), floating
+            Probability of the positive class.
+        y : tensor or array (n,)
+            Labels, 0 and 1.
+        x : tensor or array (n, d), optional
+            What rows are compared by, where the penalty compares rows.
+
+        Returns
+        -------
+        scalar tensor of the type of `prob`
+        """
+        checked = _checked_prob(prob)
+        return self._value(checked, _checked_labels(y, checked), _checked_rows(x, checked))
+
+    @abstractmethod
+    def _value(
+        self, prob: torch.Tensor, y: torch.Tensor, x: torch.Tensor | None
+    ) -> torch.Tensor: ...
+
+
+@dataclass(frozen=True)
+class MMCE(Penalty):
+    """Maximum mean calibration error of the more probable label.
+
+    With confidence r = max(p, 1 - p), c = 1 where that label is right, and the kernel
+    k = exp(-|r - r'| / width): the root of the mean of (c_i - r_i) k_ij (c_j - r_j) over all pairs,
+    i = j among them, so it is never negative. Cost O(n^2) time and memory.
+
+    The published code, which Table 2 of Vashistha and Farahi used, is another form: right and wrong
+    rows apart, and each sum divided by the square of the number of its pairs, that is
+    u_i = (c_i - r_i) / m_i^2 in place of (c_i - r_i) / n, where m_i counts the rows that are right
+    or wrong as i is. It fades as 1/n with the batch, is 0 where all are right or all wrong, and is
+    not 0 for a calibrated model.
+
+    Parameters
+    ----------
+    width : float
+    published : bool
+        The form of the published code, to compare with it.
+
+    References
+    ----------
+    Kumar, Sarawagi and Jain (ICML 2018), Trainable calibration measures for neural networks from
+    kernel mean embeddings.
+
+    Examples
+    --------
+    Two rows by hand: r = (0.9, 0.8), the second is wrong, k_12 = exp(-0.25), so that the square is
+    (0.01 + 0.64 - 2 * 0.1 * 0.8 * exp(-0.25)) / 4.
+
+    >>> import torch
+    >>> p = torch.tensor([0.9, 0.8], dtype=torch.float64)
+    >>> print(f"{MMCE()(p, [1, 0]):.6f}")
+    0.362420
+    """
+
+    width: float = 0.4
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("width", self.width)
+
+    def _value(
+        self,
+        prob: torch.Tensor,
+        y: torch.Tensor,
+        x: torch.Tensor | None,  # noqa: ARG002
+    ) -> torch.Tensor:
+        sure = prob > 0.5
+        confidence = torch.where(sure, prob, 1 - prob)
+        right = (y > 0.5) == sure
+        excess = right.to(prob.dtype) - confidence
+        gram = torch.exp(-(confidence[:, None] - confidence[None, :]).abs() / self.width)
+        share = self._shares(excess, right)
+        return _root(share @ gram @ share)
+
+    def _shares(self, excess: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """What each row brings to the sum over pairs, (n,), (n,) -> (n,)."""
+        n = excess.numel()
+        if not self.published:
+            return excess / n
+        number_right = int(right.sum())
+        if number_right in (0, n):
+            return 0 * excess  # one kind alone has nothing to be compared with
+        alike = torch.where(right, number_right, n - number_right)
+        return excess / alike.square()
+
+
+@dataclass(frozen=True)
+class MMD(Penalty):
+    """Squared distance between the joint laws of (x, label) and (x, prediction).
+
+    The kernel is exp(-|x - x'|^2 / bandwidth) exp(-|o - o'|^2 / label_bandwidth), o being one-hot
+    labels, and predictions enter as expectations over both labels. For two labels that is
+    2 (1 - exp(-2 / label_bandwidth)) times the mean of e_i exp(-|x_i - x_j|^2 / bandwidth) e_j over
+    i != j: KLCE^2 without its kernel on predictions. Unbiased, so it may be negative. Cost
+    O(n^2 d) time, O(n^2) memory.
+
+    Parameters
+    ----------
+    bandwidth, label_bandwidth : float
+        Not widths: RBF(width) has the bandwidth 2 width^2.
+    biased : bool
+        Take in i = j: never negative (see `KLCE`).
+
+    References
+    ----------
+    Marx, Zalouk and Ermon (NeurIPS 2023), Calibration by distribution matching: trainable kernel
+    calibration metrics, section 4.1; bandwidths as in Table 2 of Vashistha and Farahi.
+
+    Examples
+    --------
+    Two rows by hand: e = (-0.5, 0.5), |x - x'|^2 = 25, so 2 (1 - exp(-2)) (-0.25) exp(-1).
+
+    >>> import torch
+    >>> p = torch.tensor([0.5, 0.5], dtype=torch.float64)
+    >>> print(f"{MMD()(p, [0, 1], [[0.0, 0.0], [3.0, 4.0]]):.6f}")
+    -0.159046
+    """
+
+    bandwidth: float = 25.0
+    label_bandwidth: float = 1.0
+    biased: bool = False
+    reads_inputs: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("bandwidth", self.bandwidth)
+        _refuse_unless_positive("label_bandwidth", self.label_bandwidth)
+
+    def _value(self, prob: torch.Tensor, y: torch.Tensor, x: torch.Tensor | None) -> torch.Tensor:
+        if x is None:
+            raise InputError("MMD compares rows by their inputs; pass them as x, shape (n, d)")
+        gram = torch.exp(-_squared_distances(x) / self.bandwidth)
+        labels_apart = -2 * np.expm1(-2 / self.label_bandwidth)
+        return float(labels_apart) * _pair_mean(y - prob, gram, self.biased)
+
+
+@dataclass(frozen=True)
+class KLCE(Penalty):
+    """Squared kernel local calibration error, as `itrust.klce2` has it with Gaussian kernels.
+
+    sum over i != j of e_i exp(-(p_i - p_j)^2 / (2 prob_width^2)) l(x_i, x_j) e_j / (n (n - 1)) with
+    l = exp(-sum_k (x_ik - x_jk)^2 / (2 x_width_k^2)); the gradient runs through the kernel on
+    predictions, too. Cost O(n^2 d) time, O(n^2) memory.
+
+    Unbiased by default: the mean over mini-batches then aims at the same number whatever their
+    size, but it may be negative, and a model with room to overfit can push it far below 0 by making
+    residuals of neighbours alternate. The biased form takes in i = j and cannot be negative; what
+    it adds is about the Brier score divided by n, so it weighs more in small batches.
+
+    Parameters
+    ----------
+    prob_width : float
+    x_width : float, one float a covariate, or None
+        In the units of the covariates. A width far below 1 asks 0/1 columns to match; None leaves
+        covariates out (KCE).
+    biased : bool
+
+    References
+    ----------
+    Vashistha and Farahi (AISTATS 2025); Muandet et al. (UAI 2020).
+
+    Examples
+    --------
+    >>> import torch
+    >>> import itrust as it
+    >>> from itrust.kernels import RBF, LocalKernel
+    >>> y, p, x = [0, 1, 1], [0.2, 0.5, 0.9], [[30.0], [40.0], [60.0]]
+    >>> penalty = KLCE(prob_width=0.5, x_width=20.0)
+    >>> print(f"{penalty(torch.tensor(p, dtype=torch.float64), y, x):.6f}")
+    -0.018043
+    >>> round(it.klce2(it.Sample(y, p, x), LocalKernel(RBF(0.5), RBF(20.0))), 6)
+    -0.018043
+    """
+
+    prob_width: float = 0.1
+    x_width: float | Sequence[float] | None = 1.0
+    biased: bool = False
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("prob_width", self.prob_width)
+        if isinstance(self.x_width, Sequence | np.ndarray):
+            object.__setattr__(self, "x_width", tuple(self.x_width))  # may be a list: freeze it
+        for width in self.x_width if isinstance(self.x_width, tuple) else (self.x_width,):
+            if width is not None:
+                _refuse_unless_positive("x_width", width)
+
+    def _value(self, prob: torch.Tensor, y: torch.Tensor, x: torch.Tensor | None) -> torch.Tensor:
+        squares = ((prob[:, None] - prob[None, :]) / self.prob_width).square()
+        if self.x_width is not None:
+            squares = squares + self._covariate_squares(x)
+        return _pair_mean(y - prob, torch.exp(-squares / 2), self.biased)
+
+    def _covariate_squares(self, x: torch.Tensor | None) -> torch.Tensor:
+        if x is None:
+            raise InputError(
+                "KLCE compares rows by covariates; pass them as x (fit(X, y, covariates=...) in an "
+                "estimator), or leave them out with x_width=None"
+            )
+        widths = self.x_width if isinstance(self.x_width, tuple) else (self.x_width,) * x.shape[1]
+        if len(widths) != x.shape[1]:
+            told = counted(len(widths), "width"), counted(x.shape[1], "column")
+            raise InputError(f"x_width has {told[0]} for {told[1]} of x")
+        return _squared_distances(x / torch.tensor(widths, dtype=x.dtype, device=x.device))
+
+
+class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Logistic regression by Adam on cross entropy + strength * penalty, in mini-batches.
+
+    Softmax over two logits of the standardised inputs, as in Table 2 of Vashistha and Farahi,
+    in double precision. With the same seed, coefficients agree to the last bit. Cost
+    O(epochs * n * (batch + d)).
+
+    Parameters
+    ----------
+    penalty : Penalty, optional
+        `MMCE()`, `MMD()` (on all standardised inputs), `KLCE()` (on `covariates`), or None.
+    strength : float
+        Weight of the penalty.
+    epochs, batch : int
+        Passes over the rows, and rows a step.
+    rate : float
+        Adam's learning rate.
+    seed : int
+        Of the first coefficients and the order of the rows.
+
+    Attributes
+    ----------
+    classes_ : the two labels, sorted; the second one is positive
+    coef_ : array (1, d), in units of the inputs: log odds = X @ coef_.T + intercept_
+    intercept_ : array (1,)
+    objective_ : array (epochs,), mean of the objective over the steps of each epoch
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(-2, 2, 40)[:, None]
+    >>> y = X[:, 0] + np.tile([-1.0, 0.0, 1.0, 0.0], 10) > 0
+    >>> model = PenalisedLogisticRegression(MMCE(), epochs=50).fit(X, y)
+    >>> model.predict_proba([[-2.0], [2.0]]).round(2)
+    array([[0.84, 0.16],
+           [0.13, 0.87]])
+    """
+
+    def __init__(
+        self,
+        penalty: Penalty | None = None,
+        strength: float = 0.7,
+        epochs: int = 100,
+        batch: int = 32,
+        rate: float = 0.01,
+        seed: int = 0,
+    ) -> None:
+        self.penalty = penalty
+        self.strength = strength
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any, covariates: Any = None) -> PenalisedLogisticRegression:
+        """Train on inputs (n, d) and labels (n,); covariates (n, k) are for `KLCE`."""
+        self._check_settings()
+        inputs = _checked_matrix("X", X)
+        classes, codes = _two_classes(y, len(inputs))
+        mean, scale = inputs.mean(axis=0), inputs.std(axis=0)
+        scale = np.where(scale > 1e-12 * np.abs(mean), scale, 1.0)  # a constant column stays 0
+        standardised = torch.from_numpy((inputs - mean) / scale)
+        x = self._compared_by(standardised, covariates)
+        with _one_thread():
+            slopes, offset, objective = self._trained(standardised, torch.from_numpy(codes), x)
+        if not (np.isfinite(slopes).all() and np.isfinite(offset)):
+            raise InputError(f"training diverged; take a rate below {self.rate!r}")
+        self.classes_ = classes
+        self.n_features_in_ = inputs.shape[1]
+        self.coef_: FloatArray = (slopes / scale)[None, :]
+        self.intercept_: FloatArray = np.array([offset - self.coef_[0] @ mean])
+        self.objective_ = objective
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log odds of the positive class, (n,)."""
+        check_is_fitted(self)
+        inputs = _checked_matrix("X", X)
+        if inputs.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {inputs.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        odds: FloatArray = inputs @ self.coef_[0] + self.intercept_[0]
+        return odds
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of both classes, (n, 2)."""
+        odds = self.decision_function(X)
+        return np.column_stack([expit(-odds), expit(odds)])
+
+    def predict(self, X: Any) -> AnyArray:
+        """The more probable class, (n,)."""
+        positive = self.decision_function(X) > 0
+        chosen: AnyArray = self.classes_[positive.astype(int)]
+        return chosen
+
+    def _trained(
+        self, inputs: torch.Tensor, y: torch.Tensor, x: torch.Tensor | None
+    ) -> tuple[FloatArray, float, FloatArray]:
+        """Slopes (d,) and offset of the log odds, and the objective by epoch."""
+        generator = torch.Generator().manual_seed(int(self.seed))
+        n, d = inputs.shape
+        reach = d**-0.5  # the range of torch's own linear layers
+        weight, bias = (
+            (
+                (2 * torch.rand(shape, generator=generator, dtype=inputs.dtype) - 1) * reach
+            ).requires_grad_()
+            for shape in ((2, d), (2,))
+        )
+        optimizer = torch.optim.Adam([weight, bias], lr=self.rate, fused=True)
+        objective = np.empty(self.epochs)
+        for epoch in range(self.epochs):
+            losses = []
+            for rows in _batches(torch.randperm(n, generator=generator), self.batch):
+                logits = inputs[rows] @ weight.T + bias
+                loss = torch.nn.functional.cross_entropy(logits, y[rows])
+                if self.penalty is not None:
+                    prob = torch.softmax(logits, dim=1)[:, 1]
+                    beside = None if x is None else x[rows]
+                    loss = loss + self.strength * self.penalty(prob, y[rows], beside)
+                optimizer.zero_grad()
+                torch.autograd.backward(loss)
+                optimizer.step()
+                losses.append(loss.detach())
+            objective[epoch] = float(torch.stack(losses).mean())
+        with torch.no_grad():
+            return (weight[1] - weight[0]).numpy(), float(bias[1] - bias[0]), objective
+
+    def _compared_by(self, inputs: torch.Tensor, covariates: Any) -> torch.Tensor | None:
+        """What the penalty takes as `x`, for all rows."""
+        if self.penalty is not None and self.penalty.reads_inputs:
+            return inputs
+        if covariates is None:
+            return None
+        beside = torch.from_numpy(_checked_matrix("covariates", covariates))
+        if len(beside) != len(inputs):
+            told = counted(len(beside), "row"), counted(len(inputs), "row")
+            raise InputError(f"covariates have {told[0]}, but X has {told[1]}")
+        return beside
+
+    def _check_settings(self) -> None:
+        if self.penalty is not None and not isinstance(self.penalty, Penalty):
+            raise InputError(
+                f"penalty must be one of itrust.losses, such as MMCE(), or None, "
+                f"not {self.penalty!r}"
+            )
+        for name, least in (("epochs", 1), ("batch", 2), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise InputError(
+                    f"{name} must be a whole number of at least {least}, not {value!r}"
+                )
+        _refuse_unless_positive("rate", self.rate)
+        if self.strength != 0:
+            _refuse_unless_positive("strength", self.strength)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _pair_mean(residuals: torch.Tensor, gram: torch.Tensor, biased: bool) -> torch.Tensor:
+    """Mean of e_i P_ij e_j over pairs; (n,), (n, n) with ones on the diagonal -> scalar."""
+    n = residuals.numel()
+    total = residuals @ gram @ residuals
+    if biased:
+        return total / n**2
+    return (total - residuals.square().sum()) / (n * (n - 1))
+
+
+def _squared_distances(x: torch.Tensor) -> torch.Tensor:
+    """(n, d) -> (n, n), without the expanded square, which loses digits far from 0."""
+    return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").square()
+
+
+def _root(square: torch.Tensor) -> torch.Tensor:
+    line = square.clamp(min=0) / ROUNDING**0.5
+    return torch.where(square > ROUNDING, square.clamp(min=ROUNDING).sqrt(), line)
+
+
+def _batches(order: torch.Tensor, size: int) -> Iterator[torch.Tensor]:
+    """Consecutive parts of `size` rows; a single row at the end joins the part before it."""
+    n = order.numel()
+    starts = [start for start in range(0, n, size) if start == 0 or n - start > 1]
+    for start, stop in zip(starts, [*starts[1:], n], strict=True):
+        yield order[start:stop]
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums of a mini-batch take no part of a second core, and their order must not vary."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _refuse_unless_positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise InputError(f"{name} must be a positive number, not {value!r}")
+    if not 0 < value < float("inf"):
+        raise InputError(f"{name} must be positive and finite, not {value!r}")
+
+
+def _checked_prob(prob: object) -> torch.Tensor:
+    if not isinstance(prob, torch.Tensor) or not prob.is_floating_point():
+        raise InputError("prob must be a floating torch tensor; numbers go through torch.tensor")
+    if prob.ndim != 1:
+        raise InputError(
+            f"prob must be the probability of the positive class, shape (n,), not "
+            f"{tuple(prob.shape)}; of two columns take prob[:, 1]"
+        )
+    if prob.numel() < 2:
+        raise InputError(f"a penalty needs at least 2 rows to compare; this batch has {len(prob)}")
+    outside = ~((prob >= 0) & (prob <= 1))
+    if outside.any():
+        row = int(outside.nonzero()[0])
+        raise InputError(
+            f"prob must lie in [0, 1]; row {row} has {float(prob[row]):g} (pass logits through "
+            f"torch.sigmoid first?)"
+        )
+    return prob
+
+
+def _checked_labels(y: Any, prob: torch.Tensor) -> torch.Tensor:
+    labels = torch.as_tensor(y, device=prob.device).to(prob.dtype)
+    if labels.shape != prob.shape:
+        raise InputError(f"y has shape {tuple(labels.shape)}, prob has {tuple(prob.shape)}")
+    strange = (labels != 0) & (labels != 1)
+    if strange.any():
+        row = int(strange.nonzero()[0])
+        raise InputError(f"y must be 0 or 1; row {row} has {float(labels[row]):g}")
+    return labels
+
+
+def _checked_rows(x: Any, prob: torch.Tensor) -> torch.Tensor | None:
+    if x is None:
+        return None
+    rows = torch.as_tensor(x, device=prob.device).to(prob.dtype)
+    if rows.ndim != 2 or len(rows) != len(prob):
+        raise InputError(
+            f"x must have shape ({len(prob)}, d), one row for each of prob, not {tuple(rows.shape)}"
+        )
+    if not rows.isfinite().all():
+        row = int((~rows.isfinite()).nonzero()[0, 0])
+        raise InputError(f"x must be finite; row {row} is not")
+    return rows
+
+
+def _checked_matrix(name: str, values: Any) -> FloatArray:
+    """A matrix of finite numbers, (n, d)."""
+    seen = np.asarray(values)
+    if seen.ndim == 2 and seen.dtype.kind == "f" and not np.isfinite(seen).all():
+        row, column = np.argwhere(~np.isfinite(seen))[0]
+        raise InputError(
+            f"{name} must be finite, without NaN or inf; row {row}, column {column} has "
+            f"{seen[row, column]}"
+        )
+    checked: FloatArray = check_array(values, dtype=np.float64, order="C", input_name=name)
+    return checked
+
+
+def _two_classes(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
+    """The two labels, sorted, and each row's position among them."""
+    if y is None:
+        raise InputError("fit requires y to be passed, but the target y is None")
+    labels = column_or_1d(y, warn=True)
+    if labels.size != n:
+        told = counted(labels.size, "row"), counted(n, "row")
+        raise InputError(f"y has {told[0]}, but X has {told[1]}")
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if classes.size == 1:
+        raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
+    if classes.size > 2:
+        raise InputError(
+            f"Only binary classification is supported; y has {listed(classes.tolist())}"
+        )
+    return classes, codes.astype(np.int64)

@@ -37,7 +37,7 @@ LAYERS = [
     ["estimates"],
     ["verdict", "scores", "simulate", "datasets", "losses"],
     ["audits"],
-    ["comparison"],
+    ["comparison", "recalibrate"],
     ["figures"],
     ["itrust"],  # the front door: what stands below it uses the package as users do
     ["demo"],

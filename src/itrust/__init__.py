@@ -8,7 +8,7 @@
 
 __version__ = "0.1.0.dev0"
 
-from itrust import datasets, engine, grammar, kernels, nulls, scores, simulate, tasks
+from itrust import datasets, engine, grammar, kernels, nulls, recalibrate, scores, simulate, tasks
 from itrust.adaptive import default_dictionary, klce_test
 from itrust.audits import Audit, audit
 from itrust.bias import HeldOut, LocalBias, local_bias
@@ -77,6 +77,7 @@ __all__ = [
     "multiclass_test",
     "null_sd",
     "nulls",
+    "recalibrate",
     "sample_size",
     "scan",
     "scores",

@@ -19,6 +19,7 @@ from itrust.intake import (
     Missing,
     named_columns,
     read_parts,
+    read_probabilities,
     refuse_empty_weights,
     same_index,
     same_length,
@@ -257,6 +258,19 @@ class Sample:
         other = object.__new__(type(self))
         kept = ("y", "p", "weights", "cluster", "values", "dropped")
         other._fill(**{name: getattr(self, name) for name in kept}, columns=columns)
+        return other
+
+    def with_predictions(self, p: object) -> Self:
+        """The same rows with other probabilities, such as repaired ones.
+
+        >>> import itrust as it
+        >>> it.Sample([0, 1], [0.2, 0.7]).with_predictions([0.1, 0.9]).p
+        array([0.1, 0.9])
+        """
+        other = object.__new__(type(self))
+        kept = ("y", "columns", "weights", "cluster", "values", "dropped")
+        checked = read_probabilities(p, self.n)
+        other._fill(**{name: getattr(self, name) for name in kept}, p=checked)
         return other
 
     def split(self, fractions: Sequence[float], rng: Rng = None) -> tuple[Self, ...]:

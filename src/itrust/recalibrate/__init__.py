@@ -1,0 +1,84 @@
+"""Repairs: every recalibration method of the paper under one interface, and `Local`.
+
+>>> import itrust as it
+>>> calibration, test = it.simulate.survey(6_000, rng=0).sample.split([0.5, 0.5], rng=0)
+>>> fix = it.recalibrate.Local().fit(calibration)
+>>> fix.predict(test.p, test).shape
+(3000,)
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from itrust.errors import InputError, did_you_mean
+from itrust.recalibrate.base import SCHEMA, Recalibrator
+from itrust.recalibrate.bins import BBQ, HistogramBinning, Isotonic
+from itrust.recalibrate.classifier import RecalibratedClassifier
+from itrust.recalibrate.local import Local
+from itrust.recalibrate.mcgrad import MCGrad
+from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
+from itrust.recalibrate.sigmoid import Beta, Platt, Temperature
+from itrust.recalibrate.table import Repair, RepairTable, compare
+
+__all__ = [
+    "BBQ",
+    "METHODS",
+    "Beta",
+    "HistogramBinning",
+    "Isotonic",
+    "Local",
+    "MCGrad",
+    "Multicalibration",
+    "Platt",
+    "ProportionalMulticalibration",
+    "RecalibratedClassifier",
+    "Recalibrator",
+    "Repair",
+    "RepairTable",
+    "Temperature",
+    "compare",
+    "load",
+]
+
+METHODS: dict[str, type[Recalibrator]] = {
+    "local": Local,
+    "platt": Platt,
+    "temperature": Temperature,
+    "isotonic": Isotonic,
+    "histogram": HistogramBinning,
+    "bbq": BBQ,
+    "beta": Beta,
+    "multicalibration": Multicalibration,
+    "proportional": ProportionalMulticalibration,
+    "mcgrad": MCGrad,
+}
+
+
+def load(path: str | Path) -> Recalibrator:
+    """Read a repair that `save` wrote; a file is data here, never code.
+
+    >>> import itrust as it, tempfile, pathlib
+    >>> few = it.simulate.survey(500, rng=0).sample
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "repair.json"
+    >>> it.recalibrate.Platt().fit(few).save(path)
+    >>> it.recalibrate.load(path)
+    Platt()
+    """
+    try:
+        facts = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path} is not JSON; give a file that save() wrote") from None
+    if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
+        raise InputError(f"{path} is not a repair of the schema {SCHEMA}; save() writes one")
+    known = {method.__name__: method for method in METHODS.values()}
+    name = str(facts.get("method"))
+    if name not in known:
+        raise InputError(f"{path}: no method {name!r}; {did_you_mean(name, list(known))}")
+    try:
+        return known[name].from_dict(facts)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise InputError(f"{path} is damaged: {error!r}; save the repair again") from None

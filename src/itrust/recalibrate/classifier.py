@@ -1,0 +1,125 @@
+"""A classifier and its repair as one scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import check_is_fitted
+
+from itrust.errors import InputError
+from itrust.intake import frame_columns
+from itrust.recalibrate.base import Recalibrator
+from itrust.sample import Sample
+from itrust.typing import AnyArray, FloatArray
+
+
+class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A binary classifier whose probabilities are repaired.
+
+    `fit` trains the classifier on part of the rows and fits the repair on the others. A classifier
+    that is fitted already is left as it is (`prefit`), and all rows serve the repair.
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier with predict_proba
+    recalibrator : Recalibrator
+    on : names or positions of the columns of X that are covariates, optional
+        Default: all.
+    calibration : float
+        Share of the rows kept for the repair.
+    prefit : bool
+    random_state : int
+        Divides the rows.
+
+    Attributes
+    ----------
+    classes_ : (2,) array
+        The second one is the positive label.
+    classifier_, recalibrator_ : fitted copies
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from itrust.recalibrate import Local, RecalibratedClassifier
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 3))
+    >>> y = np.random.default_rng(1).random(2_000) < 1 / (1 + np.exp(-X[:, 0] ** 2 + 1))
+    >>> model = RecalibratedClassifier(LogisticRegression(), Local(), on=[0]).fit(X, y)
+    >>> model.predict_proba(X[:2]).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        classifier: Any,
+        recalibrator: Recalibrator,
+        on: Sequence[str | int] | None = None,
+        calibration: float = 0.3,
+        prefit: bool = False,
+        random_state: int = 0,
+    ) -> None:
+        self.classifier, self.recalibrator, self.on = classifier, recalibrator, on
+        self.calibration, self.prefit, self.random_state = calibration, prefit, random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the classifier and fit the repair, on different rows."""
+        labels = np.asarray(y)
+        self.classes_ = np.unique(labels)
+        if self.classes_.size != 2:
+            raise InputError(f"y must have two values, not {self.classes_.size}")
+        if self.prefit:
+            self.classifier_, rows, targets = self.classifier, X, labels
+            known = np.asarray(getattr(self.classifier, "classes_", self.classes_))
+            if not np.array_equal(known, self.classes_):
+                raise InputError(f"the classifier knows the labels {known}, y has {self.classes_}")
+        else:
+            train, rows, train_y, targets = train_test_split(
+                X,
+                labels,
+                test_size=self.calibration,
+                random_state=self.random_state,
+                stratify=labels,
+            )
+            self.classifier_ = clone(self.classifier).fit(train, train_y)
+        sample = Sample(
+            targets == self.classes_[1], self._raw(rows), self._covariates(rows), missing="level"
+        )
+        self.recalibrator_ = clone(self.recalibrator).fit(sample)
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Repaired probabilities of both labels, (n, 2)."""
+        try:
+            check_is_fitted(self, "recalibrator_")
+        except NotFittedError:
+            raise NotFittedError("this classifier is not fitted yet; call fit(X, y)") from None
+        p = self.recalibrator_.predict(self._raw(X), self._covariates(X))
+        return np.column_stack([1 - p, p])
+
+    def predict(self, X: Any) -> AnyArray:
+        """The label with the larger probability, (n,)."""
+        return np.asarray(self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)])
+
+    def _raw(self, X: Any) -> FloatArray:
+        return np.asarray(self.classifier_.predict_proba(X)[:, 1])
+
+    def _covariates(self, X: Any) -> dict[str, Any]:
+        """The chosen columns by name; those of an array are x1, x2, ..."""
+        if isinstance(X, np.ndarray | list):
+            matrix = np.asarray(X)
+            columns: dict[str, Any] = {f"x{k + 1}": matrix[:, k] for k in range(matrix.shape[1])}
+        else:
+            columns = dict(frame_columns(X))
+        if self.on is None:
+            return columns
+        names = list(columns)
+        chosen = [names[key] if isinstance(key, int) else key for key in self.on]
+        lacking = [name for name in chosen if name not in columns]
+        if lacking:
+            raise InputError(f"on: X has no column {lacking[0]!r}")
+        return {name: columns[name] for name in chosen}

@@ -1,0 +1,205 @@
+"""Smooth functions of (p, x) as columns of a matrix: lines, waves, levels and their products.
+
+The features of a kernel that is a product over the prediction and the covariates of 1 + k: k is a
+straight line plus a Gaussian on the scale below for a number, an exact match for a category. They
+are the kernel's own factor in closed form, sorted by how much of it they carry, and cut to the
+largest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from itrust.columns import Column
+from itrust.points import Points
+from itrust.typing import FloatArray
+
+MOST_KNOTS = 256
+MOST_WAVES = 24
+MOST_LEVELS = 40
+FEW_COORDINATES = 6  # up to here products of three
+SMALLEST = 1e-2
+SHARE_OF_RANKS = 0.5  # ranks alone would blur sparse ends, values alone dense middles
+WAVE_SIZE = 0.5  # of a wave against a level: numbers bend less than groups differ
+
+Letter = tuple[int, int]  # coordinate and wave or level
+PREDICTION = None
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Where a number lies between 0 and 1: half its rank, half its place between the ends."""
+
+    knots: FloatArray
+    heights: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Scale:
+        """From the values of some rows; missing ones do not count."""
+        present = values[~np.isnan(values)]
+        if not present.size or present.min() == present.max():
+            return cls(np.zeros(1), np.full(1, 0.5))
+        knots, counts = np.unique(present, return_counts=True)
+        ranks = (np.cumsum(counts) - counts / 2) / present.size
+        low, high = np.quantile(present, [0.001, 0.999])  # one outlier must not squeeze the rest
+        if high <= low:
+            low, high = knots[0], knots[-1]
+        places = np.clip((knots - low) / (high - low), 0, 1)
+        heights = SHARE_OF_RANKS * ranks + (1 - SHARE_OF_RANKS) * places
+        if knots.size > MOST_KNOTS:
+            kept = np.unique(np.linspace(0, knots.size - 1, MOST_KNOTS).astype(int))
+            knots, heights = knots[kept], heights[kept]
+        return cls(knots, heights)
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Heights, (n,); beyond the ends that of the end."""
+        return np.asarray(np.interp(values, self.knots, self.heights))
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinate:
+    """A covariate, or the prediction, and the functions it is read by.
+
+    A row that none of the levels fits, or whose number is missing, has 0 in all features of the
+    coordinate; missing values get a level of their own if there were any.
+    """
+
+    name: str | None  # None: the prediction
+    scale: Scale | None
+    levels: tuple[Any, ...]  # for a number: a level for missing values, or none
+    sizes: tuple[float, ...]  # of the line and the waves, or of the levels
+
+    @classmethod
+    def of(cls, column: Column, name: str | None, width: float) -> Coordinate:
+        """Read the rows of a column, labels unseen."""
+        if column.is_category:
+            codes, counts = np.unique(column.values[~column.missing], return_counts=True)
+            kept = codes[np.argsort(-counts, kind="stable")][:MOST_LEVELS]
+            levels = tuple(column.levels[code] for code in np.sort(kept))
+            return cls(name, None, levels, (1.0,) * len(levels))
+        values = np.asarray(column.values, dtype=float)
+        waves = [fading(width, order) for order in range(1, MOST_WAVES + 1)]
+        waves = [size for size in waves if size > SMALLEST]
+        absent = (None,) if column.missing.any() else ()
+        sizes = (WAVE_SIZE, *(WAVE_SIZE * size for size in waves), *(1.0 for _ in absent))
+        return cls(name, Scale.of(values), absent, sizes)
+
+    def columns(self, column: Column) -> list[FloatArray]:
+        """All functions of the coordinate for some rows, each (n,)."""
+        if self.scale is None:
+            code = {level: k for k, level in enumerate(column.levels)}
+            return [
+                np.asarray(column.values == code.get(level, -2), dtype=float)
+                for level in self.levels
+            ]
+        missing = column.missing
+        height = self.scale(np.where(missing, 0.0, column.values))
+        base = np.cos(math.pi * height)
+        waves = [np.where(missing, 0.0, math.sqrt(12) * (height - 0.5))]
+        before, now = np.ones(height.size), base
+        for _ in range(len(self.sizes) - len(self.levels) - 1):
+            waves.append(np.where(missing, 0.0, math.sqrt(2) * now))
+            before, now = now, 2 * base * now - before  # cos((k + 1) a) from the two before
+        return [*waves, *(missing.astype(float) for _ in self.levels)]
+
+
+def fading(width: float, order: int) -> float:
+    """Root of the eigenvalue of a Gaussian of this width on [0, 1], reflected at its ends."""
+    return math.exp(-((math.pi * order * width) ** 2) / 4)
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The features of some coordinates: products of up to three of their functions."""
+
+    coordinates: tuple[Coordinate, ...]
+    terms: tuple[tuple[Letter, ...], ...]
+    sizes: FloatArray
+
+    @classmethod
+    def of(cls, points: Points, width: float, most: int) -> Basis:
+        """The `most` largest features of the kernel with this width; sees no label."""
+        coordinates = (
+            Coordinate.of(points.prediction, PREDICTION, width),
+            *(Coordinate.of(column, column.name, width) for column in points.columns),
+        )
+        found = sorted(_terms(coordinates, most), key=lambda term: (-term[1], len(term[0])))[:most]
+        return cls(
+            coordinates,
+            tuple(letters for letters, _ in found),
+            np.array([size for _, size in found]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def matrix(self, points: Points) -> FloatArray:
+        """The features of some rows, (n, k)."""
+        by_name: dict[str | None, Column] = {column.name: column for column in points.columns}
+        by_name[PREDICTION] = points.prediction
+        read = [coordinate.columns(by_name[coordinate.name]) for coordinate in self.coordinates]
+        found = np.empty((len(self), len(points)))
+        for row, letters, size in zip(found, self.terms, self.sizes, strict=True):
+            row[:] = size
+            for coordinate, function in letters:
+                row *= read[coordinate][function]
+        return found.T
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "coordinates": [
+                {
+                    "name": c.name,
+                    "knots": None if c.scale is None else c.scale.knots,
+                    "heights": None if c.scale is None else c.scale.heights,
+                    "levels": c.levels,
+                    "sizes": c.sizes,
+                }
+                for c in self.coordinates
+            ],
+            "terms": self.terms,
+            "sizes": self.sizes,
+        }
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Basis:
+        """The inverse of `to_dict`."""
+        coordinates = tuple(
+            Coordinate(
+                c["name"],
+                None if c["knots"] is None else Scale(np.array(c["knots"]), np.array(c["heights"])),
+                tuple(c["levels"]),
+                tuple(c["sizes"]),
+            )
+            for c in facts["coordinates"]
+        )
+        terms = tuple(tuple((a, b) for a, b in letters) for letters in facts["terms"])
+        return cls(coordinates, terms, np.array(facts["sizes"]))
+
+
+def _terms(coordinates: Sequence[Coordinate], most: int) -> list[tuple[tuple[Letter, ...], float]]:
+    """Products of functions of different coordinates with their sizes, all that may count."""
+    singles = [
+        [((number, k), size) for k, size in enumerate(c.sizes) if size > SMALLEST]
+        for number, c in enumerate(coordinates)
+    ]
+    found: list[tuple[tuple[Letter, ...], float]] = [
+        ((letter,), size) for own in singles for letter, size in own
+    ]
+    for order in (2, 3) if len(coordinates) <= FEW_COORDINATES else (2,):
+        floor = SMALLEST
+        if len(found) > most:
+            floor = max(floor, sorted(size for _, size in found)[-most])
+        for chosen in combinations(singles, order):
+            for combination in product(*([s for s in own if s[1] >= floor] for own in chosen)):
+                size = float(math.prod(size for _, size in combination))
+                if size >= floor:
+                    found.append((tuple(letter for letter, _ in combination), size))
+    return found

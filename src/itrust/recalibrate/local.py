@@ -1,0 +1,397 @@
+"""`Local`: a monotone map, then smooth corrections in (p, x), as many as the test asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from itrust.adaptive import klce_test
+from itrust.errors import InputError
+from itrust.points import Points
+from itrust.recalibrate.base import (
+    NO_DISTANCE,
+    Recalibrator,
+    edge_of,
+    held_logit,
+    one_class,
+)
+from itrust.recalibrate.features import Basis
+from itrust.recalibrate.logistic import Block, Fit, fit_logistic
+from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
+from itrust.sample import Sample
+from itrust.seeds import smallest_tickets, tickets
+from itrust.typing import FloatArray, IntArray
+
+BLOCK_ROWS = 16_384
+MOST_NUMBERS_KEPT = 2**25  # of a feature matrix; beyond that features are made again each step
+TUNING_ROWS, TESTED_ROWS = 20_000, 20_000
+FEWEST_ROWS = 40  # to divide among learning and judging
+HELD_OUT = 1 / 5
+MARGIN = 1.0  # standard errors that a correction must gain: the best of many is flattered
+MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  # plain ones first
+
+
+@dataclass(frozen=True)
+class Step:
+    """What calibration rows said about one stage.
+
+    Attributes
+    ----------
+    stage : str
+        "as given", "monotone", or "local 1" and so on.
+    gain : float or None
+        By how much a correction lowers the mean log loss on rows it was not fitted on.
+    pvalue : float or None
+        Exact, on the inner hold-out; for "as given" on all calibration rows.
+    kept : bool
+    """
+
+    stage: str
+    gain: float | None
+    pvalue: float | None
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings of one correction."""
+
+    width: float
+    ridge: float
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """One local correction on the scale of logits."""
+
+    basis: Basis
+    fit: Fit
+    choice: Choice
+
+    def __call__(self, z: FloatArray, points: Points) -> FloatArray:
+        """Corrected logits of rows with logits z, (n,)."""
+        corrected = np.empty(z.size)
+        for rows in _pieces(z.size):
+            here = Points(expit(z[rows]), points.take(rows).columns)
+            corrected[rows] = z[rows] + self.fit.added(self.basis.matrix(here))
+        return corrected
+
+
+@dataclass(frozen=True, eq=False)
+class _Chain:
+    """The whole repair: logits of p, monotone or as given, and corrections in turn."""
+
+    edge: float
+    monotone: Sigmoid | None
+    corrections: tuple[Correction, ...] = ()
+
+    def logits(self, points: Points) -> FloatArray:
+        z = _monotone_logits(self.monotone, points.p, self.edge)
+        for correction in self.corrections:
+            z = correction(z, points)
+        return z
+
+    def applied(self, sample: Sample) -> Sample:
+        return _moved(sample, self.logits(sample.points))
+
+
+def _monotone_logits(monotone: Sigmoid | None, p: FloatArray, edge: float) -> FloatArray:
+    return held_logit(p, edge) if monotone is None else monotone.logits(p)
+
+
+class Local(Recalibrator):
+    """Repairs what the test finds: local bias, in all covariates at once.
+
+    1. A monotone map of p: as given, temperature, Platt or beta, the plainest that no other beats
+       by a standard error of the log loss in cross-validation. Never 0 or 1.
+    2. If an exact test of p as given rejects, smooth corrections on the scale of logits: a
+       penalised logistic regression on the features of a kernel in (p, x), with the logit so far
+       as offset, and width and penalty by cross-validation. A correction has to lower the log
+       loss on rows it was not fitted on by a standard error, and there is no further one once an
+       exact test on an inner hold-out, a fifth of the calibration rows, no longer rejects.
+    3. What was kept is fitted again on all calibration rows.
+
+    Parameters
+    ----------
+    level : float
+        Of the tests inside.
+    rounds : int
+        Most local corrections.
+    features : int
+        Most functions of (p, x) in one correction.
+    widths, ridges : sequences of float
+        To choose from. Widths are shares of a number's range, as a mean of ranks and values.
+    draws : int
+        Of the tests inside.
+    seed : int
+        Divides the rows.
+
+    Attributes
+    ----------
+    steps_ : tuple of Step
+        What was tried, and what the inner hold-out said.
+    corrections_ : tuple of Correction
+    monotone_ : Beta or None
+
+    Notes
+    -----
+    Missing values are a level of their own; a level that `fit` has not seen, and levels beyond
+    the 40 most frequent ones of a category, get the correction of their row's other covariates.
+    Cost O(n features^2). No method can be better than its rows: an error learned from n rows
+    can be seen by a test on n others.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> town = it.simulate.survey(6_000, rng=0).sample
+    >>> calibration, test = town.split([0.5, 0.5], rng=0)
+    >>> repaired = it.recalibrate.Local().fit(calibration).apply(test)
+    >>> it.klce_test(test, draws=199, rng=0).pvalue
+    0.005
+    >>> it.klce_test(repaired, draws=199, rng=0).pvalue > 0.05
+    True
+    """
+
+    reads_covariates = True
+
+    def __init__(
+        self,
+        level: float = 0.1,
+        rounds: int = 3,
+        features: int = 150,
+        widths: Sequence[float] = (0.1, 0.2, 0.4, 0.8),
+        ridges: Sequence[float] = (0.5, 2.0, 8.0, 32.0, 128.0),
+        draws: int = 99,
+        seed: int = 0,
+    ) -> None:
+        self.level, self.rounds, self.features = level, rounds, features
+        self.widths, self.ridges, self.draws, self.seed = widths, ridges, draws, seed
+
+    def _fit(self, sample: Sample) -> None:
+        self._check_settings()
+        self.edge_ = edge_of(sample.p)
+        method = self._monotone_method(sample)
+        chain = _Chain(self.edge_, None if method is None else method().fit(sample))
+        for choice in self._choices(sample, method):
+            chain = _corrected(sample, chain, choice, self.features)
+        self.monotone_, self.corrections_ = chain.monotone, chain.corrections
+
+    def _monotone_method(self, sample: Sample) -> type[Sigmoid] | None:
+        """The plainest map that no other beats by a standard error; None: as given."""
+        some = _few(sample)
+        fold, losses = _folds(some, self.seed), np.zeros((len(MONOTONE), some.n))
+        for held in np.unique(fold):
+            out = np.flatnonzero(fold == held)
+            learn, judge = some.take(np.flatnonzero(fold != held)), some.p[out]
+            if one_class(learn):
+                return None
+            for own, method in zip(losses, MONOTONE, strict=True):
+                monotone = None if method is None else method().fit(learn)
+                own[out] = _losses(some.y[out], _monotone_logits(monotone, judge, self.edge_))
+        best = 0
+        for number in range(1, len(MONOTONE)):
+            if _is_better(losses[best] - losses[number], some.weights_or_ones, 1.0):
+                best = number
+        return MONOTONE[best]
+
+    def _choices(self, sample: Sample, method: type[Sigmoid] | None) -> list[Choice]:
+        """Corrections that calibration rows ask for; fills `steps_`."""
+        first = self._pvalue(sample.with_predictions(_without_certainty(sample.p, self.edge_)))
+        self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
+        units = sample.n if sample.clusters is None else sample.clusters
+        if first > self.level or units < FEWEST_ROWS:
+            return []
+        learn, judge = sample.split([1 - HELD_OUT, HELD_OUT], rng=self.seed)
+        if one_class(learn):
+            return []
+        chain = _Chain(self.edge_, None if method is None else method().fit(learn))
+        name = "as given" if method is None else method.__name__.lower()
+        pvalue = self._pvalue(chain.applied(judge))
+        steps = [Step(f"monotone ({name})", None, pvalue, True)]
+        choices: list[Choice] = []
+        while len(choices) < self.rounds and (not choices or pvalue <= self.level):
+            choice, gains, w = self._tuned(learn, chain.logits(learn.points))
+            longer = _corrected(learn, chain, choice, self.features)
+            if judge.n > TUNING_ROWS:  # more rows than settings were chosen on
+                before, after = (_losses(judge.y, c.logits(judge.points)) for c in (chain, longer))
+                gains, w = before - after, judge.weights_or_ones
+            gain = float(np.average(gains, weights=w))
+            if not _is_better(gains, w, MARGIN):
+                steps.append(Step(f"local {len(choices) + 1}", gain, None, False))
+                break
+            chain = longer
+            choices.append(choice)
+            pvalue = self._pvalue(chain.applied(judge))
+            steps.append(Step(f"local {len(choices)}", gain, pvalue, True))
+        self.steps_ += tuple(steps)
+        return choices
+
+    def _tuned(self, sample: Sample, z: FloatArray) -> tuple[Choice, FloatArray, FloatArray]:
+        """Width and ridge with the least log loss on other folds; gains of rows, their weights."""
+        some, z = _few(sample), z[_few_rows(sample)]
+        fold, w = _folds(some, self.seed), some.weights_or_ones
+        before = _losses(some.y, z)
+        best = (np.inf, Choice(self.widths[0], max(self.ridges)), before)
+        for width in self.widths:
+            points = Points(np.asarray(expit(z)), some.columns)
+            features = Basis.of(points, width, self.features).matrix(points)
+            for ridge, told in _crossed(features, some, z, fold, self.ridges):
+                losses = _losses(some.y, told)
+                total = float(w @ losses)
+                if total < best[0]:
+                    best = (total, Choice(width, ridge), losses)
+        _, choice, losses = best
+        return choice, before - losses, w
+
+    def _pvalue(self, sample: Sample) -> float:
+        rows = smallest_tickets(tickets(0, sample.n), TESTED_ROWS)
+        some = sample.take(rows) if rows.size < sample.n else sample
+        result = klce_test(some, draws=self.draws, rng=self.seed, progress=False)
+        return float(result.pvalue)
+
+    def _predict(self, points: Points) -> FloatArray:
+        if self.monotone_ is None and not self.corrections_:
+            return _without_certainty(points.p, self.edge_)
+        chain = _Chain(self.edge_, self.monotone_, self.corrections_)
+        return np.asarray(expit(chain.logits(points)))
+
+    def _learned(self) -> dict[str, Any]:
+        return {
+            "edge": self.edge_,
+            "monotone": None if self.monotone_ is None else self.monotone_.to_dict(),
+            "corrections": [
+                {
+                    "basis": correction.basis.to_dict(),
+                    "coefficients": correction.fit.coefficients,
+                    "intercept": correction.fit.intercept,
+                    "choice": asdict(correction.choice),
+                }
+                for correction in self.corrections_
+            ],
+            "steps": [asdict(step) for step in self.steps_],
+        }
+
+    def _restore(self, learned: dict[str, Any]) -> None:
+        self.edge_ = learned["edge"]
+        known = {method.__name__: method for method in MONOTONE if method is not None}
+        facts = learned["monotone"]
+        self.monotone_ = None if facts is None else known[facts["method"]].from_dict(facts)
+        self.corrections_ = tuple(
+            Correction(
+                Basis.from_dict(facts["basis"]),
+                Fit(np.array(facts["coefficients"]), facts["intercept"]),
+                Choice(**facts["choice"]),
+            )
+            for facts in learned["corrections"]
+        )
+        self.steps_ = tuple(Step(**step) for step in learned["steps"])
+
+    def _check_settings(self) -> None:
+        if not 0 < self.level < 1:
+            raise InputError(f"level must lie between 0 and 1, not {self.level!r}")
+        for name in ("rounds", "features", "draws"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
+        for name in ("widths", "ridges"):
+            values = getattr(self, name)
+            if not len(values) or not all(value > 0 for value in values):
+                raise InputError(f"{name} must be positive numbers, not {values!r}")
+
+
+def _pieces(n: int) -> Iterator[slice]:
+    return (slice(first, first + BLOCK_ROWS) for first in range(0, n, BLOCK_ROWS))
+
+
+def _moved(sample: Sample, z: FloatArray) -> Sample:
+    return sample.with_predictions(expit(z))
+
+
+def _few_rows(sample: Sample) -> IntArray:
+    return smallest_tickets(tickets(0, sample.n), TUNING_ROWS)
+
+
+def _few(sample: Sample) -> Sample:
+    """Random rows, enough to choose settings by."""
+    return sample if sample.n <= TUNING_ROWS else sample.take(_few_rows(sample))
+
+
+def _corrected(sample: Sample, chain: _Chain, choice: Choice, features: int) -> _Chain:
+    """The chain with one more correction."""
+    z = chain.logits(sample.points)
+    basis = Basis.of(_moved(_few(sample), z[_few_rows(sample)]).points, choice.width, features)
+    start: Fit | None = None
+    if sample.n > TUNING_ROWS:  # a good start saves passes over all rows
+        few = _blocks(_few(sample), z[_few_rows(sample)], basis)
+        start = fit_logistic(few, len(basis), choice.ridge)
+    fit = fit_logistic(_blocks(sample, z, basis), len(basis), choice.ridge, start)
+    added = Correction(basis, fit, choice)
+    return _Chain(chain.edge, chain.monotone, (*chain.corrections, added))
+
+
+def _without_certainty(p: FloatArray, edge: float) -> FloatArray:
+    """As given, but what was called impossible or certain is next to it."""
+    certain = np.minimum(p, 1 - p) <= NO_DISTANCE
+    return np.where(certain, np.clip(p, edge, 1 - edge), p)
+
+
+def _losses(y: FloatArray, z: FloatArray) -> FloatArray:
+    """Log loss of every row."""
+    return np.asarray(np.logaddexp(0, z) - y * z)
+
+
+def _is_better(gains: FloatArray, w: FloatArray, errors: float) -> bool:
+    """Whether the weighted mean of the rows' gains exceeds so many standard errors."""
+    mean = float(np.average(gains, weights=w))
+    spread = float(np.sqrt(np.sum(np.square(w * (gains - mean))))) / float(w.sum())
+    return mean > errors * spread
+
+
+def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterator[Block]]:
+    """All rows in pieces; kept if they are few, else made again whenever they are asked for."""
+
+    def block(rows: slice) -> Block:
+        here = Points(expit(z[rows]), sample.points.take(rows).columns)
+        return Block(basis.matrix(here), sample.y[rows], z[rows], sample.weights_or_ones[rows])
+
+    def fresh() -> Iterator[Block]:
+        return (block(rows) for rows in _pieces(sample.n))
+
+    if sample.n * len(basis) > MOST_NUMBERS_KEPT:
+        return fresh
+    kept = list(fresh())
+    return lambda: iter(kept)
+
+
+def _folds(sample: Sample, seed: int, number: int = 4) -> IntArray:
+    """The fold of every row; clusters are never torn apart."""
+    rng = np.random.default_rng(seed)
+    if sample.cluster is None:
+        return rng.permutation(sample.n) % number
+    levels, codes = np.unique(sample.cluster, return_inverse=True)
+    return np.asarray((rng.permutation(levels.size) % number)[codes])
+
+
+def _crossed(
+    features: FloatArray, sample: Sample, z: FloatArray, fold: IntArray, ridges: Sequence[float]
+) -> Iterator[tuple[float, FloatArray]]:
+    """Each ridge, from the largest, and logits of rows by fits that did not see their fold."""
+    found = {ridge: np.empty(z.size) for ridge in sorted(ridges, reverse=True)}
+    w = sample.weights_or_ones
+    for held in np.unique(fold):
+        out = fold == held
+        block = Block(features[~out], sample.y[~out], z[~out], w[~out])
+        start: Fit | None = None
+        for ridge, told in found.items():
+            start = fit_logistic(partial(_only, block), features.shape[1], ridge, start)
+            told[out] = z[out] + start.added(features[out])
+    return iter(found.items())
+
+
+def _only(block: Block) -> Iterator[Block]:
+    return iter((block,))

@@ -1,0 +1,328 @@
+"""Repairs of groups: multicalibration and its proportional form, by patches until none is needed.
+
+A *category* is a group of rows with predictions in one of the bins. While some category that is
+large enough has a mean label too far from its mean prediction, its predictions are shifted by the
+difference. The shifts are kept, and replayed on new rows.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from itrust.columns import Column
+from itrust.errors import InputError
+from itrust.points import Points
+from itrust.recalibrate.base import Recalibrator
+from itrust.sample import Sample
+from itrust.typing import BoolArray, FloatArray, IntArray
+
+MOST_LEVELS = 40
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """How one covariate is cut: its levels, or intervals of a number closed on the right."""
+
+    name: str
+    levels: tuple[Any, ...] = ()
+    edges: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, column: Column, parts: int) -> Cells:
+        """Levels of a category, most frequent first; values of a number that has few; quantiles."""
+        present = column.values[~column.missing]
+        values, counts = np.unique(present, return_counts=True)
+        if column.is_category:
+            order = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
+            return cls(column.name, tuple(column.levels[code] for code in values[order]))
+        if values.size <= parts:
+            return cls(column.name, tuple(float(value) for value in values))
+        cuts = np.quantile(present, np.linspace(0, 1, parts + 1)[1:-1], method="inverted_cdf")
+        inner = np.unique(cuts[cuts < values[-1]])
+        return cls(column.name, edges=tuple(float(cut) for cut in inner))
+
+    @property
+    def number(self) -> int:
+        """Of cells, one for missing values among them."""
+        return (len(self.levels) or len(self.edges) + 1) + 1
+
+    def codes(self, column: Column) -> IntArray:
+        """The cell of every row, (n,); -1 where the value is in none of them."""
+        if self.levels and column.is_category:
+            at = {level: code for code, level in enumerate(self.levels)}
+            lookup = np.array([at.get(level, -1) for level in column.levels] + [self.number - 1])
+            codes = lookup[column.values]
+        elif self.levels:
+            known = np.array(self.levels)
+            order = np.argsort(known)
+            at_most = np.minimum(np.searchsorted(known[order], column.values), known.size - 1)
+            codes = np.where(known[order][at_most] == column.values, order[at_most], -1)
+        else:
+            codes = np.searchsorted(np.array(self.edges), column.values)
+        return np.asarray(np.where(column.missing, self.number - 1, codes), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows in one cell of each of some columns; of none: all rows."""
+
+    columns: tuple[int, ...]
+    cells: tuple[int, ...]
+
+    def members(self, codes: Sequence[IntArray]) -> BoolArray:
+        """Mark the rows of the group, (n,)."""
+        inside = np.ones(codes[0].size if codes else 0, dtype=bool)
+        for column, cell in zip(self.columns, self.cells, strict=True):
+            inside &= codes[column] == cell
+        return inside
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A shift of the predictions of one group that lie in one bin."""
+
+    group: Group
+    bin: int
+    shift: float
+
+
+class _Patching(Recalibrator):
+    """What both forms share."""
+
+    reads_covariates = True
+
+    alpha: float
+    bins: int
+    parts: int
+    crossings: int
+    max_sweeps: int
+
+    def _fit(self, sample: Sample) -> None:
+        self._check_settings()
+        counted = np.flatnonzero(sample.weights_or_ones > 0)
+        self.cells_ = [Cells.of(column.take(counted), self.parts) for column in sample.columns]
+        codes = self._codes(sample.points)
+        groups = list(self._groups(codes))
+        y, w, p = sample.y, sample.weights_or_ones, sample.p.copy()
+        self.patches_: list[Patch] = []
+        self.sweeps_, self.converged_ = 0, False
+        rows_of = [np.flatnonzero(group.members(codes)) for group in groups]
+        while not self.converged_ and self.sweeps_ < self.max_sweeps:
+            before = len(self.patches_)
+            for group, rows in zip(groups, rows_of, strict=True):
+                self._patch_group(group, rows, y, w, p)
+            self.sweeps_ += 1
+            self.converged_ = len(self.patches_) == before
+        self.levels_ = self._averaged(p, w)
+
+    def _patch_group(
+        self, group: Group, rows: IntArray, y: FloatArray, w: FloatArray, p: FloatArray
+    ) -> None:
+        mass = float(w[rows].sum())
+        for number in range(self.bins):
+            inside = rows[self._bin(p[rows]) == number]
+            weight = float(w[inside].sum())
+            if weight <= 0 or weight < self._fewest(mass, float(w.sum())):
+                continue
+            rate = float(w[inside] @ y[inside]) / weight
+            gap = rate - float(w[inside] @ p[inside]) / weight
+            if abs(gap) > self._tolerance(rate):
+                shift = self._step() * gap
+                p[inside] = np.clip(p[inside] + shift, 0.0, 1.0)
+                self.patches_.append(Patch(group, number, shift))
+
+    def _bin(self, p: FloatArray) -> IntArray:
+        """Bins of width 1 / bins, closed on the left, the last one on both sides."""
+        return np.minimum((p * self.bins + 1e-12).astype(np.int64), self.bins - 1)
+
+    def _averaged(self, p: FloatArray, w: FloatArray) -> FloatArray:
+        """Mean prediction of every bin; the middle of an empty one."""
+        codes = self._bin(p)
+        mass, total = (np.bincount(codes, v, minlength=self.bins) for v in (w, w * p))
+        middle = (np.arange(self.bins) + 0.5) / self.bins
+        return np.divide(total, mass, out=middle, where=mass > 0)
+
+    def _codes(self, points: Points) -> list[IntArray]:
+        columns = {column.name: column for column in points.columns}
+        codes = [cells.codes(columns[cells.name]) for cells in self.cells_]
+        return codes or [np.zeros(len(points), dtype=np.int64)]
+
+    def _groups(self, codes: Sequence[IntArray]) -> Iterator[Group]:
+        """All rows, every cell that holds rows, then crossings of two columns and more."""
+        yield Group((), ())
+        for order in range(1, min(self.crossings, len(self.cells_)) + 1):
+            for columns in combinations(range(len(self.cells_)), order):
+                stacked = np.column_stack([codes[column] for column in columns])
+                for cells in np.unique(stacked[(stacked >= 0).all(axis=1)], axis=0):
+                    yield Group(columns, tuple(int(cell) for cell in cells))
+
+    def _predict(self, points: Points) -> FloatArray:
+        codes, p = self._codes(points), points.p.copy()
+        members: dict[Group, IntArray] = {}
+        for patch in self.patches_:
+            if patch.group not in members:
+                members[patch.group] = np.flatnonzero(patch.group.members(codes))
+            rows = members[patch.group]
+            inside = rows[self._bin(p[rows]) == patch.bin]
+            p[inside] = np.clip(p[inside] + patch.shift, 0.0, 1.0)
+        return self._finished(p)
+
+    def _finished(self, p: FloatArray) -> FloatArray:
+        return p
+
+    def _learned(self) -> dict[str, Any]:
+        return {
+            "cells": [asdict(cells) for cells in self.cells_],
+            "patches": [[p.group.columns, p.group.cells, p.bin, p.shift] for p in self.patches_],
+            "sweeps": self.sweeps_,
+            "converged": self.converged_,
+            "levels": self.levels_,
+        }
+
+    def _restore(self, learned: dict[str, Any]) -> None:
+        self.cells_ = [
+            Cells(cells["name"], tuple(cells["levels"]), tuple(cells["edges"]))
+            for cells in learned["cells"]
+        ]
+        self.patches_ = [
+            Patch(Group(tuple(columns), tuple(cells)), number, shift)
+            for columns, cells, number, shift in learned["patches"]
+        ]
+        self.sweeps_, self.converged_ = learned["sweeps"], learned["converged"]
+        self.levels_ = np.array(learned["levels"])
+
+    def _check_settings(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise InputError(f"alpha must lie between 0 and 1, not {self.alpha!r}")
+        for name in ("bins", "parts", "crossings", "max_sweeps"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+    @abstractmethod
+    def _fewest(self, group: float, everyone: float) -> float:
+        """Weight below which a category is left alone."""
+
+    @abstractmethod
+    def _tolerance(self, rate: float) -> float:
+        """Largest distance between mean label and mean prediction that is left alone."""
+
+    def _step(self) -> float:
+        return 1.0
+
+
+class Multicalibration(_Patching):
+    """Multicalibration (Hebert-Johnson, Kim, Reingold and Rothblum 2018), on finite groups.
+
+    Bins of width lambda = 1 / bins. A category S_v, rows of group S with predictions in bin v,
+    counts if it has at least alpha lambda of S; it is shifted while its mean label and its mean
+    prediction are more than alpha apart. Each shift lowers the Brier score on these rows by more
+    than alpha^2 times the share of the category, so it ends.
+
+    Parameters
+    ----------
+    alpha : float
+    bins : int
+        One over lambda.
+    parts : int
+        Intervals of equal frequency that a number is cut into.
+    crossings : int
+        Groups are cells of up to this many covariates at once.
+    discretised : bool
+        Whether to end, as the authors' algorithm does, by giving all rows of a bin their mean.
+        That costs resolution and serves the proof.
+    max_sweeps : int
+        Most rounds through all categories.
+
+    Attributes
+    ----------
+    converged_ : bool
+        Whether the last round had nothing to shift.
+    sweeps_ : int
+    patches_ : list of Patch
+        The shifts, in order.
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.05,
+        bins: int = 10,
+        parts: int = 5,
+        crossings: int = 2,
+        discretised: bool = False,
+        max_sweeps: int = 100,
+    ) -> None:
+        self.alpha, self.bins, self.parts, self.crossings = alpha, bins, parts, crossings
+        self.discretised, self.max_sweeps = discretised, max_sweeps
+
+    def _fewest(self, group: float, everyone: float) -> float:  # noqa: ARG002
+        return self.alpha / self.bins * group
+
+    def _tolerance(self, rate: float) -> float:  # noqa: ARG002
+        return self.alpha
+
+    def _finished(self, p: FloatArray) -> FloatArray:
+        return self.levels_[self._bin(p)] if self.discretised else p
+
+
+class ProportionalMulticalibration(_Patching):
+    """Proportional multicalibration (La Cava, Lett and Wan 2023), on finite groups.
+
+    As multicalibration, but the distance between mean label and mean prediction may be at most
+    alpha times the mean label: what is small for a common outcome is large for a rare one.
+
+    Parameters
+    ----------
+    alpha : float
+    gamma : float
+        A category counts if it has at least gamma lambda of all rows, lambda = 1 / bins.
+    rho : float
+        Mean labels below rho are taken as rho in the tolerance, without which a category of
+        next to no ones would never be done.
+    bins, parts, crossings, max_sweeps : int
+        As in `Multicalibration`.
+    eta : float
+        Share of the distance that a shift takes.
+
+    Attributes
+    ----------
+    converged_ : bool
+    sweeps_ : int
+    patches_ : list of Patch
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        gamma: float = 0.01,
+        rho: float = 0.1,
+        bins: int = 10,
+        parts: int = 5,
+        crossings: int = 2,
+        eta: float = 1.0,
+        max_sweeps: int = 100,
+    ) -> None:
+        self.alpha, self.gamma, self.rho, self.bins = alpha, gamma, rho, bins
+        self.parts, self.crossings, self.eta, self.max_sweeps = parts, crossings, eta, max_sweeps
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        for name in ("gamma", "rho", "eta"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InputError(f"{name} must lie in (0, 1], not {getattr(self, name)!r}")
+
+    def _fewest(self, group: float, everyone: float) -> float:  # noqa: ARG002
+        return self.gamma / self.bins * everyone
+
+    def _tolerance(self, rate: float) -> float:
+        return self.alpha * max(rate, self.rho)
+
+    def _step(self) -> float:
+        return self.eta

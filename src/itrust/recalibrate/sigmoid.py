@@ -1,0 +1,171 @@
+"""Repairs with few parameters, monotone in the prediction: Platt, temperature, beta."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq, minimize
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from itrust.points import Points
+from itrust.recalibrate.base import Recalibrator, edge_of, held_logit
+from itrust.sample import Sample
+from itrust.typing import FloatArray
+
+STEEPEST = 1e3  # of an inverse temperature
+
+
+class Sigmoid(Recalibrator):
+    """A monotone map that is simple on the scale of logits."""
+
+    @abstractmethod
+    def logits(self, p: FloatArray) -> FloatArray:
+        """The repaired predictions on the scale of logits, (n,)."""
+
+    def _predict(self, points: Points) -> FloatArray:
+        return np.asarray(expit(self.logits(points.p)))
+
+
+class Platt(Sigmoid):
+    """Logistic regression on the logit (Platt 1999): expit(slope logit(p) + intercept).
+
+    Parameters
+    ----------
+    raw : bool
+        Regress on p itself with scikit-learn's default penalty, as the paper's published code
+        does. The curve can then not leave a model as it is.
+
+    Attributes
+    ----------
+    slope_, intercept_ : float
+    edge_ : float
+        Predictions are held within [edge, 1 - edge] before the logit.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> few = it.simulate.survey(2_000, rng=0).sample
+    >>> round(it.recalibrate.Platt().fit(few).slope_, 2)
+    0.93
+    """
+
+    def __init__(self, raw: bool = False) -> None:
+        self.raw = raw
+
+    def _fit(self, sample: Sample) -> None:
+        self.edge_ = edge_of(sample.p)
+        model = LogisticRegression(C=1.0 if self.raw else np.inf, tol=1e-8, max_iter=1_000)
+        model.fit(self._feature(sample.p)[:, None], sample.y, sample_weight=sample.weights_or_ones)
+        self.slope_, self.intercept_ = float(model.coef_[0, 0]), float(model.intercept_[0])
+
+    def _feature(self, p: FloatArray) -> FloatArray:
+        return p if self.raw else held_logit(p, self.edge_)
+
+    def logits(self, p: FloatArray) -> FloatArray:
+        """The repaired predictions on the scale of logits, (n,)."""
+        return self.slope_ * self._feature(p) + self.intercept_
+
+    def _learned(self) -> dict[str, Any]:
+        return {"slope": self.slope_, "intercept": self.intercept_, "edge": self.edge_}
+
+    def _restore(self, learned: dict[str, Any]) -> None:
+        self.slope_, self.intercept_ = learned["slope"], learned["intercept"]
+        self.edge_ = learned["edge"]
+
+
+class Temperature(Sigmoid):
+    """One number (Guo et al. 2017): expit(logit(p) / temperature), by maximum likelihood.
+
+    Parameters
+    ----------
+    edge : float, optional
+        Predictions are held within [edge, 1 - edge]. The answer of a model that says 0 and 1
+        depends on it; default: half of the distance between 0 and the model's next prediction.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Infinite where no slope helps: all predictions are then 1/2.
+    edge_ : float
+    """
+
+    def __init__(self, edge: float | None = None) -> None:
+        self.edge = edge
+
+    def _fit(self, sample: Sample) -> None:
+        self.edge_ = edge_of(sample.p) if self.edge is None else float(self.edge)
+        z, w = held_logit(sample.p, self.edge_), sample.weights_or_ones
+
+        def slope_of_likelihood(inverse: float) -> float:  # falls: the log loss is convex
+            return float(w @ (z * (sample.y - expit(inverse * z))))
+
+        self.inverse_ = 1.0
+        if np.any(z != 0):
+            self.inverse_ = _root(slope_of_likelihood)
+
+    @property
+    def temperature_(self) -> float:
+        """One over the slope."""
+        return float("inf") if self.inverse_ == 0 else 1 / self.inverse_
+
+    def logits(self, p: FloatArray) -> FloatArray:
+        """The repaired predictions on the scale of logits, (n,)."""
+        return self.inverse_ * held_logit(p, self.edge_)
+
+    def _learned(self) -> dict[str, Any]:
+        return {"inverse": self.inverse_, "edge": self.edge_}
+
+    def _restore(self, learned: dict[str, Any]) -> None:
+        self.inverse_, self.edge_ = learned["inverse"], learned["edge"]
+
+
+def _root(falling: Any) -> float:
+    """Where a falling function meets 0 on [0, STEEPEST], or the end it is nearer to 0 at."""
+    if falling(0.0) <= 0:
+        return 0.0
+    if falling(STEEPEST) >= 0:
+        return STEEPEST
+    return float(brentq(falling, 0.0, STEEPEST, xtol=1e-12))
+
+
+class Beta(Sigmoid):
+    """Beta calibration (Kull, Silva Filho and Flach 2017): expit(a log p - b log(1 - p) + c).
+
+    a, b >= 0, so the map is monotone; a = b = 1, c = 0 leaves a model as it is.
+
+    Attributes
+    ----------
+    a_, b_, c_ : float
+    edge_ : float
+    """
+
+    def _fit(self, sample: Sample) -> None:
+        self.edge_ = edge_of(sample.p)
+        design, w = self._design(sample.p), sample.weights_or_ones / sample.n
+
+        def loss(theta: FloatArray) -> tuple[float, FloatArray]:
+            z = design @ theta
+            gradient = design.T @ (w * (expit(z) - sample.y))
+            return float(w @ (np.logaddexp(0, z) - sample.y * z)), gradient
+
+        bounds = [(0, None), (0, None), (None, None)]
+        found = minimize(loss, [1.0, 1.0, 0.0], jac=True, bounds=bounds, method="L-BFGS-B")
+        self.a_, self.b_, self.c_ = (float(value) for value in found.x)
+
+    def _design(self, p: FloatArray) -> FloatArray:
+        held = np.clip(p, self.edge_, 1 - self.edge_)
+        return np.column_stack([np.log(held), -np.log1p(-held), np.ones(p.size)])
+
+    def logits(self, p: FloatArray) -> FloatArray:
+        """The repaired predictions on the scale of logits, (n,)."""
+        return np.asarray(self._design(p) @ np.array([self.a_, self.b_, self.c_]))
+
+    def _learned(self) -> dict[str, Any]:
+        return {"a": self.a_, "b": self.b_, "c": self.c_, "edge": self.edge_}
+
+    def _restore(self, learned: dict[str, Any]) -> None:
+        self.a_, self.b_, self.c_ = learned["a"], learned["b"], learned["c"]
+        self.edge_ = learned["edge"]

@@ -98,3 +98,12 @@ def test_other_rows_are_refused(change, message):
 def test_one_model_is_no_comparison():
     with pytest.raises(InputError, match="at least two names"):
         it.compare({"a": it.simulate.survey(50, rng=0).sample})
+
+
+def test_models_are_judged_on_the_named_covariates_only():
+    town = it.simulate.survey(400, rng=0).sample
+    other = it.Sample(town.y, np.full(town.n, 0.5), {c.name: c.values for c in town.columns})
+    models = {"a": it.Sample(town.y, town.p, {c.name: c.values for c in town.columns}), "b": other}
+    found = it.compare(models, ["mean(income)"], on="age", draws=79, rng=0)
+    assert found["a"].test.names == ("age",)
+    assert found["a"].test.pvalue == it.klce_test(models["a"].only("age"), draws=79, rng=0).pvalue

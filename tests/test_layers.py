@@ -37,10 +37,11 @@ LAYERS = [
     ["estimates"],
     ["verdict", "scores", "simulate", "datasets", "losses"],
     ["audits"],
-    ["comparison", "recalibrate"],
+    ["comparison", "recalibrate", "telling"],
     ["figures"],
     ["itrust"],  # the front door: what stands below it uses the package as users do
     ["demo"],
+    ["cli"],
 ]
 # Convenience methods of results, which import what stands below them when they are called.
 LAZY = {
@@ -49,6 +50,7 @@ LAZY = {
     ("tasks.py", "evaluation"),
     ("tasks.py", "estimates"),
     ("audits.py", "itrust"),
+    ("audits.py", "telling"),
 }
 DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 

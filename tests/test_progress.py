@@ -56,3 +56,12 @@ def test_an_error_ends_the_bar(terminal):
     with pytest.raises(ZeroDivisionError):
         fail()
     assert "\x1b[?25h" in terminal.getvalue()  # the cursor is back
+
+
+def test_a_bar_inside_a_bar_stays_silent(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    with progress_bar("outer", 1) as advance:
+        run()
+        advance(1)
+    assert "outer" in terminal.getvalue()
+    assert "rows" not in terminal.getvalue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from itrust.bias import LocalBias, local_bias
 from itrust.errors import InputError
 from itrust.evaluate import Engine
 from itrust.evaluation import TaskResult, checked_tasks, covered, evaluate_tasks
-from itrust.groups import MOST_VALUES, SIGN, GroupTable, bias_groups, checked_reach, names_of
+from itrust.groups import MOST_VALUES, GroupTable, bias_groups, checked_reach, names_of
 from itrust.kernels import LocalKernel
 from itrust.klce import klce2
 from itrust.nulls import Hoeffding
@@ -228,7 +227,9 @@ class Audit:
         return f"<Audit: {self.verdict.name}, n {self.n:,}>"
 
     def __str__(self) -> str:
-        return "\n".join(_page(self))
+        from itrust.telling import told
+
+        return told(self)
 
 
 def audit(
@@ -278,7 +279,7 @@ def audit(
         raise InputError(f"material must lie between 0 and 1, not {material!r}")
     wanted = as_tasks(tasks)
     checked_tasks(sample, wanted)
-    judged = sample if on is None else _only(sample, names_of(on))
+    judged = sample if on is None else sample.only(*names_of(on))
     settings: dict[str, Any] = {"level": level, "draws": draws, "rng": seed}
     with progress_bar("audit", STEPS, progress) as advance:
         reliance = _reliance(judged, draws, seed)
@@ -324,10 +325,6 @@ def audit(
     )
 
 
-def _only(sample: Sample, names: tuple[str, ...]) -> Sample:
-    return sample.with_columns(tuple(sample.column(name) for name in names))
-
-
 def _few_values(values: Any, is_category: bool) -> bool:
     return is_category or np.unique(values[~np.isnan(values)]).size <= MOST_VALUES
 
@@ -359,73 +356,3 @@ def _confidence(
         blocks = Hoeffding().blocks(sample.n)
         bound = float(np.exp(-blocks * max(statistic, 0.0) ** 2 / 2))
     return Confidence(found, bound)
-
-
-def _page(audit: Audit) -> list[str]:
-    reliance, test = audit.reliance, audit.competency
-    on = ", ".join(test.names) or "the prediction alone"
-    calibrated = (
-        f"calibrated at all? p {reliance.test.pvalue:.3g}   (Brier {reliance.brier:.4f}, ECE "
-        f"{reliance.ece:.4f}, smooth ECE {reliance.smooth_ece:.4f})"
-    )
-    given = f"p {test.pvalue:.3g}   (KLCE^2 {test.statistic:.3g}; may be negative)"
-    lines = [
-        f"VERDICT  {audit.verdict.name}",
-        *_wrapped(audit.verdict.sentence),
-        "",
-        f"  {audit.n:,} rows, judged on {on}",
-        f"  reliance     {calibrated}",
-        f"  competency   calibrated given the covariates? {given}",
-    ]
-    story = getattr(test, "story", lambda _: ())(audit.level)
-    lines.extend(f"               {found.pvalue:.3g}  {found}" for found in story[:3])
-    found = audit.confidence.detectable
-    if found is not None:
-        lines.append(f"  confidence   {_seen(found)}")
-    confirmed = audit.diagnosis.slices.confirmed
-    bias = audit.diagnosis.bias
-    lines.append(
-        f"  diagnosis    {len(confirmed)} of {len(audit.diagnosis.slices)} slices confirmed; local "
-        f"bias shown to be wrong at {100 * bias.flagged.mean():.0f} % of points"
-    )
-    lines.extend(
-        f"               {part.bias:+.3f} ({part.lower:+.3f} to {part.upper:+.3f})  {part.rule}"
-        for part in confirmed[:3]
-    )
-    for number, task in enumerate(audit.tasks):
-        title = "tasks" if number == 0 else ""
-        lines.append(f"  {title:<12} {task.name}")
-        lines.append(
-            f"               {task.plugin:.5g} with probabilities, {task.from_labels:.5g} with "
-            f"labels: bias {task.bias:+.3g} ({task.lower:+.3g} to {task.upper:+.3g}), p "
-            f"{task.pvalue:.3g}: {task.finding}"
-        )
-        lines.extend(f"               note: {note}" for note in task.notes)
-    lines.append("")
-    if audit.tasks:
-        lines.append(
-            "  mean(...) and share(...) are among positives; intervals and p-values hold for all"
-        )
-        lines.append("  tasks at once; bias of a task: with labels - with probabilities")
-    lines.append(f"  {SIGN}")
-    lines.append(
-        f"  level {audit.level:g}, material {audit.material:g}, {audit.draws:,} draws, seed "
-        f"{audit.seed}, {audit.elapsed:.2g} s"
-    )
-    return [*lines, *(f"  note: {note}" for note in test.notes)]
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, 88, initial_indent="  ", subsequent_indent="  ")
-
-
-def _seen(found: Detectable) -> str:
-    """What would have been seen, in words."""
-    if not np.isfinite(found.everywhere.shift):
-        return "no bias below 0.5 would be seen: too few rows"
-    everywhere = f"a bias of {found.everywhere.shift:.3f} everywhere"
-    if not np.isfinite(found.worst.shift) or found.worst.where == "everywhere":
-        return f"{everywhere} would be seen with power {found.power:g}"
-    where = f"of {found.worst.shift:.3f} where {found.worst.where}"
-    rows = "; rows taken as independent" if found.notes else ""
-    return f"{everywhere}, or {where}, would be seen with power {found.power:g}{rows}"

@@ -15,7 +15,7 @@ from itrust import scores
 from itrust.adaptive import klce_test
 from itrust.errors import InputError, did_you_mean
 from itrust.evaluation import TaskResult, checked_tasks, evaluate_tasks, spread_of
-from itrust.groups import checked_reach
+from itrust.groups import checked_reach, names_of
 from itrust.plain import plain
 from itrust.results import KLCEResult
 from itrust.sample import Sample, checked_sample
@@ -182,6 +182,7 @@ def compare(
     models: Mapping[str, Sample],
     tasks: Sequence[Task | str] | Task | str = (),
     *,
+    on: str | Sequence[str] | None = None,
     level: float = 0.05,
     draws: int = 999,
     rng: Rng = None,
@@ -193,6 +194,8 @@ def compare(
     models : mapping of names to samples
         Same labels, covariates, weights and clusters; different probabilities.
     tasks : tasks or their text forms, optional
+    on : names of covariates, optional
+        What to judge the probabilities on; default: all of the samples.
     level : float
         Of the intervals.
     draws : int
@@ -215,6 +218,7 @@ def compare(
         _refuse_other_rows(names[0], samples[0], name, sample)
     draws, seed, wanted = checked_reach(draws, level), as_seed(rng), as_tasks(tasks)
     plug_ins = [checked_tasks(sample, wanted)[0] for sample in samples]
+    judged_on = [s if on is None else s.only(*names_of(on)) for s in samples]
     settings: dict[str, Any] = {"draws": draws, "rng": seed}
     reports = tuple(
         ModelReport(
@@ -224,10 +228,10 @@ def compare(
             log_loss=scores.log_loss(s),
             ece=scores.ece(s),
             smooth_ece=scores.smooth_ece(s),
-            test=klce_test(s, progress=False, **settings),
+            test=klce_test(judged, progress=False, **settings),
             tasks=evaluate_tasks(s, wanted, level=level, **settings),
         )
-        for name, s in zip(names, samples, strict=True)
+        for name, s, judged in zip(names, samples, judged_on, strict=True)
     )
     wide = float(ndtri(1 - level / 2))
     found = []

@@ -25,11 +25,10 @@ from itrust.points import Chunk, Points
 from itrust.readers import (
     Batch,
     Part,
-    column_kinds,
     list_files,
     plain_columns,
-    read_batches,
-    reading,
+    refuse_other_kinds,
+    sound_batches,
 )
 from itrust.sample import Sample
 from itrust.seeds import smallest_tickets, tickets
@@ -100,14 +99,7 @@ class Scan:
         twice = [name for name in roles if roles.count(name) > 1]
         if twice:
             raise InputError(f"a column has one role only; {listed(set(twice))} has several")
-        first = column_kinds(self.files[0], roles)
-        for path in self.files[1:]:
-            for name, kind in column_kinds(path, roles).items():
-                if kind != first[name] and "null" not in (kind, first[name]):
-                    raise InputError(
-                        f"{path.name}: column {name!r} is {kind}, but {first[name]} in "
-                        f"{self.files[0].name}; give it one type in all files"
-                    )
+        refuse_other_kinds(self.files, roles)
 
     @property
     def roles(self) -> list[str]:
@@ -247,12 +239,8 @@ class Scan:
         """The rows as they are read, without those that are to be dropped."""
         for part in self.parts or tuple(Part(path) for path in self.files):
             offset = part.offset
-            with closing(read_batches(part, self.roles)) as batches:
-                while True:
-                    with reading(part.path):
-                        batch = next(batches, None)
-                    if batch is None:
-                        break
+            with closing(sound_batches(part, self.roles)) as batches:
+                for batch in batches:
                     rows = plain_columns(batch)
                     kept = self._kept(rows) if drop and self.missing == "drop" else None
                     if kept is None:

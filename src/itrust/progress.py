@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 PATIENCE = 1.0  # seconds of silence before a bar appears
+_inside = ContextVar("inside a bar", default=False)  # two bars would write over each other
 
 
 class Advance(Protocol):
@@ -30,10 +32,10 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
     total : float
         Amount of work; `advance` is told shares of it.
     show : bool, optional
-        True: always; False: never; None: in a terminal, after a second.
+        True: always; False: never; None: in a terminal, after a second, and not inside another.
     """
     console = Console(stderr=True)
-    if show is False or (show is None and not console.is_terminal):
+    if show is False or (show is None and (not console.is_terminal or _inside.get())):
         yield lambda amount: None  # noqa: ARG005
         return
     columns = TextColumn(title), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
@@ -46,7 +48,9 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
         if show or time.monotonic() - begun > PATIENCE:
             bar.start()
 
+    token = _inside.set(True)
     try:
         yield advance
     finally:
+        _inside.reset(token)
         bar.stop()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import glob
+import gzip
 import os
 import re
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+import shutil
+import zlib
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
@@ -24,6 +27,9 @@ BATCH_ROWS = 65_536
 CSV_BLOCK_BYTES = 2**23
 FORMATS = {".parquet": "parquet", ".feather": "feather", ".arrow": "feather", ".ipc": "feather"}
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"FEA1": ".feather"}
+GZIP = b"\x1f\x8b"
+HEAD_BYTES = 2**16  # of a stream, to tell what it holds
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,85 @@ def read_batches(part: Part, names: list[str]) -> Generator[pa.RecordBatch, None
             yield batch
 
 
+def sound_batches(part: Part, names: list[str]) -> Generator[pa.RecordBatch, None, None]:
+    """The same; what cannot be read is one sentence."""
+    with closing(read_batches(part, names)) as batches:
+        while True:
+            with reading(part.path):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+
+def read_table(files: Sequence[Path], names: list[str]) -> pa.Table:
+    """All rows of some columns, in memory."""
+    refuse_other_kinds(files, names)
+    tables = [
+        pa.Table.from_batches([plain_columns(batch)])
+        for path in files
+        for batch in sound_batches(Part(path), names)
+    ]
+    if not tables:
+        raise InputError("the files hold no rows")
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def refuse_other_kinds(files: Sequence[Path], names: list[str]) -> None:
+    """Raise unless every file has the columns, each of one kind throughout."""
+    first = column_kinds(files[0], names)
+    for path in files[1:]:
+        for name, kind in column_kinds(path, names).items():
+            if kind != first[name] and "null" not in (kind, first[name]):
+                raise InputError(
+                    f"{path.name}: column {name!r} is {kind}, but {first[name]} in "
+                    f"{files[0].name}; give it one type in all files"
+                )
+
+
+def column_names(path: Path) -> list[str]:
+    """All columns of a file."""
+    with reading(path):
+        return list(_schema(path, []).names)
+
+
+def ending_of(head: bytes) -> str:
+    r"""The ending that goes with the first bytes of a file that has no name.
+
+    >>> ending_of(b"PAR1"), ending_of(b"y\tp, q\tr\n"), ending_of(b"y,p\n")
+    ('.parquet', '.tsv', '.csv')
+    """
+    for magic, ending in MAGIC.items():
+        if head.startswith(magic):
+            return ending
+    header = head.split(b"\n", 1)[0]
+    return ".tsv" if header.count(b"\t") > header.count(b",") else ".csv"
+
+
+def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
+    """Keep a stream of any known form, gzipped or not, as a file with the right ending."""
+    raw, plain = folder / "raw", folder / "plain"
+    with raw.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    try:
+        with _unpacked(raw) as source, plain.open("wb") as file:
+            shutil.copyfileobj(source, file)
+    except (EOFError, OSError, zlib.error) as error:
+        raise InputError(f"{stem} cannot be read to its end ({error}); is it whole?") from None
+    raw.unlink()
+    if not plain.stat().st_size:
+        raise InputError(f"{stem} is empty")
+    with plain.open("rb") as file:
+        ending = ending_of(file.read(HEAD_BYTES))
+    return plain.rename(folder / f"{stem}{ending}")
+
+
+def _unpacked(path: Path) -> Any:
+    with path.open("rb") as file:
+        packed = file.read(len(GZIP)) == GZIP
+    return gzip.open(path) if packed else path.open("rb")
+
+
 def _open_csv(path: Path, names: list[str]) -> Any:
     """A streaming reader; what looks like integers or is empty at first is read as float64."""
     parse = pa.csv.ParseOptions(delimiter=SEPARATORS[_ending(path)], newlines_in_values=True)
@@ -162,6 +247,9 @@ def _open_csv(path: Path, names: list[str]) -> Any:
     with pa.csv.open_csv(path, read, parse) as reader:
         schema = reader.schema
     _require(path, names, schema.names)
+    for name in names or schema.names:
+        if pa.types.is_binary(schema.field(name).type):
+            raise InputError(f"{path.name}: column {name!r} is not UTF-8 text; save it as UTF-8")
     types = {name: _lasting_type(schema.field(name).type) for name in names}
     convert = pa.csv.ConvertOptions(
         column_types=types, include_columns=names, strings_can_be_null=True

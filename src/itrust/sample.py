@@ -273,6 +273,15 @@ class Sample:
         other._fill(**{name: getattr(self, name) for name in kept}, p=checked)
         return other
 
+    def only(self, *names: str) -> Self:
+        """The same rows with some of the covariates.
+
+        >>> import itrust as it
+        >>> it.Sample([0, 1], [0.2, 0.7], {"age": [30, 41], "sex": ["f", "m"]}).only("sex").names
+        ('sex',)
+        """
+        return self.with_columns(tuple(self.column(name) for name in names))
+
     def split(self, fractions: Sequence[float], rng: Rng = None) -> tuple[Self, ...]:
         """Split at random into parts of the given fractions; clusters are never torn apart.
 

@@ -1,0 +1,57 @@
+"""Log an audit to MLflow: numbers as metrics, settings as parameters, the page as an artifact.
+
+    python examples/mlflow_audit.py
+
+`pip install mlflow-skinny` suffices. The run goes to the store that MLFLOW_TRACKING_URI names.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import mlflow
+
+import itrust as it
+
+SCORES = ("brier", "log_loss", "ece", "smooth_ece")
+SETTINGS = ("level", "material", "draws", "seed")
+
+
+def log_audit(audit: it.Audit, *, prefix: str = "itrust", min_cell: int = 10) -> None:
+    """Add an audit to the active MLflow run."""
+    from itrust import report
+
+    mlflow.log_metrics({f"{prefix}.{name}": value for name, value in metrics_of(audit).items()})
+    mlflow.log_params({f"{prefix}.{name}": getattr(audit, name) for name in SETTINGS})
+    tasks = {f"task_{number}": task.name for number, task in enumerate(audit.tasks)}
+    tags = {"verdict": audit.verdict.name, "sentence": audit.verdict.sentence, **tasks}
+    mlflow.set_tags({f"{prefix}.{name}": text for name, text in tags.items()})
+    mlflow.log_dict(report.suppressed(audit.to_dict(), min_cell), f"{prefix}/audit.json")
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "audit.html"
+        report.write(audit, page, min_cell=min_cell)
+        mlflow.log_artifact(str(page), prefix)
+
+
+def metrics_of(audit: it.Audit) -> dict[str, float]:
+    """The numbers that can be followed from run to run."""
+    found = {name: getattr(audit.reliance, name) for name in SCORES}
+    found |= {"n": audit.n, "klce2": audit.competency.statistic, "pvalue": audit.competency.pvalue}
+    found["trustworthy"] = float(audit.verdict.trustworthy)
+    for number, task in enumerate(audit.tasks):  # names of metrics take no parentheses
+        found |= {f"task_{number}_bias": task.bias, f"task_{number}_pvalue": task.pvalue}
+    return found
+
+
+def main() -> None:
+    """Audit the simulated survey and log it."""
+    sample = it.simulate.survey(2_000, rng=0).sample
+    audit = it.audit(sample, ["mean(age)"], rng=0)
+    with mlflow.start_run(run_name="itrust demo") as run:
+        log_audit(audit)
+    print(f"run {run.info.run_id} in {mlflow.get_tracking_uri()}: {audit.verdict.name}")
+
+
+if __name__ == "__main__":
+    main()

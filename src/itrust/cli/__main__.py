@@ -1,0 +1,5 @@
+"""`python -m itrust.cli` does what `itrust` does."""
+
+from itrust.cli.app import main
+
+main()

@@ -1,0 +1,120 @@
+"""Exit codes: whatever happens inside, users see one sentence and scripts a number.
+
+0 done; 1 the gate is closed; 2 wrong input; 70 a fault of ours; 130 stopped by the user.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+
+from itrust.cli.helping import PlainGroup
+from itrust.cli.voice import complain
+from itrust.errors import DatasetError, InputError
+
+DONE, CLOSED, WRONG, FAULT, STOPPED = 0, 1, 2, 70, 130
+PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean the gate
+DEBUG = "ITRUST_DEBUG"
+# Whatever click raises about options: typer exports only its children.
+UsageProblem: Any = typer.BadParameter.__mro__[2]
+ARGUMENTS = re.compile(r"\b(positive|missing|weights|cluster|level|draws|material)=('[^']*'|\w*)")
+NAMED = re.compile(r"^(level|draws|material)(?= must)|`(on)`")
+ROW = re.compile(r"\brow \d")
+
+
+class Guarded(PlainGroup):
+    """The group of commands; turns exceptions into sentences and exit codes."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        *others: Any,
+        **settings: Any,
+    ) -> NoReturn:
+        """Run a command and leave with its code."""
+        settings["standalone_mode"] = False
+        sys.exit(self._code(args, prog_name, *others, **settings))
+
+    def _code(self, *args: Any, **settings: Any) -> int:
+        try:
+            found = super().main(*args, **settings)
+            sys.stdout.flush()
+        except UsageProblem as problem:
+            return _usage(problem)
+        except (InputError, DatasetError) as error:
+            complain(f"itrust: {in_options(str(error))}")
+            return WRONG
+        except (KeyboardInterrupt, typer.Abort):
+            return _stopped()
+        except BrokenPipeError:
+            return _silenced()
+        except SystemExit as leaving:  # typer leaves by itself when a pipe is closed
+            return _silenced() if _pipe_closed(leaving) else int(leaving.code or 0)
+        except Exception as error:  # the last door: nobody outside may see a traceback
+            return _fault(error)
+        code = found if isinstance(found, int) else DONE
+        return _stopped() if code == STOPPED else code
+
+
+def in_options(message: str) -> str:
+    """A sentence for Python users as one for the command line.
+
+    >>> in_options("name the 1 with positive='yes' or positive='no'")
+    'name the 1 with --positive yes or --positive no'
+    """
+    said = ARGUMENTS.sub(lambda found: f"--{found[1]} {found[2].strip(chr(39))}".rstrip(), message)
+    said = NAMED.sub(lambda found: f"--{found[1] or found[2]}", said)
+    counted = " (rows count from 0, after the header)" if ROW.search(said) else ""
+    first, *pointer = said.split("\n")
+    return "\n".join([first + counted if not pointer else first, *pointer])
+
+
+def _usage(problem: Any) -> int:
+    context = getattr(problem, "ctx", None)
+    command = context.command_path if context is not None else "itrust"
+    said = problem.format_message().rstrip()
+    if type(problem).__name__ == "NoArgsIsHelpError":
+        complain("itrust: a command is needed, such as 'itrust audit FILE'; see 'itrust --help'")
+        return WRONG
+    said = " ".join(said.split()).rstrip(".")
+    joint = " See" if said.endswith("?") else "; see"
+    complain(f"itrust: {said}{joint} '{command} --help'")
+    return WRONG
+
+
+def _stopped() -> int:
+    complain("itrust: stopped")
+    return STOPPED
+
+
+def _pipe_closed(leaving: SystemExit) -> bool:
+    cause = leaving.__context__
+    return isinstance(cause, OSError) and cause.errno == errno.EPIPE
+
+
+def _silenced() -> int:
+    """The reader went away (`| head`): say nothing, and let the interpreter flush nothing."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return PIPE_CLOSED
+
+
+def _fault(error: Exception) -> int:
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error)
+    kind = type(error).__name__
+    complain(
+        f"itrust: a fault of ours ({kind}: {error}); please open an issue with the command, what "
+        f"'itrust doctor' prints, and the traceback that {DEBUG}=1 shows"
+    )
+    return FAULT

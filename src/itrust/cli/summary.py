@@ -1,0 +1,85 @@
+"""A Markdown summary for a pull request. Names and values of the user's file are hostile here."""
+
+from __future__ import annotations
+
+import re
+
+from itrust.audits import Audit
+from itrust.cli.gate import checks, is_closed
+from itrust.cli.voice import printable
+from itrust.groups import SIGN
+
+SPECIAL = re.compile(r"[^\w\s,.:;?^=%+()/'\"-]|_|(?<=www)\.|:(?=\S)", re.ASCII | re.IGNORECASE)
+CALLING = "@#"  # a mark of width zero behind them keeps them from calling people and issues
+MOST = 200  # characters of a name
+MOST_SLICES = 5
+
+
+def escaped(text: str) -> str:
+    """Text without power over Markdown, HTML, tables, links or people's names.
+
+    >>> escaped("a|b `c` <d> @e")
+    'a&#124;b &#96;c&#96; &#60;d&#62; &#64;&#8203;e'
+    """
+    short = text if len(text) <= MOST else f"{text[: MOST - 3]}..."
+    flat = " ".join(printable(short).split())
+    return SPECIAL.sub(lambda found: _entity(found[0]), flat)
+
+
+def _entity(character: str) -> str:
+    if not character.isascii():
+        return character
+    return f"&#{ord(character)};" + ("&#8203;" if character in CALLING else "")
+
+
+def summary_markdown(audit: Audit, name: str, min_cell: int) -> str:
+    """Verdict, conditions, tasks and the worst slices."""
+    gate = "closed" if is_closed(audit.verdict) else "open"
+    rows = [
+        f"| {escaped(check.name)} | {check.outcome} | {_in_cell(check.says)} |"
+        for check in checks(audit)[1:]
+    ]
+    on = ", ".join(audit.competency.names) or "the prediction alone"
+    bias = f"{SIGN[0].upper()}{SIGN[1:]}."
+    made = f"material {audit.material:g}, {audit.draws:,} draws, seed {audit.seed}."
+    return "\n".join(
+        [
+            f"### itrust: {escaped(audit.verdict.name)} (gate {gate})",
+            "",
+            escaped_words(audit.verdict.sentence),
+            "",
+            f"{audit.n:,} rows of {escaped(name)}, judged on {escaped_words(on)}.",
+            "",
+            "| check | outcome | found |",
+            "|---|---|---|",
+            *rows,
+            *_slices(audit, min_cell),
+            "",
+            f"{bias} Level {audit.level:g}, {made}",
+            "",
+        ]
+    )
+
+
+def escaped_words(text: str) -> str:
+    """Text of any length: only single words are cut."""
+    return " ".join(escaped(word) for word in text.split(" "))
+
+
+def _in_cell(text: str) -> str:
+    return "<br>".join(escaped_words(line) for line in text.split("\n"))
+
+
+def _slices(audit: Audit, min_cell: int) -> list[str]:
+    confirmed = audit.diagnosis.slices.confirmed
+    shown = [part for part in confirmed if part.rows >= min_cell]
+    if not shown:
+        return []
+    lines = [
+        f"| {escaped(part.rule)} | {part.rows:,} | {part.bias:+.3f} | {part.lower:+.3f} to "
+        f"{part.upper:+.3f} |"
+        for part in shown[:MOST_SLICES]
+    ]
+    hidden = len(confirmed) - len(shown)
+    note = ["", f"{hidden} slices under {min_cell} rows are not shown."] if hidden else []
+    return ["", "| confirmed slice | rows | bias | interval |", "|---|---|---|---|", *lines, *note]

@@ -4,7 +4,7 @@ NAME ?= level
 # Pins apply to the build environment too.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: demo test lint types unit format bench study oldest clean
+.PHONY: demo test lint types unit browser format bench study oldest clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
 	@$(BIN)/python -m itrust.demo
@@ -19,8 +19,21 @@ types: .venv/test
 	$(BIN)/mypy
 
 # One BLAS thread a worker; the package's own threads follow OMP_NUM_THREADS.
-unit: .venv/test
+unit: .venv/test browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+
+# Debian's Chromium for the tests of the page. Where it cannot be installed, those tests fail and say so
+# (ITRUST_NO_BROWSER=1 goes without).
+browser:                  ## install Chromium for the tests, where that is allowed
+	@if [ "$$ITRUST_NO_BROWSER" = 1 ] || { [ -x /usr/bin/chromium ] && [ -x /usr/bin/chromedriver ]; }; then \
+		exit 0; \
+	fi; \
+	if [ "$$(id -u)" = 0 ]; then as=; elif sudo -n true 2>/dev/null; then as="sudo -n"; else \
+		echo "chromium is missing and may not be installed from here" >&2; exit 0; \
+	fi; \
+	{ $$as apt-get update -q && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
+		--no-install-recommends chromium chromium-driver; } >/dev/null \
+		|| echo "chromium could not be installed" >&2
 
 format: .venv/test
 	$(BIN)/ruff check --fix .
@@ -32,7 +45,7 @@ bench: .venv/test         ## ratios against a plain implementation, peak memory,
 	@$(BIN)/python benchmarks/adaptive.py
 	@$(BIN)/python benchmarks/bias.py
 
-study: .venv/core         ## a statistical study: make study NAME=level
+study: .venv/test         ## a statistical study: make study NAME=level
 	@$(BIN)/python studies/$(NAME).py
 
 .venv/core: pyproject.toml constraints.txt
@@ -47,7 +60,7 @@ study: .venv/core         ## a statistical study: make study NAME=level
 oldest:                   ## the tests with the oldest versions that are allowed
 	$(PYTHON) -m venv .venv-oldest
 	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt .venv-oldest/bin/python -m pip install --quiet \
-		-e . distributed hypothesis pandas polars pytest pytest-xdist
+		-e . distributed hypothesis pandas polars pytest pytest-xdist selenium
 	OMP_NUM_THREADS=1 .venv-oldest/bin/pytest -n 2 -q tests
 
 clean:

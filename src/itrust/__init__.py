@@ -78,6 +78,7 @@ __all__ = [
     "null_sd",
     "nulls",
     "recalibrate",
+    "report",
     "sample_size",
     "scan",
     "scores",
@@ -90,9 +91,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load matplotlib only when pictures are asked for."""
-    if name == "figures":
+    """Load what draws pictures and pages only when it is asked for."""
+    if name in ("figures", "report"):
         import importlib
 
-        return importlib.import_module("itrust.figures")
+        return importlib.import_module(f"itrust.{name}")
     raise AttributeError(f"module 'itrust' has no attribute {name!r}")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from itrust import scores
+from itrust import notebook, scores
 from itrust.adaptive import klce_test
 from itrust.bias import LocalBias, local_bias
 from itrust.errors import InputError
 from itrust.evaluate import Engine
-from itrust.evaluation import TaskResult, checked_tasks, covered, evaluate_tasks
-from itrust.groups import MOST_VALUES, GroupTable, bias_groups, checked_reach, names_of
+from itrust.evaluation import TASK_HEAD, TaskResult, checked_tasks, covered, evaluate_tasks
+from itrust.groups import MOST_VALUES, SIGN, GroupTable, bias_groups, checked_reach, names_of
 from itrust.kernels import LocalKernel
 from itrust.klce import klce2
 from itrust.nulls import Hoeffding
@@ -222,6 +224,45 @@ class Audit:
             *("plugin", "from_labels", "says"),
         )
         return pa.table({name: [row.get(name) for row in rows] for name in columns})
+
+    def to_html(self, path: str | os.PathLike[str], **settings: Any) -> Path:
+        """Write the audit as one self-contained page: see `itrust.report.write`."""
+        from itrust.report import write
+
+        return write(self, path, **settings)
+
+    def _repr_html_(self) -> str:
+        from itrust.telling import seen
+
+        test, reliance = self.competency, self.reliance
+        found = self.confidence.detectable
+        said = "" if found is None else seen(found)
+        conditions = [
+            (
+                "reliance",
+                f"{reliance.test.pvalue:.3g}",
+                f"calibrated at all? ECE {reliance.ece:.4f}",
+            ),
+            ("competency", f"{test.pvalue:.3g}", f"given covariates? KLCE² {test.statistic:.3g}"),
+            ("confidence", "–", said),  # noqa: RUF001
+        ]
+        parts = [
+            notebook.sentence(self.verdict.sentence),
+            notebook.table(["condition", "p", ""], conditions),
+            notebook.table(TASK_HEAD, [task._html_row() for task in self.tasks]),
+            notebook.table(
+                ["confirmed slice", "rows", "bias", "interval", "p"],
+                [part._html_row() for part in self.diagnosis.slices.confirmed[:5]],
+            ),
+            notebook.notes(
+                [
+                    f"{self.n:,} rows, judged on {', '.join(test.names) or 'the prediction alone'}",
+                    SIGN,
+                    *test.alarms,
+                ]
+            ),
+        ]
+        return notebook.card(f"Verdict: {self.verdict.name}", *parts)
 
     def __repr__(self) -> str:
         return f"<Audit: {self.verdict.name}, n {self.n:,}>"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from itrust import notebook
 from itrust.averages import average
 from itrust.columns import Column
 from itrust.errors import InputError, counted, listed
@@ -243,6 +244,20 @@ class LocalBias:
             "elapsed": self.elapsed,
             "notes": [*self.notes_on_points, *self.notes],
         }
+
+    def _repr_html_(self) -> str:
+        low, high = self.flagged & (self.values > 0), self.flagged & (self.values < 0)
+        rows = [
+            ("too low", _share(low), self._extreme(1).strip()),
+            ("too high", _share(high), self._extreme(-1).strip()),
+            ("not shown to be wrong", _share(self.known & ~self.flagged), ""),
+            ("unknown: too few neighbours", _share(~self.known), ""),
+        ]
+        return notebook.card(
+            f"Local bias at {self._points_text()}",
+            notebook.table(["the model is", "at", ""], rows),
+            notebook.notes([SIGN, *self.notes_on_points, *self.notes]),
+        )
 
     def __repr__(self) -> str:
         return f"<LocalBias: {len(self):,} points, {int(self.flagged.sum()):,} flagged>"

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtri, xlogy
 
-from itrust import scores
+from itrust import notebook, scores
 from itrust.adaptive import klce_test
 from itrust.errors import InputError, did_you_mean
-from itrust.evaluation import TaskResult, checked_tasks, evaluate_tasks, spread_of
+from itrust.evaluation import TASK_HEAD, TaskResult, checked_tasks, evaluate_tasks, spread_of
 from itrust.groups import checked_reach, names_of
 from itrust.plain import plain
 from itrust.results import KLCEResult
@@ -142,6 +142,30 @@ class Comparison:
                 row[f"{task['task']}: p"] = task["pvalue"]
             rows.append(row)
         return pa.Table.from_pylist(rows)
+
+    def _repr_html_(self) -> str:
+        models = [
+            (m.name, *(f"{v:.4f}" for v in (m.accuracy, m.brier, m.ece)), f"{m.test.pvalue:.3g}")
+            for m in self.models
+        ]
+        tasks = [(m.name, *task._html_row()) for m in self.models for task in m.tasks]
+        differences = [
+            (
+                d.what,
+                f"{d.first} - {d.second}",
+                f"{d.value:+.4g}",
+                notebook.interval(d.lower, d.upper, "+.4g"),
+                "excludes 0" if d.clear else "",
+            )
+            for d in self.differences
+        ]
+        return notebook.card(
+            f"{len(self.models)} models on the same {self.n:,} rows",
+            notebook.table(["model", "accuracy", "Brier", "ECE", "p given covariates"], models),
+            notebook.table(["model", *TASK_HEAD], tasks),
+            notebook.table(["difference in", "of", "value", "interval", ""], differences),
+            notebook.notes(["task bias: with labels - with probabilities"]),
+        )
 
     def __repr__(self) -> str:
         return f"<Comparison: {', '.join(model.name for model in self.models)}>"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
+from itrust import notebook
 from itrust.averages import BEYOND_DOUBT
 from itrust.conditions import Missing, quoted
 from itrust.errors import InputError, counted
@@ -28,6 +29,7 @@ from itrust.typing import FloatArray
 
 ROWS_AT_ONCE, DRAWS_AT_ONCE = 65_536, 128
 FEW_LABELS = 10  # that carry an estimate
+TASK_HEAD = ("task", "with labels", "with probabilities", "bias", "interval", "p", "finding")
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,25 @@ class TaskResult:
             }
         )
         return found
+
+    def _html_row(self) -> tuple[str, ...]:
+        return (
+            self.name,
+            notebook.number(self.from_labels),
+            notebook.number(self.plugin),
+            notebook.number(self.bias, "+.4g"),
+            notebook.interval(self.lower, self.upper, "+.4g"),
+            notebook.number(self.pvalue, ".3g"),
+            self.finding,
+        )
+
+    def _repr_html_(self) -> str:
+        sign = "bias = with labels - with probabilities; positive: the model understates it"
+        return notebook.card(
+            "What the model does to one number",
+            notebook.table(TASK_HEAD, [self._html_row()]),
+            notebook.notes([sign, *self.notes]),
+        )
 
     def __str__(self) -> str:
         lines = [

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtri
 
+from itrust import notebook
 from itrust.averages import Averages, Members, average
 from itrust.columns import Column
 from itrust.errors import InputError, counted, did_you_mean, listed
@@ -135,6 +136,26 @@ class GroupTable(Sequence[GroupBias]):
     def to_arrow(self) -> pa.Table:
         """One row a group (`.to_pandas()` if you like)."""
         return pa.Table.from_pylist([group.to_dict() for group in self.groups])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                f"{g.name}{' (few rows)' if g.small else ''}",
+                f"{g.rows:,}",
+                notebook.number(g.predicted, ".3f"),
+                notebook.number(g.observed, ".3f"),
+                notebook.number(g.bias, "+.3f"),
+                notebook.interval(g.lower, g.upper),
+                notebook.number(g.pvalue, ".3g"),
+            )
+            for g in self.groups
+        ]
+        head = ["group", "rows", "predicted", "observed", "bias", "interval", "p"]
+        return notebook.card(
+            f"Bias in {counted(len(self), 'group')}",
+            notebook.table(head, rows),
+            notebook.notes([SIGN, *self.notes]),
+        )
 
     def __repr__(self) -> str:
         return f"<GroupTable: {counted(len(self), 'group')}>"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from itrust import notebook
 from itrust.dictionary import Dictionary
 from itrust.engine import Certificate
 from itrust.errors import InputError, counted, did_you_mean
@@ -147,6 +148,22 @@ class KLCEResult:
         levels = {"q50": 0.5, "q90": 0.9, "q95": 0.95, "q99": 0.99}
         quantiles = {k: float(np.quantile(self._statistic_draws, q)) for k, q in levels.items()}
         return {"sd": float(self._statistic_draws.std()), **quantiles}
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("rows", self._rows_text()),
+            ("covariates", _some(self.names) or "none: this asks about calibration alone"),
+            *self._finding_rows(),
+            ("null", f"{type(self.null).__name__}: {self.null.meaning}"),
+            ("made with", self._provenance()),
+        ]
+        return notebook.card(
+            f"p = {self._p_text()}",
+            notebook.notes(f"! {alarm}" for alarm in self.alarms),
+            notebook.sentence(self._sentence()),
+            notebook.table(["", ""], rows),
+            notebook.notes(self.notes),
+        )
 
     def __repr__(self) -> str:
         return f"<KLCEResult: statistic {self.statistic:.6g}, p {self._p_text()}, n {self.n:,}>"

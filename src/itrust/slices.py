@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import log_ndtr
 
+from itrust import notebook
 from itrust.averages import Members, average
 from itrust.errors import InputError, counted
 from itrust.groups import SIGN, bias_notes, checked_reach, mean_intervals, rowwise_null
@@ -84,6 +85,15 @@ class Slice:
         found: dict[str, Any] = plain({**facts, "bias": self.bias, "impact": self.impact})
         return found
 
+    def _html_row(self) -> tuple[str, ...]:
+        return (
+            self.rule,
+            f"{self.rows:,}",
+            notebook.number(self.bias, "+.3f"),
+            notebook.interval(self.lower, self.upper),
+            notebook.number(self.pvalue, ".3g"),
+        )
+
     def __str__(self) -> str:
         return f"{self.rule}: {self.bias:+.3f}, {counted(self.rows, 'row')}"
 
@@ -141,6 +151,19 @@ class SliceTable(Sequence[Slice]):
     def to_arrow(self) -> pa.Table:
         """One row a slice (`.to_pandas()` if you like)."""
         return pa.Table.from_pylist([part.to_dict() for part in self.slices])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (*part._html_row(), "confirmed" if part.pvalue <= self.level else "not confirmed")
+            for part in self.slices
+        ]
+        return notebook.card(
+            f"{len(self.confirmed)} of {counted(len(self), 'slice')} confirmed",
+            notebook.table(["rule", "rows", "bias", "interval", "p", ""], rows),
+            notebook.notes(
+                ["found on one half of the rows, judged on the other", SIGN, *self.notes]
+            ),
+        )
 
     def __repr__(self) -> str:
         return f"<SliceTable: {len(self.confirmed)} of {len(self)} slices confirmed>"

@@ -67,7 +67,7 @@ def sections(audit: Audit) -> list[Section]:
         Section("diagnosis", _diagnosis(audit)),
     ]
     if audit.confidence.detectable is not None:
-        found.insert(3, Section("confidence", [_seen(audit.confidence.detectable)]))
+        found.insert(3, Section("confidence", [seen(audit.confidence.detectable)]))
     if audit.tasks:
         lines = [line for task in audit.tasks for line in _task(task)]
         found.append(Section("tasks", lines))
@@ -137,7 +137,7 @@ def task_line(task: TaskResult) -> str:
     )
 
 
-def _seen(found: Detectable) -> str:
+def seen(found: Detectable) -> str:
     """What would have been seen, in words."""
     if not np.isfinite(found.everywhere.shift):
         return "no bias below 0.5 would be seen: too few rows"

@@ -1,0 +1,308 @@
+"""All that a page shows, as one plain dict: no HTML, no NaN, nothing under `min_cell` rows."""
+
+from __future__ import annotations
+
+import platform
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from itrust import __version__
+from itrust.audits import Audit
+from itrust.comparison import Comparison
+from itrust.errors import InputError
+from itrust.plain import plain
+from itrust.report.pictures import Studio, null_picture
+from itrust.report.suppression import MIN_CELL, covariate_of, suppressed
+from itrust.verdict import BELOW_MATERIAL, NO_EVIDENCE, NOT_ENOUGH
+
+MOST_FINDINGS, MOST_ROWS_SHOWN = 15, 300
+LONG_NAME, LONG_TEXT = 80, 700
+REPAIR_NUMBERS = ("brier", "log_loss", "ece", "mce", "klce2", "pvalue", "slice", "seconds")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
+TONES = {NO_EVIDENCE: "good", BELOW_MATERIAL: "fair", NOT_ENOUGH: "open"}
+# Control characters, and those that turn the direction of the text around them.
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Remade:
+    """How to make a page again.
+
+    Attributes
+    ----------
+    command : str
+        The command line, or the lines of Python.
+    file : str or None
+        Name of the file that was audited.
+    sha256 : str or None
+        Its checksum.
+    seed : int
+    """
+
+    command: str
+    file: str | None
+    sha256: str | None
+    seed: int
+
+
+def content(
+    audit: Audit,
+    *,
+    remade: Remade | None = None,
+    repair: object = None,
+    comparison: Comparison | None = None,
+    min_cell: int = MIN_CELL,
+) -> dict[str, Any]:
+    """Gather what the page shows; curves and maps are made here, from 20,000 rows at most.
+
+    Parameters are those of `write`.
+    """
+    if not isinstance(audit, Audit):
+        raise InputError(f"a report is made of an Audit, not of a {type(audit).__name__}")
+    whole = audit.to_dict()
+    found, left_out = suppressed(whole, min_cell)
+    hidden = _names(whole) - _names(found)
+    studio = Studio(audit, min_cell, hidden)
+    curves, maps = studio.curves(), studio.maps()
+    gathered = {
+        "audit": found,
+        "left_out": left_out,
+        "made": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "tone": TONES.get(found["verdict"], "bad"),
+        "conditions": _conditions(found),
+        "worst": _worst_slice(found),
+        "findings": _findings(found),
+        "groups": _by_covariate(found),
+        "null": null_picture(audit.competency),
+        "curves": curves,
+        "maps": maps,
+        "opening": {"curve": _first_curve(curves), "map": _most_telling(maps)},
+        "picture_rows": studio.rows,
+        "steps": [found["material"] * times for times in (-2, -1, -0.5, 0.5, 1, 2)],
+        "notes": _notes(found),
+        "comparison": None if comparison is None else comparison.to_dict(),
+        "repair": _repair_rows(repair),
+        "versions": _versions(),
+    }
+    told: dict[str, Any] = _tidy(plain(gathered), _shortener(_long_names(audit)))
+    # A command that is cut makes nothing again.
+    return {**told, "remade": None if remade is None else _tidy(asdict(remade), _seen_through)}
+
+
+def _shown_bias(picture: Mapping[str, Any]) -> float:
+    """The largest bias that a band of the picture excludes; below 0 if it excludes none."""
+    ends = zip(picture["lower"], picture["upper"], picture["wrong"], strict=True)
+    return max((max(lower, -upper) for lower, upper, wrong in ends if wrong), default=-1.0)
+
+
+def _most_telling(pictures: list[dict[str, Any]]) -> int:
+    """The picture to begin with, the first of equals."""
+    return max(range(len(pictures)), key=lambda k: _shown_bias(pictures[k]), default=0)
+
+
+def _first_curve(curves: list[dict[str, Any]]) -> list[int]:
+    """Covariate and group to begin with."""
+    chosen = [_most_telling(curve["parts"]) for curve in curves]
+    best = _most_telling([curve["parts"][k] for curve, k in zip(curves, chosen, strict=True)])
+    return [best, chosen[best] if chosen else 0]
+
+
+def _names(found: Mapping[str, Any]) -> set[str]:
+    table = found["diagnosis"]["groups"]
+    return set() if table is None else {group["name"] for group in table["groups"]}
+
+
+def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Reliance, competency and confidence: question, answer, tone."""
+    level = found["level"]
+    exact = "exact" if found["competency"]["null"]["exact"] else "approximate"
+
+    def judged(pvalue: float) -> tuple[str, str]:
+        return ("no", "bad") if pvalue <= level else ("not refuted", "good")
+
+    given = _in_words(found["on"])
+    first, tone_1 = judged(found["reliance"]["pvalue"])
+    second, tone_2 = judged(found["pvalue"])
+    seen, tone_3 = _seen(found)
+    return [
+        {
+            "name": "Reliance",
+            "question": "Are the probabilities calibrated at all?",
+            "answer": first,
+            "tone": tone_1,
+            "kind": exact,
+        },
+        {
+            "name": "Competency",
+            "question": f"Are they calibrated given {given}?" if given else "No covariates named.",
+            "answer": second,
+            "tone": tone_2,
+            "kind": exact,
+        },
+        {
+            "name": "Confidence",
+            "question": "How sure is that, and what could it have missed?",
+            "answer": seen,
+            "tone": tone_3,
+            "kind": exact,
+        },
+    ]
+
+
+def _seen(found: Mapping[str, Any]) -> tuple[str, str]:
+    seen = found["confidence"]["detectable"]
+    if seen is None:
+        return "what could have been missed is not known: no label can vary", "open"
+    worst, everywhere = seen["worst"], seen["everywhere"]
+    numbers = [part["shift"] for part in (worst, everywhere) if part is not None]
+    small = all(isinstance(shift, float) and shift <= found["material"] for shift in numbers)
+    told = f"a bias of {_shift(everywhere['shift'])} everywhere"
+    if worst is not None and worst["where"] != "everywhere":
+        told += f", or of {_shift(worst['shift'])} where {worst['where']},"
+    return f"{told} would be seen with power {seen['power']:g}", "good" if small else "open"
+
+
+def _shift(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _worst_slice(found: Mapping[str, Any]) -> int | None:
+    """The confirmed slice of which the largest bias is shown, by its place in the table."""
+    table = found["diagnosis"]["slices"]
+    confirmed = [
+        (max(part["lower"], -part["upper"]), -k)
+        for k, part in enumerate(table["slices"])
+        if part["pvalue"] is not None and part["pvalue"] <= table["level"]
+    ]
+    return -max(confirmed)[1] if confirmed else None
+
+
+def _findings(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The story first, then the largest scores: places in the dict's list."""
+    listed = found["competency"].get("findings", [])
+    story = set(found["competency"].get("story", ()))
+    told = [k for k, finding in enumerate(listed) if finding["name"] in story]
+    others = [k for k in range(len(listed)) if k not in told]
+    return {
+        "shown": [*told, *others][:MOST_FINDINGS],
+        "story": told,
+        "looked_at": sum(part["entries"] for part in _dictionary(found).values()),
+    }
+
+
+def _dictionary(found: Mapping[str, Any]) -> dict[str, Any]:
+    families: dict[str, Any] = found["competency"].get("dictionary", {})
+    return {name: part for name, part in families.items() if isinstance(part, Mapping)}
+
+
+def _by_covariate(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Groups for the chart: by covariate, places in the dict's list."""
+    table = found["diagnosis"]["groups"]
+    if table is None:
+        return []
+    places: dict[str, list[int]] = {}
+    for k, group in enumerate(table["groups"][:MOST_ROWS_SHOWN]):
+        places.setdefault(covariate_of(group["name"], found["on"]), []).append(k)
+    return [{"name": name, "places": own} for name, own in places.items()]
+
+
+def _notes(found: Mapping[str, Any]) -> list[str]:
+    diagnosis = found["diagnosis"]
+    groups = diagnosis["groups"] or {"notes": []}
+    sources = (
+        found["competency"]["notes"],
+        diagnosis["local_bias"]["notes"],
+        groups["notes"],
+        diagnosis["slices"]["notes"],
+    )
+    said = [note for notes in sources for note in notes]
+    said += [f"{task['task']}: {note}" for task in found["tasks"] for note in task["notes"]]
+    alarms = set(found["competency"]["alarms"])
+    return [note for note in dict.fromkeys(said) if note not in alarms]
+
+
+def _repair_rows(repair: object) -> list[dict[str, Any]] | None:
+    """Rows of a comparison of repairs: a table, something with `frame()`, or a list of dicts."""
+    if repair is None:
+        return None
+    table: Any = repair
+    for method in ("frame", "to_frame", "to_pylist"):
+        if hasattr(table, method):
+            table = getattr(table, method)()
+    if hasattr(table, "to_dict") and not isinstance(table, Mapping | list):
+        table = table.to_dict("records")  # pandas
+    if not isinstance(table, list) or not all(isinstance(row, Mapping) for row in table):
+        raise InputError(
+            "repair must be rows, each a dict with a name and some of "
+            f"{', '.join(REPAIR_NUMBERS)}, not a {type(repair).__name__}"
+        )
+    wanted = ("name", *REPAIR_NUMBERS)
+    return [{name: plain(row.get(name)) for name in wanted} for row in table]
+
+
+def _versions() -> dict[str, str]:
+    own = {"itrust": __version__, "Python": platform.python_version()}
+    return own | {name: version(name) for name in LIBRARIES}
+
+
+def _in_words(names: list[str]) -> str:
+    if len(names) > 6:
+        return f"{len(names)} covariates"
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
+def _long_names(audit: Audit) -> list[str]:
+    """Names and levels of the file that no page has room for."""
+    found: set[str] = set()
+    for column in audit.sample.columns:
+        found.add(column.name)
+        found.update(str(level) for level in column.levels)
+    return sorted((name for name in found if len(name) > LONG_NAME), key=len, reverse=True)
+
+
+def _shortener(names: Iterable[str]) -> Callable[[str], str]:
+    """Cut long names wherever they occur, then whatever is still too long."""
+    cuts = [(name, cut(name, LONG_NAME)) for name in names]
+
+    def short(text: str) -> str:
+        if len(text) > LONG_NAME:
+            for name, shorter in cuts:
+                text = text.replace(name, shorter)
+        return cut(_seen_through(text), LONG_TEXT)
+
+    return short
+
+
+def _seen_through(text: str) -> str:
+    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def cut(text: str, most: int) -> str:
+    """Beginning and end of a long text.
+
+    >>> cut("abcdefghijkl", 8)
+    'abcde…kl'
+    """
+    if len(text) <= most:
+        return text
+    tail = most // 4
+    head = text[: most - tail - 1]
+    while head and unicodedata.combining(text[len(head)]):  # no accent without its letter
+        head = head[:-1]
+    return f"{head}…{text[-tail:]}"
+
+
+def _tidy(value: Any, short: Callable[[str], str]) -> Any:
+    """Every text, keys included, as a page can show it."""
+    if isinstance(value, str):
+        return short(value)
+    if isinstance(value, dict):
+        return {short(name): _tidy(part, short) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_tidy(part, short) for part in value]
+    return value

@@ -7,7 +7,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 .PHONY: demo test lint types unit browser format bench study oldest clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
-	@$(BIN)/python -m itrust.demo
+	@$(BIN)/itrust demo --report report.html
 
 test: lint types unit     ## everything CI checks
 

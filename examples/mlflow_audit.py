@@ -13,6 +13,7 @@ from pathlib import Path
 import mlflow
 
 import itrust as it
+from itrust import report
 
 SCORES = ("brier", "log_loss", "ece", "smooth_ece")
 SETTINGS = ("level", "material", "draws", "seed")
@@ -20,14 +21,13 @@ SETTINGS = ("level", "material", "draws", "seed")
 
 def log_audit(audit: it.Audit, *, prefix: str = "itrust", min_cell: int = 10) -> None:
     """Add an audit to the active MLflow run."""
-    from itrust import report
-
+    facts, _ = report.suppressed(audit.to_dict(), min_cell)
     mlflow.log_metrics({f"{prefix}.{name}": value for name, value in metrics_of(audit).items()})
     mlflow.log_params({f"{prefix}.{name}": getattr(audit, name) for name in SETTINGS})
     tasks = {f"task_{number}": task.name for number, task in enumerate(audit.tasks)}
-    tags = {"verdict": audit.verdict.name, "sentence": audit.verdict.sentence, **tasks}
+    tags = {"verdict": audit.verdict.name, "sentence": facts["sentence"], **tasks}
     mlflow.set_tags({f"{prefix}.{name}": text for name, text in tags.items()})
-    mlflow.log_dict(report.suppressed(audit.to_dict(), min_cell), f"{prefix}/audit.json")
+    mlflow.log_dict(facts, f"{prefix}/audit.json")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "audit.html"
         report.write(audit, page, min_cell=min_cell)

@@ -1,6 +1,7 @@
 """`itrust audit` and the other commands as users and scripts meet them."""
 
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -97,7 +98,7 @@ def test_the_json_holds_the_numbers_that_python_gives(first, folder):
     assert found["tasks"] == expected["tasks"]
     assert found["reliance"] == expected["reliance"]
     assert found["comparison"] is None
-    assert found["suppressed"] == {"groups": 0, "slices": 0}
+    assert found["suppressed"]["min_cell"] == 10
 
 
 def test_the_json_says_how_to_make_it_again(first):
@@ -361,35 +362,41 @@ def test_python_arguments_become_options():
     assert guard.in_options("take it out of `on`") == "take it out of --on"
 
 
-def test_the_page_is_asked_for_with_what_makes_it_again(homes, tmp_path, monkeypatch):
-    # Stands in for itrust.report; to be replaced by the real one.
-    import types
-
-    def write(audit, path, *, remade, min_cell):
-        path.write_text(f"{audit.verdict.name} {remade['seed']} {min_cell} {remade['command']}")
-
-    fake = types.SimpleNamespace(write=write, Remade=dict)
-    monkeypatch.setitem(sys.modules, "itrust.report", fake)
+def test_the_page_says_how_to_make_it_again(homes, tmp_path):
     result = run("audit", homes, *COLUMNS, *DRAWS, "--report", "page.html", "--min-cell", "5")
     assert result.exit_code == 0, result.output
-    assert " 0 5 itrust audit " in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "itrust audit " in page
+    assert hashlib.sha256(Path(homes).read_bytes()).hexdigest() in page
+    assert [path.name for path in tmp_path.glob(".*")] == []
 
 
-def test_small_groups_and_slices_stay_out_of_the_json():
-    from itrust.cli.cells import without_small_cells
+def test_small_groups_stay_out_of_all_files(tmp_path):
+    rng = np.random.default_rng(0)
+    town = ["large"] * 290 + ["tiny"] * 6 + ["small"] * 104
+    table = {"y": rng.integers(0, 2, 400), "p": rng.random(400), "town": town}
+    pa.csv.write_csv(pa.table(table), tmp_path / "t.csv")
+    names = {"--json": "a.json", "--summary": "a.md", "--junit": "a.xml", "--report": "a.html"}
+    outputs = [str(part) for option in names.items() for part in option]
+    result = run("audit", "t.csv", "--label", "y", "--prob", "p", "--on", "town", *DRAWS, *outputs)
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert found["suppressed"]["groups"] == 2  # the next smallest goes, too
+    for name in names.values():
+        assert "tiny" not in (tmp_path / name).read_text(), name
 
-    found = {
-        "carried_by": ["too low where age < 20", "age: trend"],
-        "diagnosis": {
-            "groups": {"groups": [{"name": "a", "rows": 9}, {"name": "b", "rows": 10}]},
-            "slices": {"slices": [{"rule": "age < 20", "rows": 4}]},
-        },
-    }
-    left = without_small_cells(found, 10)
-    assert [group["name"] for group in left["diagnosis"]["groups"]["groups"]] == ["b"]
-    assert left["diagnosis"]["slices"]["slices"] == []
-    assert left["suppressed"] == {"groups": 1, "slices": 1}
-    assert left["carried_by"] == ["age: trend"]
+
+def test_repairs_are_learned_from_another_file_and_judged_on_this_one(homes, tmp_path):
+    table = pa.csv.read_csv(homes)
+    pa.csv.write_csv(table.slice(0, table.num_rows - 5), tmp_path / "more.csv")
+    args = ["audit", homes, *COLUMNS, *DRAWS, "--repair", "more.csv", "--json", "a.json"]
+    result = run(*args, "--report", "a.html")
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "a.json").read_text())
+    names = [row["name"] for row in found["repair"]["repairs"]]
+    assert names == ["none", "platt", "isotonic", "beta", "local"]
+    assert "p-value  seconds" in result.stdout
+    assert 'id="repair"' in (tmp_path / "a.html").read_text()
 
 
 # The process as a shell sees it.
@@ -485,7 +492,7 @@ def test_doctor_names_versions_threads_and_folders():
 def test_demo_is_a_command(monkeypatch):
     from itrust import demo
 
-    monkeypatch.setattr(demo, "main", lambda: 0)
+    monkeypatch.setattr(demo, "main", lambda page: 0 if page is None else 1)
     assert run("demo").exit_code == 0
 
 

@@ -56,7 +56,7 @@ def test_checks_fail_only_where_the_gate_is_closed(wrong, few):
 
 def test_junit_is_valid_xml_with_one_case_a_check(wrong, few):
     for audit in (wrong, few):
-        text = junit_xml(audit, f"file {HOSTILE}")
+        text = junit_xml(audit, f"file {HOSTILE}", str)
         suite = Xml.fromstring(text.encode())[0]
         cases = suite.findall("testcase")
         assert len(cases) == int(suite.get("tests")) == 4 + len(audit.tasks)
@@ -72,7 +72,7 @@ def test_every_character_becomes_one_that_xml_can_hold():
 
 
 def test_the_summary_escapes_what_the_file_says(wrong):
-    text = summary_markdown(wrong, HOSTILE, 10)
+    text = summary_markdown(wrong, HOSTILE, 10, str)
     assert "### itrust: untrustworthy (gate closed)" in text
     assert "<script" not in text
     assert "`" not in text
@@ -92,6 +92,6 @@ def test_long_names_are_cut():
 def test_small_slices_stay_out_of_the_summary(wrong):
     shown = wrong.diagnosis.slices.confirmed
     assert shown
-    assert "confirmed slice" in summary_markdown(wrong, "f", 1)
+    assert "confirmed slice" in summary_markdown(wrong, "f", 1, str)
     largest = max(part.rows for part in shown)
-    assert "confirmed slice" not in summary_markdown(wrong, "f", largest + 1)
+    assert "confirmed slice" not in summary_markdown(wrong, "f", largest + 1, str)

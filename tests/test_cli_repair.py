@@ -1,10 +1,5 @@
-"""`itrust recalibrate` against a stand-in for `itrust.recalibrate`."""
+"""`itrust recalibrate`: fit, save, load, apply."""
 
-import json
-import sys
-import types
-
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -12,34 +7,6 @@ import pytest
 
 import itrust as it
 from shell import invoke
-
-
-class Shift:
-    """Adds the mean residual."""
-
-    def fit(self, sample):
-        self.by = float((sample.y - sample.p).mean())
-        return self
-
-    def predict(self, p, x):
-        assert len(x["age"]) == len(p)
-        return np.clip(np.asarray(p) + self.by, 0, 1)
-
-    def save(self, path):
-        path.write_text(json.dumps({"by": self.by}))
-
-
-def load(path):
-    repair = Shift()
-    repair.by = json.loads(path.read_text())["by"]
-    return repair
-
-
-@pytest.fixture(autouse=True)
-def methods(monkeypatch):
-    """STAND-IN for itrust.recalibrate: delete this fixture when the real one is there."""
-    fake = types.SimpleNamespace(METHODS={"local": Shift, "platt": Shift}, load=load)
-    monkeypatch.setitem(sys.modules, "itrust.recalibrate", fake)
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +39,7 @@ def test_fit_save_load_and_apply_agree(tmp_path):
     assert a.column_names == ["p", "age", "p_repaired"]
     assert b.column_names == ["p", "age", "q"]
     assert a["p_repaired"].to_numpy() == pytest.approx(b["q"].to_numpy())
-    assert (a["p_repaired"].to_numpy() > a["p"].to_numpy()).all()
+    assert a["p_repaired"].to_numpy().mean() > a["p"].to_numpy().mean() + 0.1
 
 
 @pytest.mark.parametrize(

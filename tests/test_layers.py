@@ -12,7 +12,7 @@ ROOT = Path(itrust.__file__).parent
 # Top to bottom; rooms on one line do not import each other.
 LAYERS = [
     ["errors", "typing", "plain", "notebook"],
-    ["seeds", "progress", "tails", "multiplicity"],
+    ["seeds", "progress", "tails", "multiplicity", "writing"],
     ["columns"],
     ["encoding", "points"],
     ["intake", "readers", "tables", "regions"],

@@ -2,8 +2,6 @@
 
 import json
 import runpy
-import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -22,17 +20,6 @@ def store(tmp_path, monkeypatch):
     return tmp_path / "store"
 
 
-@pytest.fixture
-def page(monkeypatch):
-    """Stands in for itrust.report; to be removed when that is there."""
-    fake = types.SimpleNamespace(
-        write=lambda audit, path, **_: path.write_text(f"<p>{audit.verdict.name}</p>"),
-        suppressed=lambda found, min_cell: {**found, "min_cell": min_cell},
-    )
-    monkeypatch.setitem(sys.modules, "itrust.report", fake)
-
-
-@pytest.mark.usefixtures("page")
 def test_metrics_parameters_and_the_page_are_in_the_store(store):
     mlflow = pytest.importorskip("mlflow", reason="comes with the test extra")
     example = runpy.run_path(str(EXAMPLE))

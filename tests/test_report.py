@@ -289,15 +289,18 @@ def test_every_kind_of_sample_has_a_page(kind):
 def test_models_and_repairs_are_shown_when_given(survey):
     other = it.simulate.survey(1_500, rng=1, trustworthy=True).sample
     found = it.compare({"<m>": survey.sample, "truth": other}, draws=99, rng=0)
-    rows = [{"name": "<none>", "brier": 0.25, "pvalue": 0.001}, {"name": "local", "brier": 0.2}]
-    made = report.page(survey, comparison=found, repair=rows)
+    learn = it.simulate.survey(500, rng=2).sample
+    methods = {"<platt>": it.recalibrate.Platt()}
+    repairs = it.recalibrate.compare(methods, learn, survey.sample, draws=199, rng=0)
+    made = report.page(survey, comparison=found, repair=repairs)
     assert 'id="models"' in made
-    assert "&lt;none&gt;" in made
+    assert "&lt;platt&gt;" in made
+    assert f"{repairs[1].brier:.4f}" in made
     assert "&lt;m&gt;" in made
     plain = rendered(report.content(survey))
     assert 'id="models"' not in plain
     assert 'id="repair"' not in plain
-    with pytest.raises(it.InputError, match="repair must be rows"):
+    with pytest.raises(it.InputError, match="repair must come from"):
         report.page(survey, repair=3)
 
 

@@ -1,8 +1,9 @@
-"""The main job on a simulated survey whose truth is known: `python -m itrust.demo`."""
+"""The main job on a simulated survey whose truth is known: `itrust demo`."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import itrust as it
 
@@ -12,8 +13,12 @@ know that age counts double in the south and not at all in the west.
 """
 
 
-def main() -> int:
-    """Judge the wrong model, then the right one, and say what was known beforehand."""
+GAP = 'mean(age | region == "south") - mean(age | region == "west")'
+TASKS = [GAP, 'prevalence(region == "south")']
+
+
+def main(page: Path | None = None) -> int:
+    """Judge the wrong model, say what was known beforehand, repair it; then the right one."""
     town = it.simulate.survey(2_000, rng=2025)
     sample = town.sample
     print(TOWN)
@@ -25,10 +30,10 @@ def main() -> int:
     print()
     print(it.klce_test(sample, rng=0))
     print()
-    gap = 'mean(age | region == "south") - mean(age | region == "west")'
     print("The same rows in one audit, with two numbers to defend:")
     print()
-    print(it.audit(sample, [gap, 'prevalence(region == "south")'], rng=0))
+    audit = it.audit(sample, TASKS, rng=0)
+    print(audit)
     print()
     print("What was known beforehand (bias = observed - predicted; positive: too low):")
     region, age = sample.column("region"), sample.column("age").values
@@ -39,8 +44,19 @@ def main() -> int:
             told = f"{name}, {ages}"
             print(f"  {told:<18}{chosen.sum():>5,} rows  true bias {town.bias[chosen].mean():+.3f}")
     print()
+    other = it.simulate.survey(2_000, rng=7).sample
+    methods = [it.recalibrate.Isotonic(), it.recalibrate.Local()]
+    repairs = it.recalibrate.compare(methods, other, sample, draws=199, rng=0)
+    print("Repairs, learned from 2,000 other rows of the same town:")
+    print(repairs)
+    print()
     right = it.klce_test(it.simulate.survey(2_000, rng=2025, trustworthy=True).sample, rng=0)
     print(f"The same town with a model that is right: p-value {right.pvalue:.3f}")
+    if page is not None:
+        made = it.report.Remade(f"itrust demo --report {page}", None, None, 0)
+        it.report.write(audit, page, remade=made, repair=repairs)
+        print()
+        print(f"The audit as a page: {page.resolve()}")
     return 0
 
 

@@ -206,6 +206,14 @@ def audit_command(
             rich_help_panel=FILES,
         ),
     ] = 10,
+    repair: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Other labelled rows: learn repairs from them, judge them on FILE.",
+            rich_help_panel=TEST,
+        ),
+    ] = None,
     gate: Annotated[
         bool,
         typer.Option("--gate", help="Exit 1 if untrustworthy.", rich_help_panel=GATE),
@@ -233,6 +241,7 @@ def audit_command(
             draws=draws,
             seed=seed,
             min_cell=min_cell,
+            repair=repair,
             outputs=outputs,
             gate=gate,
             quiet=quiet,
@@ -328,11 +337,17 @@ def recalibrate_command(
 
 
 @app.command("demo", cls=PlainCommand)
-def demo_command() -> int:
+def demo_command(
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="HTML page of the audit.")
+    ] = None,
+) -> int:
     """Audit a simulated survey whose truth is known; needs no data."""
     from itrust import demo
+    from itrust.cli.outputs import refuse_bad_places
 
-    return demo.main()
+    refuse_bad_places({"--report": report}, [])
+    return demo.main(report)
 
 
 @app.command("tasks", cls=PlainCommand)

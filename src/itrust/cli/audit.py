@@ -7,17 +7,16 @@ import shlex
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import itrust as it
-from itrust.cli.cells import without_small_cells
+from itrust import recalibrate, report
 from itrust.cli.gate import is_closed
 from itrust.cli.guard import CLOSED, DONE
 from itrust.cli.junit import junit_xml
 from itrust.cli.outputs import Write, refuse_bad_places, text_writer, write_whole
-from itrust.cli.page import Made, write_page
 from itrust.cli.roles import Roles, positive_value, settle
 from itrust.cli.source import Source, opened
 from itrust.cli.summary import summary_markdown
@@ -33,6 +32,7 @@ COLOURS = {
     "no evidence against": "bold green",
 }
 STDOUT = Path("-")
+COMPARED = ("platt", "isotonic", "beta", "local")  # by --repair
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Wishes:
     draws: int
     seed: int
     min_cell: int
+    repair: str | None
     outputs: dict[str, Path | None]
     gate: bool
     quiet: bool
@@ -66,6 +67,16 @@ class Wishes:
     def files(self) -> dict[str, Path | None]:
         """Outputs that are files."""
         return {option: None if path == STDOUT else path for option, path in self.outputs.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """All that was found, and how to find it again."""
+
+    audit: it.Audit
+    comparison: it.Comparison | None
+    repairs: recalibrate.RepairTable | None
+    made: report.Remade
 
 
 def run(wishes: Wishes) -> int:
@@ -89,10 +100,12 @@ def run(wishes: Wishes) -> int:
         covariates = _needed(source, tasks, roles)
         samples = read_samples(source, roles, covariates, wishes.positive, wishes.missing)
         audit, comparison = _judge(wishes, roles, samples, tasks, aside)
-        made = Made(command(wishes, roles), source.name, source.checksum, wishes.seed)
-        facts = _facts(audit, comparison, made, wishes.min_cell)
-        write_whole(_writers(wishes, audit, made, facts))
-    _tell(wishes, audit, comparison, facts)
+        repairs = _repairs(wishes, roles, covariates, samples)
+        made = report.Remade(command(wishes, roles), source.name, source.checksum, wishes.seed)
+        found = Found(audit, comparison, repairs, made)
+        facts = _facts(found, wishes.min_cell)
+        write_whole(_writers(wishes, found, facts))
+    _tell(wishes, found, facts)
     for option, path in wishes.files.items():
         if path is not None:
             aside.say(f"{option[2:]} in {path}")
@@ -100,8 +113,8 @@ def run(wishes: Wishes) -> int:
 
 
 def _refuse_bad_numbers(wishes: Wishes) -> None:
-    if wishes.min_cell < 0:
-        raise it.InputError(f"--min-cell must not be negative, not {wishes.min_cell}")
+    if wishes.min_cell < 1:
+        raise it.InputError(f"--min-cell must be at least 1 row, not {wishes.min_cell}")
     if wishes.seed < 0:
         raise it.InputError(f"--seed must not be negative, not {wishes.seed}")
 
@@ -173,6 +186,31 @@ def _judge(
     return audit, it.compare(samples, tasks, on=roles.on, **settings)
 
 
+def _repairs(
+    wishes: Wishes, roles: Roles, covariates: Sequence[str], samples: dict[str, it.Sample]
+) -> recalibrate.RepairTable | None:
+    """Repairs learned from another file, judged on the audited rows."""
+    if wishes.repair is None:
+        return None
+    prob = roles.probs[0]
+    with opened(wishes.repair) as source:
+        refuse_bad_places(wishes.files, source.files)
+        for name in (*roles.used, *covariates):
+            if name not in roles.probs[1:]:
+                source.require("--repair", name)
+        one = replace(roles, probs=(prob,))
+        learn = read_samples(source, one, covariates, wishes.positive, wishes.missing)[prob]
+    chosen = {name: recalibrate.METHODS[name]() for name in COMPARED}
+    return recalibrate.compare(
+        chosen,
+        learn.only(*roles.on),
+        samples[prob].only(*roles.on),
+        level=wishes.level,
+        draws=wishes.draws,
+        rng=wishes.seed,
+    )
+
+
 def command(wishes: Wishes, roles: Roles) -> str:
     """The command that makes this audit again, guesses and settings spelt out."""
     options: list[tuple[str, object]] = [
@@ -183,6 +221,7 @@ def command(wishes: Wishes, roles: Roles) -> str:
         ("--cluster", roles.cluster),
         ("--positive", wishes.positive),
         *(("--task", text) for text in wishes.tasks),
+        ("--repair", wishes.repair),
         ("--level", f"{wishes.level:g}"),
         ("--material", f"{wishes.material:g}"),
         ("--draws", wishes.draws),
@@ -193,45 +232,56 @@ def command(wishes: Wishes, roles: Roles) -> str:
     return shlex.join(["itrust", "audit", wishes.file, *said])
 
 
-def _facts(
-    audit: it.Audit, comparison: it.Comparison | None, made: Made, min_cell: int
-) -> dict[str, Any]:
-    found = without_small_cells(audit.to_dict(), min_cell)
-    compared = None if comparison is None else comparison.to_dict()
-    about = {"command": made.command, "file": made.file, "sha256": made.sha256}
-    return {**found, "made": about, "comparison": compared}
+def _facts(found: Found, min_cell: int) -> dict[str, Any]:
+    facts, _ = report.suppressed(found.audit.to_dict(), min_cell)
+    compared = None if found.comparison is None else found.comparison.to_dict()
+    repaired = (
+        None
+        if found.repairs is None
+        else report.suppressed_repairs(found.repairs.to_dict(), min_cell)
+    )
+    about = {name: getattr(found.made, name) for name in ("command", "file", "sha256")}
+    return {**facts, "made": about, "comparison": compared, "repair": repaired}
 
 
-def _writers(
-    wishes: Wishes, audit: it.Audit, made: Made, facts: dict[str, Any]
-) -> dict[Path, Write]:
+def _writers(wishes: Wishes, found: Found, facts: dict[str, Any]) -> dict[Path, Write]:
+    audit, name = found.audit, str(found.made.file)
+    words = report.wording(audit.to_dict(), wishes.min_cell)
+
+    def page(place: Path) -> None:
+        report.write(
+            audit,
+            place,
+            remade=found.made,
+            repair=found.repairs,
+            comparison=found.comparison,
+            min_cell=wishes.min_cell,
+        )
+
     texts = {
         "--json": lambda: _as_json(facts),
-        "--junit": lambda: junit_xml(audit, made.file),
-        "--summary": lambda: summary_markdown(audit, made.file, wishes.min_cell),
+        "--junit": lambda: junit_xml(audit, name, words),
+        "--summary": lambda: summary_markdown(audit, name, wishes.min_cell, words),
     }
-    found: dict[Path, Write] = {}
-    for option, path in wishes.files.items():
-        if path is not None and option == "--report":
-            found[path] = lambda place: write_page(audit, place, made, wishes.min_cell)
-        elif path is not None:
-            found[path] = text_writer(texts[option]())
-    return found
+    return {
+        path: page if option == "--report" else text_writer(texts[option]())
+        for option, path in wishes.files.items()
+        if path is not None
+    }
 
 
 def _as_json(facts: dict[str, Any]) -> str:
     return json.dumps(facts, indent=2, allow_nan=False) + "\n"
 
 
-def _tell(
-    wishes: Wishes, audit: it.Audit, comparison: it.Comparison | None, facts: dict[str, Any]
-) -> None:
+def _tell(wishes: Wishes, found: Found, facts: dict[str, Any]) -> None:
     if wishes.to_stdout:
         answer(_as_json(facts).rstrip("\n"))
         return
-    answer(told(audit, width()), COLOURS.get(audit.verdict.name, ""))
-    if comparison is not None:
-        answer("\n" + fitted(str(comparison), width()))
+    answer(told(found.audit, width()), COLOURS.get(found.audit.verdict.name, ""))
+    for table in (found.comparison, found.repairs):
+        if table is not None:
+            answer("\n" + fitted(str(table), width()))
 
 
 def _gate(wishes: Wishes, audit: it.Audit, roles: Roles, aside: Aside) -> int:

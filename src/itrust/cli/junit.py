@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from xml.etree import ElementTree as Xml
 
 from itrust.audits import Audit
@@ -21,9 +22,9 @@ def writable(text: str) -> str:
     return UNWRITABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def junit_xml(audit: Audit, name: str) -> str:
-    """The checks of the gate as one test suite."""
-    found = checks(audit)
+def junit_xml(audit: Audit, name: str, words: Callable[[str], str]) -> str:
+    """The checks of the gate as one test suite; `words` hides names of small groups."""
+    found = [check._replace(says=words(check.says)) for check in checks(audit)]
     counts = {
         "tests": len(found),
         "failures": sum(check.outcome == "failed" for check in found),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +14,10 @@ import pyarrow.feather
 import pyarrow.parquet
 
 import itrust as it
+from itrust import recalibrate
 from itrust.cli.audit import read_samples
 from itrust.cli.outputs import Write, refuse_bad_places, write_whole
-from itrust.cli.roles import settle, split_names
+from itrust.cli.roles import settle
 from itrust.cli.source import Source, opened
 from itrust.cli.voice import Aside, answer
 from itrust.errors import InputError, counted, did_you_mean, listed
@@ -54,7 +53,6 @@ def run(wishes: Wishes) -> int:
     aside = Aside(wishes.quiet)
     places = {"--out": wishes.out, "--save": wishes.save}
     refuse_bad_places(places, [] if wishes.load is None else [wishes.load])
-    methods: Any = import_module("itrust.recalibrate")
     writers: dict[Path, Write] = {}
     with ExitStack() as stack:
         files: list[Path] = []
@@ -63,13 +61,13 @@ def run(wishes: Wishes) -> int:
             target = stack.enter_context(opened(wishes.apply))
             files += target.files
         if wishes.load is not None:
-            repair, told = _loaded(methods, wishes.load)
-            prob, on = _prob_of(wishes), tuple(wishes.on)
+            repair, told = recalibrate.load(wishes.load), f"loaded {wishes.load}"
+            prob, on = _prob_of(wishes), tuple(repair.columns_)
         else:
             fit = stack.enter_context(opened(str(wishes.file)))
             files += fit.files
             refuse_bad_places(places, files)
-            repair, told, prob, on = _fitted(methods, fit, wishes, aside)
+            repair, told, prob, on = _fitted(fit, wishes, aside)
         refuse_bad_places(places, files)
         answer(told)
         if target is not None and wishes.out is not None:
@@ -103,10 +101,10 @@ def _refuse_unclear(wishes: Wishes) -> None:
 
 
 def _fitted(
-    methods: Any, source: Source, wishes: Wishes, aside: Aside
-) -> tuple[Any, str, str, tuple[str, ...]]:
-    if wishes.method not in methods.METHODS:
-        hint = did_you_mean(wishes.method, list(methods.METHODS))
+    source: Source, wishes: Wishes, aside: Aside
+) -> tuple[recalibrate.Recalibrator, str, str, tuple[str, ...]]:
+    if wishes.method not in recalibrate.METHODS:
+        hint = did_you_mean(wishes.method, list(recalibrate.METHODS))
         raise InputError(f"--method: there is no {wishes.method!r}; {hint}")
     roles = settle(
         source,
@@ -120,13 +118,9 @@ def _fitted(
     )
     samples = read_samples(source, roles, roles.on, wishes.positive, wishes.missing)
     (sample,) = samples.values()
-    repair = methods.METHODS[wishes.method]().fit(sample)
+    repair = recalibrate.METHODS[wishes.method]().fit(sample)
     told = f"fitted {wishes.method} on {counted(sample.n, 'row')} of {source.name}"
     return repair, told, roles.probs[0], roles.on
-
-
-def _loaded(methods: Any, path: Path) -> tuple[Any, str]:
-    return methods.load(path), f"loaded {path}"
 
 
 def _prob_of(wishes: Wishes) -> str:
@@ -136,20 +130,24 @@ def _prob_of(wishes: Wishes) -> str:
 
 
 def _applied(
-    repair: Any, source: Source, prob: str, on: Sequence[str], wishes: Wishes
+    repair: recalibrate.Recalibrator,
+    source: Source,
+    prob: str,
+    on: Sequence[str],
+    wishes: Wishes,
 ) -> tuple[pa.Table, str]:
     """All columns of the file and the repaired probabilities, and what it did to them."""
     source.require("--prob", prob)
-    names = split_names(source, "--on", on)
+    for name in on:
+        source.require("--on", name)
     if wishes.column in source.columns:
         raise InputError(f"--column: {source.name} has a column {wishes.column!r} already")
     frame = source.table(source.columns)
-    others = [name for name in source.columns if name not in (prob, wishes.label)]
-    x = frame.select(list(names) or others)
+    x = frame.select(list(on))
     sample = it.Population(frame[prob], x, missing=wishes.missing)
     if sample.n != frame.num_rows:
         raise InputError("--missing drop would leave rows without a repaired probability")
-    repaired = np.asarray(repair.predict(sample.p, x))
+    repaired = repair.predict(sample.p, x)
     moved = float(np.abs(repaired - sample.p).mean())
     told = (
         f"repaired {counted(frame.num_rows, 'row')} of {source.name}: mean {sample.p.mean():.3f} "

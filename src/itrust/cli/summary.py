@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from itrust.audits import Audit
 from itrust.cli.gate import checks, is_closed
@@ -32,11 +33,11 @@ def _entity(character: str) -> str:
     return f"&#{ord(character)};" + ("&#8203;" if character in CALLING else "")
 
 
-def summary_markdown(audit: Audit, name: str, min_cell: int) -> str:
-    """Verdict, conditions, tasks and the worst slices."""
+def summary_markdown(audit: Audit, name: str, min_cell: int, words: Callable[[str], str]) -> str:
+    """Verdict, conditions, tasks and the worst slices; `words` hides names of small groups."""
     gate = "closed" if is_closed(audit.verdict) else "open"
     rows = [
-        f"| {escaped(check.name)} | {check.outcome} | {_in_cell(check.says)} |"
+        f"| {escaped(check.name)} | {check.outcome} | {_in_cell(words(check.says))} |"
         for check in checks(audit)[1:]
     ]
     on = ", ".join(audit.competency.names) or "the prediction alone"
@@ -46,7 +47,7 @@ def summary_markdown(audit: Audit, name: str, min_cell: int) -> str:
         [
             f"### itrust: {escaped(audit.verdict.name)} (gate {gate})",
             "",
-            escaped_words(audit.verdict.sentence),
+            escaped_words(words(audit.verdict.sentence)),
             "",
             f"{audit.n:,} rows of {escaped(name)}, judged on {escaped_words(on)}.",
             "",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
+import re
 from abc import abstractmethod
+from datetime import date, datetime
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,16 +17,18 @@ from sklearn.exceptions import NotFittedError
 
 from itrust.columns import Column
 from itrust.errors import InputError, listed, shown
-from itrust.intake import named_columns
+from itrust.intake import named_columns, read_covariates, same_length
 from itrust.plain import plain
 from itrust.points import Points
 from itrust.population import Population
 from itrust.sample import Sample, checked_sample
 from itrust.typing import FloatArray
+from itrust.writing import write_whole
 
 SCHEMA = "itrust-repair/1"
 NO_DISTANCE = 1e-9  # closer to 0 or 1 than this is rounding
 FARTHEST_EDGE = 0.01
+MOMENTS: dict[str, Any] = {"datetime": datetime, "date": date}
 
 
 class Recalibrator(BaseEstimator):  # type: ignore[misc]
@@ -38,13 +41,15 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     ----------
     columns_ : dict
         Covariates of the rows it was fitted on, and their kinds.
+    missing_levels_ : dict
+        The level that stands for a missing value in each of them, None if there is none.
     n_rows_ : int
     """
 
     reads_covariates: ClassVar[bool] = False
 
     def fit(self, sample: Sample) -> Self:
-        """Learn from labelled rows; weights count, the rows' order does not.
+        """Learn from labelled rows; rows of weight 0 are left out.
 
         Raises
         ------
@@ -52,14 +57,17 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             If all labels (that count) are equal: no method can learn from them.
         """
         checked_sample(sample)
+        if (sample.weights_or_ones == 0).any():
+            sample = sample.take(sample.weights_or_ones > 0)
         if one_class(sample):
-            told = shown(sample.values[int(sample.y[np.argmax(sample.weights_or_ones)])])
+            told = shown(sample.values[int(sample.y[0])])
             raise InputError(
                 f"every label is {told}, so there is nothing to learn a repair from; take more "
                 f"rows for calibration"
             )
         columns = sample.columns if self.reads_covariates else ()
         self.columns_ = {column.name: column.kind for column in columns}
+        self.missing_levels_ = {column.name: _missing_level(column) for column in columns}
         self.n_rows_ = sample.n
         self._fit(sample)
         return self
@@ -77,8 +85,9 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
         Notes
         -----
-        A category or level that `fit` has not seen is repaired as rows of no particular category
-        are: what was learned about the others is not applied to it.
+        A level that `fit` has not seen is repaired as rows of no particular category are: what was
+        learned about the others is not applied to it. Levels are compared as they are: the text
+        "1" is not the number 1.
         """
         self._check_fitted()
         return self._of_points(self._points(p, x))
@@ -118,6 +127,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             "method": type(self).__name__,
             "settings": plain(self.get_params()),
             "columns": dict(self.columns_),
+            "missing_levels": dict(self.missing_levels_),
             "rows": self.n_rows_,
             "learned": plain(self._learned()),
         }
@@ -125,18 +135,17 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
         """The inverse of `to_dict`, for a class that is known; else `itrust.recalibrate.load`."""
-        made = cls(**facts["settings"])
+        settings = facts["settings"].items()
+        made = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings})
         made.columns_, made.n_rows_ = dict(facts["columns"]), facts["rows"]
+        made.missing_levels_ = dict(facts["missing_levels"])
         made._restore(facts["learned"])
         return made
 
     def save(self, path: str | Path) -> None:
         """Write JSON, whole or not at all; `itrust.recalibrate.load` reads it."""
         text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
-        target = Path(path)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as draft:
-            draft.write(text)
-        os.replace(draft.name, target)
+        write_whole(Path(path), text)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_rows_"):
@@ -151,32 +160,93 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"this repair reads the covariates {listed(names)}; pass them as x")
         if isinstance(x, Sample | Population):
             x = x.columns
+        checked = Population(p).p
         if isinstance(x, tuple) and x and all(isinstance(column, Column) for column in x):
-            points = Points(Population(p).p, x)
-            if any(len(column) != len(points) for column in x):
-                raise InputError(
-                    f"p has {len(points):,} rows and the covariates {len(x[0]):,}; align them"
-                )
+            columns = x
         elif isinstance(x, np.ndarray | list):
-            points = Population(p, x, names=names, missing="level").points
+            columns = read_covariates(x, names, partial=True)
         else:
             found, _, _ = named_columns(x, {}, names)
-            chosen = {name: found[name] for name in names}
-            points = Population(p, chosen, missing="level").points
-        return Points(points.p, self._aligned(points.columns))
+            columns = read_covariates({name: found[name] for name in names}, None, partial=True)
+        columns = self._aligned(columns)
+        for column in columns:
+            same_length(f"covariate {column.name!r}", len(column), checked.size, "probabilities")
+        return Points(checked, columns)
 
     def _aligned(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         by_name = {column.name: column for column in columns}
+        found = []
         for name, kind in self.columns_.items():
             if name not in by_name:
                 raise InputError(f"x lacks the covariate {name!r}, which this repair reads")
             column = by_name[name]
-            if column.is_category != (kind == "category") and not column.missing.all():
+            if column.missing.all():
+                column = _all_missing(name, kind, len(column))
+            if column.kind != kind and {column.kind, kind} != {"number", "boolean"}:
                 raise InputError(
                     f"covariate {name!r} was a {kind} when the repair was fitted, and is a "
                     f"{column.kind} now"
                 )
-        return tuple(by_name[name] for name in self.columns_)
+            found.append(_with_level(column, self.missing_levels_[name]))
+        return tuple(found)
+
+
+def _missing_level(column: Column) -> str | None:
+    """The level that `Sample` made of missing values: the last, in one bracket more than others."""
+    last = column.levels[-1] if column.levels else None
+    is_one = isinstance(last, str) and re.fullmatch(r"\(+missing\)+", last)
+    return last if is_one else None
+
+
+def _all_missing(name: str, kind: Any, n: int) -> Column:
+    """A column without any value; Arrow cannot tell what kind it is."""
+    if kind == "category":
+        return Column(name, kind, np.full(n, -1, dtype=np.int64))
+    return Column(name, kind, np.full(n, np.nan))
+
+
+def _with_level(column: Column, level: str | None) -> Column:
+    """Missing values as the level they were when the repair was fitted."""
+    if level is None or not column.is_category or not column.missing.any():
+        return column
+    levels = column.levels if level in column.levels else (*column.levels, level)
+    codes = np.where(column.missing, levels.index(level), column.values)
+    return Column(column.name, column.kind, codes, levels)
+
+
+def packed(level: Any) -> Any:
+    """A level as JSON can hold it."""
+    if level is None or isinstance(level, str | bool | int | float):
+        return level
+    for kind, type_ in MOMENTS.items():
+        if type(level) is type_:
+            return {kind: level.isoformat()}
+    raise InputError(
+        f"the level {shown(level)} is a {type(level).__name__}, which JSON cannot hold; turn the "
+        f"column into text before the fit"
+    )
+
+
+def unpacked(level: Any) -> Any:
+    """The inverse of `packed`."""
+    if not isinstance(level, dict):
+        return level
+    ((kind, text),) = level.items()
+    return MOMENTS[kind].fromisoformat(text)
+
+
+def checked_count(value: object, name: str) -> None:
+    """Refuse a setting that is no whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+def checked_share(value: object, name: str, *, whole: bool = False) -> None:
+    """Refuse a setting that is no number between 0 and 1."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else -1.0
+    if not (0 < number < 1 or (whole and number == 1)):
+        where = "in (0, 1]" if whole else "between 0 and 1"
+        raise InputError(f"{name} must lie {where}, not {value!r}")
 
 
 def one_class(sample: Sample) -> bool:

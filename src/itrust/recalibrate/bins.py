@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from itrust.errors import InputError
 from itrust.points import Points
-from itrust.recalibrate.base import Recalibrator
+from itrust.recalibrate.base import Recalibrator, checked_count
 from itrust.sample import Sample
 from itrust.typing import FloatArray
 
@@ -77,7 +77,7 @@ class HistogramBinning(Recalibrator):
 
 @dataclass(frozen=True, eq=False)
 class _Ordered:
-    """Rows that count in order of their predictions, with running sums: binnings cost O(bins)."""
+    """Rows in order of their predictions, with running sums: binnings cost O(bins)."""
 
     p: FloatArray
     rows: FloatArray  # (n + 1,) running weight, 0 first
@@ -86,7 +86,6 @@ class _Ordered:
     @classmethod
     def of(cls, sample: Sample) -> _Ordered:
         order = np.argsort(sample.p, kind="stable")
-        order = order[sample.weights_or_ones[order] > 0]
         w = sample.weights_or_ones[order]
         w = w / w.mean()  # a prior of two rows needs weights that count rows
         sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (w, w * sample.y[order])]
@@ -94,8 +93,7 @@ class _Ordered:
 
     def binned(self, bins: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Inner edges of bins of equal weight, and the weight of ones and of all rows in each."""
-        if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
-            raise InputError(f"bins must be a whole number of at least 1, not {bins!r}")
+        checked_count(bins, "bins")
         # Just below k / bins, so that rounding does not move a row into the next bin.
         wanted = (np.linspace(0, 1, int(bins) + 1)[1:-1] - 1e-12) * self.rows[-1]
         edges = np.unique(self.p[np.searchsorted(self.rows[1:], wanted)])
@@ -139,8 +137,10 @@ class BBQ(Recalibrator):
         root = np.cbrt(ordered.p.size)
         fewest = max(1, int(root / RANGE)) if self.fewest is None else self.fewest
         most = min(ordered.p.size, int(np.ceil(root * RANGE))) if self.most is None else self.most
-        if not 1 <= fewest <= most:
-            raise InputError(f"BBQ needs 1 <= fewest <= most, not {fewest!r} and {most!r}")
+        checked_count(fewest, "fewest")
+        checked_count(most, "most")
+        if fewest > most:
+            raise InputError(f"BBQ needs fewest <= most, not {fewest!r} and {most!r}")
         found: dict[bytes, tuple[FloatArray, FloatArray, float]] = {}
         for bins in range(fewest, most + 1):
             edges, ones, rows = ordered.binned(bins)

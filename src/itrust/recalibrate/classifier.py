@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
-from itrust.errors import InputError
+from itrust.errors import InputError, did_you_mean
 from itrust.intake import frame_columns
 from itrust.recalibrate.base import Recalibrator
 from itrust.sample import Sample
@@ -33,6 +34,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     calibration : float
         Share of the rows kept for the repair.
     prefit : bool
+        In cross-validation, which clones, wrap the classifier in scikit-learn's `FrozenEstimator`.
     random_state : int
         Divides the rows.
 
@@ -66,28 +68,36 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.classifier, self.recalibrator, self.on = classifier, recalibrator, on
         self.calibration, self.prefit, self.random_state = calibration, prefit, random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train the classifier and fit the repair, on different rows."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the classifier and fit the repair, on different rows; weights count in both."""
         labels = np.asarray(y)
+        w = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         self.classes_ = np.unique(labels)
         if self.classes_.size != 2:
             raise InputError(f"y must have two values, not {self.classes_.size}")
         if self.prefit:
-            self.classifier_, rows, targets = self.classifier, X, labels
+            self.classifier_, rows, targets, weights = self.classifier, X, labels, w
             known = np.asarray(getattr(self.classifier, "classes_", self.classes_))
             if not np.array_equal(known, self.classes_):
                 raise InputError(f"the classifier knows the labels {known}, y has {self.classes_}")
         else:
-            train, rows, train_y, targets = train_test_split(
-                X,
-                labels,
+            parts = (X, labels) if w is None else (X, labels, w)
+            train, rows, train_y, targets, *weighted = train_test_split(
+                *parts,
                 test_size=self.calibration,
                 random_state=self.random_state,
                 stratify=labels,
             )
-            self.classifier_ = clone(self.classifier).fit(train, train_y)
+            extra = {"sample_weight": weighted[0]} if weighted else {}
+            weights = weighted[1] if weighted else None
+            self.classifier_ = clone(self.classifier).fit(train, train_y, **extra)
+        self.n_features_in_ = int(np.shape(X)[1])
         sample = Sample(
-            targets == self.classes_[1], self._raw(rows), self._covariates(rows), missing="level"
+            targets == self.classes_[1],
+            self._raw(rows),
+            self._covariates(rows),
+            weights=weights,
+            missing="level",
         )
         self.recalibrator_ = clone(self.recalibrator).fit(sample)
         return self
@@ -108,8 +118,10 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _raw(self, X: Any) -> FloatArray:
         return np.asarray(self.classifier_.predict_proba(X)[:, 1])
 
-    def _covariates(self, X: Any) -> dict[str, Any]:
+    def _covariates(self, X: Any) -> dict[str, Any] | None:
         """The chosen columns by name; those of an array are x1, x2, ..."""
+        if not self.recalibrator.reads_covariates:
+            return None
         if isinstance(X, np.ndarray | list):
             matrix = np.asarray(X)
             columns: dict[str, Any] = {f"x{k + 1}": matrix[:, k] for k in range(matrix.shape[1])}
@@ -118,8 +130,12 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if self.on is None:
             return columns
         names = list(columns)
-        chosen = [names[key] if isinstance(key, int) else key for key in self.on]
-        lacking = [name for name in chosen if name not in columns]
-        if lacking:
-            raise InputError(f"on: X has no column {lacking[0]!r}")
+        chosen = [self._name(key, names) for key in self.on]
         return {name: columns[name] for name in chosen}
+
+    def _name(self, key: object, names: list[str]) -> str:
+        if isinstance(key, Integral) and not isinstance(key, bool) and 0 <= int(key) < len(names):
+            return names[int(key)]
+        if key not in names:
+            raise InputError(f"on: X has no column {key!r}; {did_you_mean(str(key), names)}")
+        return str(key)

@@ -18,11 +18,13 @@ import numpy as np
 
 from itrust.columns import Column
 from itrust.points import Points
+from itrust.recalibrate.base import packed, unpacked
 from itrust.typing import FloatArray
 
 MOST_KNOTS = 256
 MOST_WAVES = 24
 MOST_LEVELS = 40
+FEW_LEVELS = 6
 FEW_COORDINATES = 6  # up to here products of three
 SMALLEST = 1e-2
 SHARE_OF_RANKS = 0.5  # ranks alone would blur sparse ends, values alone dense middles
@@ -82,7 +84,8 @@ class Coordinate:
             codes, counts = np.unique(column.values[~column.missing], return_counts=True)
             kept = codes[np.argsort(-counts, kind="stable")][:MOST_LEVELS]
             levels = tuple(column.levels[code] for code in np.sort(kept))
-            return cls(name, None, levels, (1.0,) * len(levels))
+            share = math.sqrt(FEW_LEVELS / max(len(levels), FEW_LEVELS))  # many have less each
+            return cls(name, None, levels, (share,) * len(levels))
         values = np.asarray(column.values, dtype=float)
         waves = [fading(width, order) for order in range(1, MOST_WAVES + 1)]
         waves = [size for size in waves if size > SMALLEST]
@@ -129,7 +132,14 @@ class Basis:
             Coordinate.of(points.prediction, PREDICTION, width),
             *(Coordinate.of(column, column.name, width) for column in points.columns),
         )
-        found = sorted(_terms(coordinates, most), key=lambda term: (-term[1], len(term[0])))[:most]
+
+        def rank(term: tuple[tuple[Letter, ...], float]) -> tuple[bool, float, int]:
+            """Lines and first waves come first, or crossed levels would drown all numbers."""
+            (coordinate, function), *others = term[0]
+            is_plain = not others and coordinates[coordinate].scale is not None and function < 2
+            return not is_plain, -term[1], len(term[0])
+
+        found = sorted(_terms(coordinates, most), key=rank)[:most]
         return cls(
             coordinates,
             tuple(letters for letters, _ in found),
@@ -159,7 +169,7 @@ class Basis:
                     "name": c.name,
                     "knots": None if c.scale is None else c.scale.knots,
                     "heights": None if c.scale is None else c.scale.heights,
-                    "levels": c.levels,
+                    "levels": [packed(level) for level in c.levels],
                     "sizes": c.sizes,
                 }
                 for c in self.coordinates
@@ -175,7 +185,7 @@ class Basis:
             Coordinate(
                 c["name"],
                 None if c["knots"] is None else Scale(np.array(c["knots"]), np.array(c["heights"])),
-                tuple(c["levels"]),
+                tuple(map(unpacked, c["levels"])),
                 tuple(c["sizes"]),
             )
             for c in facts["coordinates"]

@@ -16,6 +16,8 @@ from itrust.points import Points
 from itrust.recalibrate.base import (
     NO_DISTANCE,
     Recalibrator,
+    checked_count,
+    checked_share,
     edge_of,
     held_logit,
     one_class,
@@ -31,6 +33,7 @@ BLOCK_ROWS = 16_384
 MOST_NUMBERS_KEPT = 2**25  # of a feature matrix; beyond that features are made again each step
 TUNING_ROWS, TESTED_ROWS = 20_000, 20_000
 FEWEST_ROWS = 40  # to divide among learning and judging
+FEWEST_TO_FOLD = 8
 HELD_OUT = 1 / 5
 MARGIN = 1.0  # standard errors that a correction must gain: the best of many is flattered
 MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  # plain ones first
@@ -45,9 +48,12 @@ class Step:
     stage : str
         "as given", "monotone", or "local 1" and so on.
     gain : float or None
-        By how much a correction lowers the mean log loss on rows it was not fitted on.
+        By how much a correction lowers the mean log loss in cross-validation, or on the inner
+        hold-out if that has more rows than settings are chosen on.
     pvalue : float or None
-        Exact, on the inner hold-out; for "as given" on all calibration rows.
+        Exact, on the inner hold-out, which had no part in fits or choices before it (if the
+        hold-out decided on a gain, in the choice to keep the correction); for "as given" on all
+        calibration rows.
     kept : bool
     """
 
@@ -136,7 +142,7 @@ class Local(Recalibrator):
     steps_ : tuple of Step
         What was tried, and what the inner hold-out said.
     corrections_ : tuple of Correction
-    monotone_ : Beta or None
+    monotone_ : Temperature, Platt, Beta or None
 
     Notes
     -----
@@ -175,15 +181,21 @@ class Local(Recalibrator):
     def _fit(self, sample: Sample) -> None:
         self._check_settings()
         self.edge_ = edge_of(sample.p)
-        method = self._monotone_method(sample)
-        chain = _Chain(self.edge_, None if method is None else method().fit(sample))
-        for choice in self._choices(sample, method):
+        choices = self._choices(sample)
+        chain = self._monotone_chain(sample)
+        for choice in choices:
             chain = _corrected(sample, chain, choice, self.features)
         self.monotone_, self.corrections_ = chain.monotone, chain.corrections
+
+    def _monotone_chain(self, sample: Sample) -> _Chain:
+        method = self._monotone_method(sample)
+        return _Chain(self.edge_, None if method is None else method().fit(sample))
 
     def _monotone_method(self, sample: Sample) -> type[Sigmoid] | None:
         """The plainest map that no other beats by a standard error; None: as given."""
         some = _few(sample)
+        if _units(some) < FEWEST_TO_FOLD:
+            return None
         fold, losses = _folds(some, self.seed), np.zeros((len(MONOTONE), some.n))
         for held in np.unique(fold):
             out = np.flatnonzero(fold == held)
@@ -195,33 +207,32 @@ class Local(Recalibrator):
                 own[out] = _losses(some.y[out], _monotone_logits(monotone, judge, self.edge_))
         best = 0
         for number in range(1, len(MONOTONE)):
-            if _is_better(losses[best] - losses[number], some.weights_or_ones, 1.0):
+            if _is_better(losses[best] - losses[number], some, 1.0):
                 best = number
         return MONOTONE[best]
 
-    def _choices(self, sample: Sample, method: type[Sigmoid] | None) -> list[Choice]:
+    def _choices(self, sample: Sample) -> list[Choice]:
         """Corrections that calibration rows ask for; fills `steps_`."""
         first = self._pvalue(sample.with_predictions(_without_certainty(sample.p, self.edge_)))
         self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
-        units = sample.n if sample.clusters is None else sample.clusters
-        if first > self.level or units < FEWEST_ROWS:
+        if first > self.level or _units(sample) < FEWEST_ROWS:
             return []
         learn, judge = sample.split([1 - HELD_OUT, HELD_OUT], rng=self.seed)
         if one_class(learn):
             return []
-        chain = _Chain(self.edge_, None if method is None else method().fit(learn))
-        name = "as given" if method is None else method.__name__.lower()
+        chain = self._monotone_chain(learn)
+        name = "as given" if chain.monotone is None else type(chain.monotone).__name__.lower()
         pvalue = self._pvalue(chain.applied(judge))
         steps = [Step(f"monotone ({name})", None, pvalue, True)]
         choices: list[Choice] = []
         while len(choices) < self.rounds and (not choices or pvalue <= self.level):
-            choice, gains, w = self._tuned(learn, chain.logits(learn.points))
+            choice, gains, rows = self._tuned(learn, chain.logits(learn.points))
             longer = _corrected(learn, chain, choice, self.features)
             if judge.n > TUNING_ROWS:  # more rows than settings were chosen on
                 before, after = (_losses(judge.y, c.logits(judge.points)) for c in (chain, longer))
-                gains, w = before - after, judge.weights_or_ones
-            gain = float(np.average(gains, weights=w))
-            if not _is_better(gains, w, MARGIN):
+                gains, rows = before - after, judge
+            gain = float(np.average(gains, weights=rows.weights_or_ones))
+            if not _is_better(gains, rows, MARGIN):
                 steps.append(Step(f"local {len(choices) + 1}", gain, None, False))
                 break
             chain = longer
@@ -231,8 +242,8 @@ class Local(Recalibrator):
         self.steps_ += tuple(steps)
         return choices
 
-    def _tuned(self, sample: Sample, z: FloatArray) -> tuple[Choice, FloatArray, FloatArray]:
-        """Width and ridge with the least log loss on other folds; gains of rows, their weights."""
+    def _tuned(self, sample: Sample, z: FloatArray) -> tuple[Choice, FloatArray, Sample]:
+        """Width and ridge with the least log loss on other folds; gains of rows, and the rows."""
         some, z = _few(sample), z[_few_rows(sample)]
         fold, w = _folds(some, self.seed), some.weights_or_ones
         before = _losses(some.y, z)
@@ -246,7 +257,7 @@ class Local(Recalibrator):
                 if total < best[0]:
                     best = (total, Choice(width, ridge), losses)
         _, choice, losses = best
-        return choice, before - losses, w
+        return choice, before - losses, some
 
     def _pvalue(self, sample: Sample) -> float:
         rows = smallest_tickets(tickets(0, sample.n), TESTED_ROWS)
@@ -257,8 +268,10 @@ class Local(Recalibrator):
     def _predict(self, points: Points) -> FloatArray:
         if self.monotone_ is None and not self.corrections_:
             return _without_certainty(points.p, self.edge_)
-        chain = _Chain(self.edge_, self.monotone_, self.corrections_)
-        return np.asarray(expit(chain.logits(points)))
+        z = _Chain(self.edge_, self.monotone_, self.corrections_).logits(points)
+        # Not surer than the model was, nor than so many rows can tell.
+        surest = np.maximum(np.abs(held_logit(points.p, self.edge_)), np.log(2 * self.n_rows_ - 1))
+        return np.asarray(expit(np.clip(z, -surest, surest)))
 
     def _learned(self) -> dict[str, Any]:
         return {
@@ -292,15 +305,12 @@ class Local(Recalibrator):
         self.steps_ = tuple(Step(**step) for step in learned["steps"])
 
     def _check_settings(self) -> None:
-        if not 0 < self.level < 1:
-            raise InputError(f"level must lie between 0 and 1, not {self.level!r}")
+        checked_share(self.level, "level")
         for name in ("rounds", "features", "draws"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
+            checked_count(getattr(self, name), name)
         for name in ("widths", "ridges"):
             values = getattr(self, name)
-            if not len(values) or not all(value > 0 for value in values):
+            if not isinstance(values, Sequence) or not values or not all(v > 0 for v in values):
                 raise InputError(f"{name} must be positive numbers, not {values!r}")
 
 
@@ -345,11 +355,20 @@ def _losses(y: FloatArray, z: FloatArray) -> FloatArray:
     return np.asarray(np.logaddexp(0, z) - y * z)
 
 
-def _is_better(gains: FloatArray, w: FloatArray, errors: float) -> bool:
+def _is_better(gains: FloatArray, sample: Sample, errors: float) -> bool:
     """Whether the weighted mean of the rows' gains exceeds so many standard errors."""
+    w = sample.weights_or_ones
     mean = float(np.average(gains, weights=w))
-    spread = float(np.sqrt(np.sum(np.square(w * (gains - mean))))) / float(w.sum())
-    return mean > errors * spread
+    left = w * (gains - mean)
+    if sample.cluster is not None:
+        units = np.unique(sample.cluster, return_inverse=True)[1]
+        left = np.asarray(np.bincount(units, weights=left), dtype=float)
+    return mean > errors * float(np.sqrt(np.square(left).sum())) / float(w.sum())
+
+
+def _units(sample: Sample) -> int:
+    """Rows, or clusters of them."""
+    return sample.n if sample.clusters is None else sample.clusters
 
 
 def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterator[Block]]:

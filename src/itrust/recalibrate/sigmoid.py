@@ -10,8 +10,9 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from itrust.errors import InputError
 from itrust.points import Points
-from itrust.recalibrate.base import Recalibrator, edge_of, held_logit
+from itrust.recalibrate.base import Recalibrator, checked_share, edge_of, held_logit
 from itrust.sample import Sample
 from itrust.typing import FloatArray
 
@@ -96,6 +97,10 @@ class Temperature(Sigmoid):
         self.edge = edge
 
     def _fit(self, sample: Sample) -> None:
+        if self.edge is not None:
+            checked_share(self.edge, "edge")
+            if self.edge >= 0.5:
+                raise InputError(f"edge must lie below 0.5, not {self.edge!r}")
         self.edge_ = edge_of(sample.p) if self.edge is None else float(self.edge)
         z, w = held_logit(sample.p, self.edge_), sample.weights_or_ones
 

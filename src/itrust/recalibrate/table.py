@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from itrust import scores
 from itrust.adaptive import klce_test
-from itrust.columns import Column
+from itrust.columns import share_codes
 from itrust.errors import InputError
 from itrust.klce import null_sd
 from itrust.plain import plain
@@ -22,9 +22,11 @@ from itrust.results import KLCEResult
 from itrust.sample import Sample, checked_sample
 from itrust.seeds import Rng, as_seed
 from itrust.slices import Slice, bias_slices
+from itrust.typing import FloatArray
 
 NONE = "none"
 FEWEST_FOR_SLICES = 40
+TOO_MANY_SHARED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,21 +121,21 @@ class RepairTable(Sequence[Repair]):
 
     def __str__(self) -> str:
         width = max(len(repair.name) for repair in self.repairs)
-        head = (
-            f"{'':<{width}}   Brier  log loss    ECE    MCE     KLCE^2  p-value  seconds  "
-            f"worst confirmed slice"
-        )
+        head = f"{'':<{width}}   Brier  log loss    ECE    MCE     KLCE^2  p-value  seconds"
         lines = [
             f"{r.name:<{width}}  {r.brier:.4f}    {r.log_loss:.4f}  {r.ece:.3f}  {r.mce:.3f}  "
-            f"{r.klce2:>+9.2e}  {r.pvalue:>7.3f}  {r.seconds:>7.1f}  "
-            f"{'-' if r.slice is None else f'{r.slice.rule} ({r.slice.bias:+.3f})'}"
+            f"{r.klce2:>+9.2e}  {r.pvalue:>7.3f}  {r.seconds:>7.1f}"
             for r in self.repairs
+        ]
+        slices = [
+            f"  {r.name}: {r.slice.rule}, bias {r.slice.bias:+.3f}" for r in self.repairs if r.slice
         ]
         foot = (
             f"fitted on {self.calibration_rows:,} rows, judged on {self.test_rows:,} others; "
-            f"p-values exact, {self.draws} draws, seed {self.seed}"
+            f"p-values from {self.draws} draws, seed {self.seed}"
         )
-        return "\n".join([head, *lines, foot])
+        worst = ["worst confirmed slice:", *slices] if slices else ["no confirmed slices"]
+        return "\n".join([head, *lines, *worst, foot])
 
     __repr__ = __str__
 
@@ -234,21 +236,24 @@ def _worst_slice(sample: Sample, level: float, draws: int, seed: int) -> Slice |
 
 def _refuse_same_rows(calibration: Sample, test: Sample) -> None:
     """A repair judged on the rows it learned from would pass."""
-    same = calibration is test or (
-        calibration.n == test.n
-        and np.array_equal(calibration.y, test.y)
-        and np.array_equal(calibration.p, test.p)
-        and _same_columns(calibration.columns, test.columns)
-    )
-    if same:
+    if calibration.names != test.names:
+        raise InputError("calibration and test have different covariates")
+    known, asked = (_keys(sample, calibration) for sample in (calibration, test))
+    values, counts = np.unique(known, axis=0, return_counts=True)
+    once = {row.tobytes() for row in values[counts == 1]}
+    # Rows that occur once in calibration: others may be alike without being the same.
+    shared = sum(row.tobytes() in once for row in asked)
+    if shared > max(TOO_MANY_SHARED * test.n, 1):
         raise InputError(
-            "calibration and test are the same rows; divide them, such as with "
-            "sample.split([0.5, 0.5])"
+            f"{shared:,} of the {test.n:,} test rows are among the calibration rows; divide them, "
+            f"such as with sample.split([0.5, 0.5])"
         )
 
 
-def _same_columns(a: tuple[Column, ...], b: tuple[Column, ...]) -> bool:
-    return len(a) == len(b) and all(
-        np.array_equal(one.values, two.values, equal_nan=not one.is_category)
-        for one, two in zip(a, b, strict=True)
-    )
+def _keys(sample: Sample, other: Sample) -> FloatArray:
+    """Rows as numbers: equal rows, equal numbers in both samples."""
+    columns = [sample.y, sample.p]
+    for column, known in zip(sample.columns, other.columns, strict=True):
+        _, codes = share_codes([known], [column])
+        columns.append(codes.astype(float) if column.is_category else column.values)
+    return np.nan_to_num(np.column_stack(columns), nan=-1e300)

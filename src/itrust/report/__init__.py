@@ -6,6 +6,15 @@
 
 from itrust.report.content import Remade, content
 from itrust.report.page import page, write
-from itrust.report.suppression import MIN_CELL, suppressed
+from itrust.report.suppression import MIN_CELL, suppressed, suppressed_repairs, wording
 
-__all__ = ["MIN_CELL", "Remade", "content", "page", "suppressed", "write"]
+__all__ = [
+    "MIN_CELL",
+    "Remade",
+    "content",
+    "page",
+    "suppressed",
+    "suppressed_repairs",
+    "wording",
+    "write",
+]

@@ -16,8 +16,9 @@ from itrust.audits import Audit
 from itrust.comparison import Comparison
 from itrust.errors import InputError
 from itrust.plain import plain
+from itrust.recalibrate import RepairTable
 from itrust.report.pictures import Studio, null_picture
-from itrust.report.suppression import MIN_CELL, covariate_of, suppressed
+from itrust.report.suppression import MIN_CELL, covariate_of, suppressed, suppressed_repairs
 from itrust.verdict import BELOW_MATERIAL, NO_EVIDENCE, NOT_ENOUGH
 
 MOST_FINDINGS, MOST_ROWS_SHOWN = 15, 300
@@ -54,7 +55,7 @@ def content(
     audit: Audit,
     *,
     remade: Remade | None = None,
-    repair: object = None,
+    repair: RepairTable | None = None,
     comparison: Comparison | None = None,
     min_cell: int = MIN_CELL,
 ) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def content(
         "steps": [found["material"] * times for times in (-2, -1, -0.5, 0.5, 1, 2)],
         "notes": _notes(found),
         "comparison": None if comparison is None else comparison.to_dict(),
-        "repair": _repair_rows(repair),
+        "repair": _repair_rows(repair, min_cell),
         "versions": _versions(),
     }
     told: dict[str, Any] = _tidy(plain(gathered), _shortener(_long_names(audit)))
@@ -226,23 +227,19 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
     return [note for note in dict.fromkeys(said) if note not in alarms]
 
 
-def _repair_rows(repair: object) -> list[dict[str, Any]] | None:
-    """Rows of a comparison of repairs: a table, something with `frame()`, or a list of dicts."""
+def _repair_rows(repair: RepairTable | None, min_cell: int) -> list[dict[str, Any]] | None:
+    """One row a method; a slice by its rule and bias."""
     if repair is None:
         return None
-    table: Any = repair
-    for method in ("frame", "to_frame", "to_pylist"):
-        if hasattr(table, method):
-            table = getattr(table, method)()
-    if hasattr(table, "to_dict") and not isinstance(table, Mapping | list):
-        table = table.to_dict("records")  # pandas
-    if not isinstance(table, list) or not all(isinstance(row, Mapping) for row in table):
+    if not isinstance(repair, RepairTable):
         raise InputError(
-            "repair must be rows, each a dict with a name and some of "
-            f"{', '.join(REPAIR_NUMBERS)}, not a {type(repair).__name__}"
+            f"repair must come from itrust.recalibrate.compare, not a {type(repair).__name__}"
         )
-    wanted = ("name", *REPAIR_NUMBERS)
-    return [{name: plain(row.get(name)) for name in wanted} for row in table]
+    rows = suppressed_repairs(repair.to_dict(), min_cell)["repairs"]
+    for row in rows:
+        worst = row["slice"]
+        row["slice"] = "" if worst is None else f"{worst['rule']} ({worst['bias']:+.3f})"
+    return [{name: row[name] for name in ("name", *REPAIR_NUMBERS)} for row in rows]
 
 
 def _versions() -> dict[str, str]:

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
@@ -18,9 +17,10 @@ from markupsafe import Markup
 
 from itrust.audits import Audit
 from itrust.comparison import Comparison
-from itrust.errors import InputError
+from itrust.recalibrate import RepairTable
 from itrust.report.content import Remade, content
 from itrust.report.suppression import MIN_CELL
+from itrust.writing import write_whole
 
 MINUS = "\N{MINUS SIGN}"
 # Text that would end a script element, or a line of JavaScript, when JSON stands in HTML.
@@ -32,7 +32,7 @@ def write(
     path: str | os.PathLike[str],
     *,
     remade: Remade | None = None,
-    repair: object = None,
+    repair: RepairTable | None = None,
     comparison: Comparison | None = None,
     min_cell: int = MIN_CELL,
 ) -> Path:
@@ -45,8 +45,8 @@ def write(
         Written whole or not at all.
     remade : Remade, optional
         How to make the page again.
-    repair : rows, optional
-        Repairs compared on held-out rows: dicts with a name and scores, or what has a `frame()`.
+    repair : RepairTable, optional
+        Repairs compared on held-out rows (`itrust.recalibrate.compare`).
     comparison : Comparison, optional
         Of several models on the same rows.
     min_cell : int
@@ -65,7 +65,7 @@ def page(
     audit: Audit,
     *,
     remade: Remade | None = None,
-    repair: object = None,
+    repair: RepairTable | None = None,
     comparison: Comparison | None = None,
     min_cell: int = MIN_CELL,
 ) -> str:
@@ -95,20 +95,6 @@ def embedded(value: Any) -> str:
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(HARMLESS)
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Write a file whole or not at all: beside it first, then moved into its place."""
-    beside = path.with_name(f".itrust-{secrets.token_hex(8)}.part")
-    try:
-        with beside.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(beside, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        beside.unlink(missing_ok=True)  # gone already where all went well
-    return path
 
 
 @lru_cache(maxsize=1)

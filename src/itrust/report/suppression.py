@@ -55,6 +55,25 @@ def suppressed(found: Mapping[str, Any], min_cell: int = MIN_CELL) -> tuple[dict
     )
 
 
+def suppressed_repairs(table: Mapping[str, Any], min_cell: int = MIN_CELL) -> dict[str, Any]:
+    """Leave slices that rest on few rows out of a comparison of repairs."""
+    least = checked_cell(min_cell)
+
+    def kept(row: Mapping[str, Any]) -> dict[str, Any]:
+        part = row["slice"]
+        few = part is not None and min(part["rows"], part["judged_on"]) < least
+        return {**row, "slice": None if few else part}
+
+    return {**table, "repairs": [kept(row) for row in table["repairs"]]}
+
+
+def wording(found: Mapping[str, Any], min_cell: int = MIN_CELL) -> Callable[[str], str]:
+    """A function that takes names of groups under `min_cell` rows out of a sentence."""
+    least, table = checked_cell(min_cell), found["diagnosis"]["groups"]
+    groups = () if table is None else table["groups"]
+    return _without({group["name"] for group in groups if group["rows"] < least}, least)
+
+
 def too_few(rows: Sequence[int], least: int) -> set[int]:
     """Positions to leave out of parts that add up to a known total.
 

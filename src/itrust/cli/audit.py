@@ -279,9 +279,10 @@ def _tell(wishes: Wishes, found: Found, facts: dict[str, Any]) -> None:
         answer(_as_json(facts).rstrip("\n"))
         return
     answer(told(found.audit, width()), COLOURS.get(found.audit.verdict.name, ""))
-    for table in (found.comparison, found.repairs):
-        if table is not None:
-            answer("\n" + fitted(str(table), width()))
+    if found.comparison is not None:
+        answer("\n" + fitted(str(found.comparison), width()))
+    if found.repairs is not None:
+        answer("\n" + fitted(f"REPAIRS  learned from {wishes.repair}\n{found.repairs}", width()))
 
 
 def _gate(wishes: Wishes, audit: it.Audit, roles: Roles, aside: Aside) -> int:

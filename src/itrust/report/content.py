@@ -239,6 +239,7 @@ def _repair_rows(repair: RepairTable | None, min_cell: int) -> list[dict[str, An
     for row in rows:
         worst = row["slice"]
         row["slice"] = "" if worst is None else f"{worst['rule']} ({worst['bias']:+.3f})"
+        row["seconds"] = round(row["seconds"], 1)
     return [{name: row[name] for name in ("name", *REPAIR_NUMBERS)} for row in rows]
 
 

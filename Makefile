@@ -44,6 +44,7 @@ bench: .venv/test         ## ratios against a plain implementation, peak memory,
 	@$(BIN)/python benchmarks/rows.py
 	@$(BIN)/python benchmarks/adaptive.py
 	@$(BIN)/python benchmarks/bias.py
+	@$(BIN)/python benchmarks/repair.py
 
 study: .venv/test         ## a statistical study: make study NAME=level
 	@$(BIN)/python studies/$(NAME).py

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import expit
 
 from itrust.adaptive import klce_test
+from itrust.engine.stream import ordered_map
+from itrust.engine.threads import available_threads, one_blas_thread
 from itrust.errors import InputError
 from itrust.points import Points
 from itrust.recalibrate.base import (
@@ -23,13 +25,13 @@ from itrust.recalibrate.base import (
     one_class,
 )
 from itrust.recalibrate.features import Basis
-from itrust.recalibrate.logistic import Block, Fit, fit_logistic
+from itrust.recalibrate.logistic import Block, Fit, Sketch, fit_logistic
 from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
 from itrust.sample import Sample
 from itrust.seeds import smallest_tickets, tickets
 from itrust.typing import FloatArray, IntArray
 
-BLOCK_ROWS = 16_384
+BLOCK_ROWS = 8_192
 MOST_NUMBERS_KEPT = 2**25  # of a feature matrix; beyond that features are made again each step
 TUNING_ROWS, TESTED_ROWS = 20_000, 20_000
 FEWEST_ROWS = 40  # to divide among learning and judging
@@ -81,11 +83,12 @@ class Correction:
 
     def __call__(self, z: FloatArray, points: Points) -> FloatArray:
         """Corrected logits of rows with logits z, (n,)."""
-        corrected = np.empty(z.size)
-        for rows in _pieces(z.size):
+
+        def corrected(rows: slice) -> FloatArray:
             here = Points(expit(z[rows]), points.take(rows).columns)
-            corrected[rows] = z[rows] + self.fit.added(self.basis.matrix(here))
-        return corrected
+            return z[rows] + self.fit.added(self.basis.matrix(here))
+
+        return np.concatenate([*_side_by_side(corrected, z.size)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,10 +184,11 @@ class Local(Recalibrator):
     def _fit(self, sample: Sample) -> None:
         self._check_settings()
         self.edge_ = edge_of(sample.p)
-        choices = self._choices(sample)
-        chain = self._monotone_chain(sample)
-        for choice in choices:
-            chain = _corrected(sample, chain, choice, self.features)
+        with one_blas_thread():  # many small products: threads would wait for each other
+            choices = self._choices(sample)
+            chain = self._monotone_chain(sample)
+            for choice in choices:
+                chain = _corrected(sample, chain, choice, self.features)
         self.monotone_, self.corrections_ = chain.monotone, chain.corrections
 
     def _monotone_chain(self, sample: Sample) -> _Chain:
@@ -314,8 +318,13 @@ class Local(Recalibrator):
                 raise InputError(f"{name} must be positive numbers, not {values!r}")
 
 
-def _pieces(n: int) -> Iterator[slice]:
-    return (slice(first, first + BLOCK_ROWS) for first in range(0, n, BLOCK_ROWS))
+Made = TypeVar("Made")
+
+
+def _side_by_side(make: Callable[[slice], Made], n: int) -> Iterator[Made]:
+    """What is made of all rows, some at a time and in order, by all threads."""
+    pieces = (slice(first, first + BLOCK_ROWS) for first in range(0, n, BLOCK_ROWS))
+    return ordered_map(make, pieces, available_threads())
 
 
 def _moved(sample: Sample, z: FloatArray) -> Sample:
@@ -336,10 +345,12 @@ def _corrected(sample: Sample, chain: _Chain, choice: Choice, features: int) -> 
     z = chain.logits(sample.points)
     basis = Basis.of(_moved(_few(sample), z[_few_rows(sample)]).points, choice.width, features)
     start: Fit | None = None
-    if sample.n > TUNING_ROWS:  # a good start saves passes over all rows
+    sketch: Sketch | None = None
+    if sample.n > TUNING_ROWS:
         few = _blocks(_few(sample), z[_few_rows(sample)], basis)
         start = fit_logistic(few, len(basis), choice.ridge)
-    fit = fit_logistic(_blocks(sample, z, basis), len(basis), choice.ridge, start)
+        sketch = Sketch(few, sample.n / TUNING_ROWS)
+    fit = fit_logistic(_blocks(sample, z, basis), len(basis), choice.ridge, start, sketch)
     added = Correction(basis, fit, choice)
     return _Chain(chain.edge, chain.monotone, (*chain.corrections, added))
 
@@ -379,7 +390,7 @@ def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterato
         return Block(basis.matrix(here), sample.y[rows], z[rows], sample.weights_or_ones[rows])
 
     def fresh() -> Iterator[Block]:
-        return (block(rows) for rows in _pieces(sample.n))
+        return _side_by_side(block, sample.n)
 
     if sample.n * len(basis) > MOST_NUMBERS_KEPT:
         return fresh

@@ -27,8 +27,8 @@ DRAWS = ["--draws", "79"]
 COLUMNS = ["--label", "y", "--prob", "p", "--on", "age,region"]
 
 
-def rows(n=300, trustworthy=False):
-    sample = it.simulate.survey(n, rng=4, trustworthy=trustworthy).sample
+def rows(n=300, trustworthy=False, seed=4):
+    sample = it.simulate.survey(n, rng=seed, trustworthy=trustworthy).sample
     region = sample.column("region")
     return pa.table(
         {
@@ -387,8 +387,7 @@ def test_small_groups_stay_out_of_all_files(tmp_path):
 
 
 def test_repairs_are_learned_from_another_file_and_judged_on_this_one(homes, tmp_path):
-    table = pa.csv.read_csv(homes)
-    pa.csv.write_csv(table.slice(0, table.num_rows - 5), tmp_path / "more.csv")
+    pa.csv.write_csv(rows(200, seed=5), tmp_path / "more.csv")
     args = ["audit", homes, *COLUMNS, *DRAWS, "--repair", "more.csv", "--json", "a.json"]
     result = run(*args, "--report", "a.html")
     assert result.exit_code == 0, result.output
@@ -397,6 +396,9 @@ def test_repairs_are_learned_from_another_file_and_judged_on_this_one(homes, tmp
     assert names == ["none", "platt", "isotonic", "beta", "local"]
     assert "p-value  seconds" in result.stdout
     assert 'id="repair"' in (tmp_path / "a.html").read_text()
+    same = run("audit", homes, *COLUMNS, *DRAWS, "--repair", homes)
+    assert same.exit_code == 2
+    assert "test rows are among the calibration rows" in same.stderr
 
 
 # The process as a shell sees it.
@@ -422,6 +424,16 @@ def test_a_narrow_pipe_gets_plain_lines_that_fit(homes):
     assert "\x1b" not in out + error
     assert max(map(len, (out + error).splitlines())) <= 40
     assert "Traceback" not in error
+
+
+def test_ctrl_c_while_the_package_loads_is_quiet():
+    code = "import itrust_start; itrust_start.main()"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as shell:
+        time.sleep(0.3)
+        shell.send_signal(signal.SIGINT)
+        _, error = shell.communicate(timeout=60)
+    assert shell.returncode == 130
+    assert error == "itrust: stopped\n"
 
 
 def test_ctrl_c_ends_a_long_audit_at_once(tmp_path):

@@ -4,6 +4,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 import itrust as it
+from itrust import report
 from itrust.cli.gate import checks, is_closed
 from itrust.cli.junit import junit_xml, writable
 from itrust.cli.summary import escaped, summary_markdown
@@ -72,7 +73,7 @@ def test_every_character_becomes_one_that_xml_can_hold():
 
 
 def test_the_summary_escapes_what_the_file_says(wrong):
-    text = summary_markdown(wrong, HOSTILE, 10, str)
+    text = summary_markdown(wrong, HOSTILE, kept(wrong, 10), str)
     assert "### itrust: untrustworthy (gate closed)" in text
     assert "<script" not in text
     assert "`" not in text
@@ -85,6 +86,10 @@ def test_the_summary_escapes_what_the_file_says(wrong):
     assert set(re.findall(r"<(\w+)", text)) <= {"br"}
 
 
+def kept(audit, min_cell):
+    return report.suppressed(audit.to_dict(), min_cell)[0]
+
+
 def test_long_names_are_cut():
     assert len(escaped("x" * 10_000)) == 200
 
@@ -92,6 +97,8 @@ def test_long_names_are_cut():
 def test_small_slices_stay_out_of_the_summary(wrong):
     shown = wrong.diagnosis.slices.confirmed
     assert shown
-    assert "confirmed slice" in summary_markdown(wrong, "f", 1, str)
+    assert "confirmed slice" in summary_markdown(wrong, "f", kept(wrong, 1), str)
     largest = max(part.rows for part in shown)
-    assert "confirmed slice" not in summary_markdown(wrong, "f", largest + 1, str)
+    text = summary_markdown(wrong, "f", kept(wrong, largest + 1), str)
+    assert "confirmed slice" not in text
+    assert "withheld" in text

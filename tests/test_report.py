@@ -224,9 +224,41 @@ def test_groups_of_few_rows_are_neither_on_the_page_nor_in_the_json(rare):
         assert value == raw(told, path)
 
 
+def test_a_large_group_keeps_its_name_beside_a_small_one_that_begins_it():
+    rng = np.random.default_rng(0)
+    g = np.array(["White"] * 5 + ["White British"] * 300 + ["Other"] * 295, dtype=object)
+    p = np.full(600, 0.5)
+    y = rng.random(600) < np.where(g == "White British", 0.85, 0.45)
+    found = it.audit(it.Sample(y, p, {"g": g}), draws=199, rng=0)
+    told = json.dumps(report.suppressed(found.to_dict(), 10)[0])
+    assert "g = White British" in told
+    assert not re.search(r"White(?! British)", told)
+
+
+def test_what_is_left_out_is_the_same_in_slices_groups_and_repairs():
+    """n less all that is shown of a covariate is 0 or at least min_cell."""
+    rng = np.random.default_rng(1)
+    g = np.array(["big"] * 340 + ["mid"] * 156 + ["few"] * 4, dtype=object)
+    p = np.full(500, 0.5)
+    y = rng.random(500) < np.where(g == "big", 0.8, 0.4)
+    sample = it.Sample(y, p, {"g": g})
+    found = it.audit(sample, draws=199, rng=0)
+    told = report.suppressed(found.to_dict(), 10)[0]
+    shown = {group["name"]: group["rows"] for group in told["diagnosis"]["groups"]["groups"]}
+    rules = {part["rule"]: part["rows"] for part in told["diagnosis"]["slices"]["slices"]}
+    assert "g = big" in rules  # another group than the one a slice names goes with the small one
+    assert set(shown) | set(rules) == {"g = big"}
+    other = it.Sample(rng.random(500) < 0.5, p, {"g": rng.permutation(g)})
+    repairs = it.recalibrate.compare([it.recalibrate.Platt()], other, sample, draws=199, rng=0)
+    kept = report.Discretion.of(found.to_dict(), 10).repairs(repairs.to_dict())
+    names = {row["slice"]["rule"] for row in kept["repairs"] if row["slice"] is not None}
+    assert names <= {"g = big"}
+
+
 def test_everything_is_shown_when_told_so(rare):
     told, left_out = report.suppressed(rare.to_dict(), 1)
     assert left_out == 0
+    told["diagnosis"]["slices"].pop("withheld")
     assert told == {**rare.to_dict(), "suppressed": told["suppressed"]}
     assert "Tinyville" in report.page(rare, min_cell=1)
 

@@ -222,10 +222,11 @@ def command(wishes: Wishes, roles: Roles) -> str:
         ("--positive", wishes.positive),
         *(("--task", text) for text in wishes.tasks),
         ("--repair", wishes.repair),
-        ("--level", f"{wishes.level:g}"),
-        ("--material", f"{wishes.material:g}"),
+        ("--level", repr(wishes.level)),
+        ("--material", repr(wishes.material)),
         ("--draws", wishes.draws),
         ("--seed", wishes.seed),
+        ("--min-cell", wishes.min_cell),
         ("--missing", None if wishes.missing == "error" else wishes.missing),
     ]
     said = [str(part) for option in options if option[1] is not None for part in option]
@@ -233,20 +234,18 @@ def command(wishes: Wishes, roles: Roles) -> str:
 
 
 def _facts(found: Found, min_cell: int) -> dict[str, Any]:
-    facts, _ = report.suppressed(found.audit.to_dict(), min_cell)
-    compared = None if found.comparison is None else found.comparison.to_dict()
-    repaired = (
-        None
-        if found.repairs is None
-        else report.suppressed_repairs(found.repairs.to_dict(), min_cell)
-    )
+    whole = found.audit.to_dict()
+    facts, _ = report.suppressed(whole, min_cell)
+    discretion = report.Discretion.of(whole, min_cell)
+    compared = None if found.comparison is None else discretion.reworded(found.comparison.to_dict())
+    repaired = None if found.repairs is None else discretion.repairs(found.repairs.to_dict())
     about = {name: getattr(found.made, name) for name in ("command", "file", "sha256")}
     return {**facts, "made": about, "comparison": compared, "repair": repaired}
 
 
 def _writers(wishes: Wishes, found: Found, facts: dict[str, Any]) -> dict[Path, Write]:
     audit, name = found.audit, str(found.made.file)
-    words = report.wording(audit.to_dict(), wishes.min_cell)
+    words = report.Discretion.of(audit.to_dict(), wishes.min_cell).words
 
     def page(place: Path) -> None:
         report.write(
@@ -261,7 +260,7 @@ def _writers(wishes: Wishes, found: Found, facts: dict[str, Any]) -> dict[Path, 
     texts = {
         "--json": lambda: _as_json(facts),
         "--junit": lambda: junit_xml(audit, name, words),
-        "--summary": lambda: summary_markdown(audit, name, wishes.min_cell, words),
+        "--summary": lambda: summary_markdown(audit, name, facts, words),
     }
     return {
         path: page if option == "--report" else text_writer(texts[option]())

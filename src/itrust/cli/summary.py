@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from itrust.audits import Audit
 from itrust.cli.gate import checks, is_closed
@@ -33,8 +34,10 @@ def _entity(character: str) -> str:
     return f"&#{ord(character)};" + ("&#8203;" if character in CALLING else "")
 
 
-def summary_markdown(audit: Audit, name: str, min_cell: int, words: Callable[[str], str]) -> str:
-    """Verdict, conditions, tasks and the worst slices; `words` hides names of small groups."""
+def summary_markdown(
+    audit: Audit, name: str, facts: Mapping[str, Any], words: Callable[[str], str]
+) -> str:
+    """Verdict, conditions, tasks and slices; `words` and `facts` know no small groups."""
     gate = "closed" if is_closed(audit.verdict) else "open"
     rows = [
         f"| {escaped(check.name)} | {check.outcome} | {_in_cell(words(check.says))} |"
@@ -54,7 +57,7 @@ def summary_markdown(audit: Audit, name: str, min_cell: int, words: Callable[[st
             "| check | outcome | found |",
             "|---|---|---|",
             *rows,
-            *_slices(audit, min_cell),
+            *_slices(facts),
             "",
             f"{bias} Level {audit.level:g}, {made}",
             "",
@@ -71,16 +74,20 @@ def _in_cell(text: str) -> str:
     return "<br>".join(escaped_words(line) for line in text.split("\n"))
 
 
-def _slices(audit: Audit, min_cell: int) -> list[str]:
-    confirmed = audit.diagnosis.slices.confirmed
-    shown = [part for part in confirmed if part.rows >= min_cell]
-    if not shown:
-        return []
+def _slices(facts: Mapping[str, Any]) -> list[str]:
+    """Confirmed slices of the dict that small groups were left out of."""
+    table = facts["diagnosis"]["slices"]
+    shown = [
+        part
+        for part in table["slices"]
+        if part["pvalue"] is not None and part["pvalue"] <= table["level"]
+    ]
     lines = [
-        f"| {escaped(part.rule)} | {part.rows:,} | {part.bias:+.3f} | {part.lower:+.3f} to "
-        f"{part.upper:+.3f} |"
+        f"| {escaped(part['rule'])} | {part['rows']:,} | {part['bias']:+.3f} | "
+        f"{part['lower']:+.3f} to {part['upper']:+.3f} |"
         for part in shown[:MOST_SLICES]
     ]
-    hidden = len(confirmed) - len(shown)
-    note = ["", f"{hidden} slices under {min_cell} rows are not shown."] if hidden else []
-    return ["", "| confirmed slice | rows | bias | interval |", "|---|---|---|---|", *lines, *note]
+    head = ["", "| confirmed slice | rows | bias | interval |", "|---|---|---|---|"]
+    hidden, least = table["withheld"], facts["suppressed"]["min_cell"]
+    note = ["", f"{hidden} withheld: they tell of fewer than {least} rows."] if hidden else []
+    return [*(head if lines else []), *lines, *note]

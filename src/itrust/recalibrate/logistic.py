@@ -55,8 +55,9 @@ def fit_logistic(
     inverse = None if sketch is None else sketch.factor(theta, penalty)
     state = _State.at(blocks, theta, penalty, inverse)
     for _ in range(MOST_STEPS):
-        if state.promised < DONE * state.rows:
-            break
+        if state.promised < DONE * state.rows:  # the last step needs no look back
+            last = state.theta + state.step
+            return Fit(last[:-1], float(last[-1]))
         size = 1.0
         while True:
             tried = _State.at(blocks, state.theta + size * state.step, penalty, inverse)

@@ -6,15 +6,14 @@
 
 from itrust.report.content import Remade, content
 from itrust.report.page import page, write
-from itrust.report.suppression import MIN_CELL, suppressed, suppressed_repairs, wording
+from itrust.report.suppression import MIN_CELL, Discretion, suppressed
 
 __all__ = [
     "MIN_CELL",
+    "Discretion",
     "Remade",
     "content",
     "page",
     "suppressed",
-    "suppressed_repairs",
-    "wording",
     "write",
 ]

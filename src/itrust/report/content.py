@@ -18,7 +18,7 @@ from itrust.errors import InputError
 from itrust.plain import plain
 from itrust.recalibrate import RepairTable
 from itrust.report.pictures import Studio, null_picture
-from itrust.report.suppression import MIN_CELL, covariate_of, suppressed, suppressed_repairs
+from itrust.report.suppression import MIN_CELL, Discretion, covariate_of, suppressed
 from itrust.verdict import BELOW_MATERIAL, NO_EVIDENCE, NOT_ENOUGH
 
 MOST_FINDINGS, MOST_ROWS_SHOWN = 15, 300
@@ -67,6 +67,7 @@ def content(
         raise InputError(f"a report is made of an Audit, not of a {type(audit).__name__}")
     whole = audit.to_dict()
     found, left_out = suppressed(whole, min_cell)
+    discretion = Discretion.of(whole, min_cell)
     hidden = _names(whole) - _names(found)
     studio = Studio(audit, min_cell, hidden)
     curves, maps = studio.curves(), studio.maps()
@@ -86,8 +87,8 @@ def content(
         "picture_rows": studio.rows,
         "steps": [found["material"] * times for times in (-2, -1, -0.5, 0.5, 1, 2)],
         "notes": _notes(found),
-        "comparison": None if comparison is None else comparison.to_dict(),
-        "repair": _repair_rows(repair, min_cell),
+        "comparison": None if comparison is None else discretion.reworded(comparison.to_dict()),
+        "repair": _repair_rows(repair, discretion),
         "versions": _versions(),
     }
     told: dict[str, Any] = _tidy(plain(gathered), _shortener(_long_names(audit)))
@@ -227,7 +228,7 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
     return [note for note in dict.fromkeys(said) if note not in alarms]
 
 
-def _repair_rows(repair: RepairTable | None, min_cell: int) -> list[dict[str, Any]] | None:
+def _repair_rows(repair: RepairTable | None, discretion: Discretion) -> list[dict[str, Any]] | None:
     """One row a method; a slice by its rule and bias."""
     if repair is None:
         return None
@@ -235,7 +236,7 @@ def _repair_rows(repair: RepairTable | None, min_cell: int) -> list[dict[str, An
         raise InputError(
             f"repair must come from itrust.recalibrate.compare, not a {type(repair).__name__}"
         )
-    rows = suppressed_repairs(repair.to_dict(), min_cell)["repairs"]
+    rows = discretion.repairs(repair.to_dict())["repairs"]
     for row in rows:
         worst = row["slice"]
         row["slice"] = "" if worst is None else f"{worst['rule']} ({worst['bias']:+.3f})"

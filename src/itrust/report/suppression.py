@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from itrust.errors import InputError
@@ -18,14 +20,87 @@ def checked_cell(min_cell: object) -> int:
     return min_cell
 
 
+@dataclass(frozen=True)
+class Discretion:
+    """What of one audit may be shown: one decision for all files that leave the house.
+
+    Attributes
+    ----------
+    least : int
+        Rows that have to stand behind what is shown.
+    rare : frozenset of str
+        Groups with fewer rows.
+    hidden : frozenset of str
+        Groups that are left out: those, and others that would give them away by subtraction.
+    names : frozenset of str
+        All groups.
+    """
+
+    least: int
+    rare: frozenset[str]
+    hidden: frozenset[str]
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any], min_cell: int = MIN_CELL) -> Discretion:
+        """Decide for an audit's dict."""
+        least, table = checked_cell(min_cell), found["diagnosis"]["groups"]
+        groups = [] if table is None else table["groups"]
+        told = {part["rule"] for part in found["diagnosis"]["slices"]["slices"]}
+        hidden = _hidden(groups, found["on"], least, told)
+        rare = (group["name"] for group in groups if group["rows"] < least)
+        return cls(least, frozenset(rare), hidden, frozenset(group["name"] for group in groups))
+
+    def allows(self, part: Mapping[str, Any], n: int) -> bool:
+        """Whether a slice of n rows may be shown; one that leaves out few rows tells them, too."""
+        return (
+            min(part["rows"], part["judged_on"]) >= self.least
+            and not 0 < n - part["rows"] < self.least
+            and part["rule"] not in self.hidden
+        )
+
+    def words(self, text: str) -> str:
+        """Take names of small groups out of a sentence, also "race white" for "race = white"."""
+        pattern = _any_of(self.names)
+        if pattern is None or not self.rare:
+            return text
+        forms = self.rare | {name.replace(" = ", " ", 1) for name in self.rare}
+        instead = f"(a group under {self.least} rows)"
+        return pattern.sub(lambda match: instead if match[0] in forms else match[0], text)
+
+    def reworded(self, value: Any) -> Any:
+        """The same with every text through `words`."""
+        if isinstance(value, str):
+            return self.words(value)
+        if isinstance(value, Mapping):
+            return {name: self.reworded(part) for name, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.reworded(part) for part in value]
+        return value
+
+    def repairs(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        """A comparison of repairs without slices that may not be shown."""
+        n = table["test_rows"]
+
+        def kept(row: Mapping[str, Any]) -> dict[str, Any]:
+            part = row["slice"]
+            return {**row, "slice": part if part is not None and self.allows(part, n) else None}
+
+        found: dict[str, Any] = self.reworded(
+            {**table, "repairs": list(map(kept, table["repairs"]))}
+        )
+        return found
+
+
 def suppressed(found: Mapping[str, Any], min_cell: int = MIN_CELL) -> tuple[dict[str, Any], int]:
     """Leave out of an audit's dict what fewer than `min_cell` rows stand behind.
 
     Groups, slices, bins of the reliability curve and regions of `confidence`. Where one group
-    of a covariate, or one bin, would be all that is left out, totals would give it away, so the
-    next smallest goes, too. A slice that leaves out fewer rows than that is as telling as one
-    that holds them. Names of groups that are left out are taken out of sentences as well. The key
-    `suppressed` says how many of each.
+    of a covariate, or one bin, would be all that is left out, totals would give it away, so
+    another goes, too: the smallest that no slice names. A slice that leaves out fewer rows than
+    that is as telling as one that holds them. Names of groups that are left out are taken out of
+    sentences as well. The key `suppressed` says how many of each; `withheld` of the slices, how
+    many confirmed ones.
 
     Parameters
     ----------
@@ -38,68 +113,63 @@ def suppressed(found: Mapping[str, Any], min_cell: int = MIN_CELL) -> tuple[dict
     dict, int
         A copy, and how many entries were left out.
     """
-    least = checked_cell(min_cell)
+    discretion = Discretion.of(found, min_cell)
     kept, counts = dict(found), {"groups": 0, "slices": 0, "bins": 0, "regions": 0}
-    diagnosis, rare, hidden = dict(found["diagnosis"]), set[str](), set[str]()
+    diagnosis, least = dict(found["diagnosis"]), discretion.least
     if diagnosis["groups"] is not None:
-        diagnosis["groups"], rare, hidden = _groups(diagnosis["groups"], found["on"], least)
-        counts["groups"] = len(hidden)
-    diagnosis["slices"], counts["slices"] = _slices(diagnosis["slices"], hidden, least)
+        table = diagnosis["groups"]
+        shown = [group for group in table["groups"] if group["name"] not in discretion.hidden]
+        diagnosis["groups"] = {**table, "groups": shown}
+        counts["groups"] = len(table["groups"]) - len(shown)
+    diagnosis["slices"], counts["slices"] = _slices(diagnosis["slices"], discretion)
     kept["diagnosis"] = diagnosis
     kept["reliance"], counts["bins"] = _bins(found["reliance"], least)
-    kept["confidence"], counts["regions"] = _regions(found["confidence"], hidden, least)
+    kept["confidence"], counts["regions"] = _regions(found["confidence"], discretion.hidden, least)
     tasks = kept.pop("tasks")  # in the user's own words
-    kept = _reworded(kept, _without(rare, least))
+    kept = discretion.reworded(kept)
     return {**kept, "tasks": tasks, "suppressed": {"min_cell": least, **counts}}, sum(
         counts.values()
     )
 
 
-def suppressed_repairs(table: Mapping[str, Any], min_cell: int = MIN_CELL) -> dict[str, Any]:
-    """Leave slices that rest on few rows out of a comparison of repairs."""
-    least = checked_cell(min_cell)
-
-    def kept(row: Mapping[str, Any]) -> dict[str, Any]:
-        part = row["slice"]
-        few = part is not None and min(part["rows"], part["judged_on"]) < least
-        return {**row, "slice": None if few else part}
-
-    return {**table, "repairs": [kept(row) for row in table["repairs"]]}
-
-
-def wording(found: Mapping[str, Any], min_cell: int = MIN_CELL) -> Callable[[str], str]:
-    """A function that takes names of groups under `min_cell` rows out of a sentence."""
-    least, table = checked_cell(min_cell), found["diagnosis"]["groups"]
-    groups = () if table is None else table["groups"]
-    return _without({group["name"] for group in groups if group["rows"] < least}, least)
-
-
-def too_few(rows: Sequence[int], least: int) -> set[int]:
-    """Positions to leave out of parts that add up to a known total.
+def too_few(rows: Sequence[int], least: int, needed: Container[int] = ()) -> set[int]:
+    """Positions to leave out of parts that add up to a known total; `needed` ones if need be.
 
     >>> sorted(too_few([400, 3, 60], 10)), sorted(too_few([400, 3, 4], 10)), too_few([400], 10)
     ([1, 2], [1, 2], set())
+    >>> sorted(too_few([400, 3, 60], 10, needed={2}))
+    [0, 1]
     """
     few = {k for k, number in enumerate(rows) if number < least}
     if len(few) == 1 and len(rows) > 1:  # the total less the others would tell it
-        few.add(min((k for k in range(len(rows)) if k not in few), key=rows.__getitem__))
+        others = [k for k in range(len(rows)) if k not in few]
+        few.add(min(others, key=lambda k: (k in needed, rows[k])))
     return few
 
 
-def _groups(
-    table: Mapping[str, Any], names: Sequence[str], least: int
-) -> tuple[dict[str, Any], set[str], set[str]]:
-    """The table without them; names of those with few rows, and of all that are left out."""
-    groups = table["groups"]
-    by_covariate: dict[str, list[int]] = {}
-    for k, group in enumerate(groups):
-        by_covariate.setdefault(covariate_of(group["name"], names), []).append(k)
-    left_out: set[int] = set()
-    for places in by_covariate.values():
-        left_out |= {places[k] for k in too_few([groups[k]["rows"] for k in places], least)}
-    rare = {group["name"] for group in groups if group["rows"] < least}
-    shown = [group for k, group in enumerate(groups) if k not in left_out]
-    return {**table, "groups": shown}, rare, {groups[k]["name"] for k in left_out}
+def _hidden(
+    groups: Sequence[Mapping[str, Any]], names: Sequence[str], least: int, told: set[str]
+) -> frozenset[str]:
+    """Groups to leave out, covariate by covariate."""
+    by_covariate: dict[str, list[Mapping[str, Any]]] = {}
+    for group in groups:
+        by_covariate.setdefault(covariate_of(group["name"], names), []).append(group)
+    found: set[str] = set()
+    for own in by_covariate.values():
+        needed = {k for k, group in enumerate(own) if group["name"] in told}
+        few = too_few([group["rows"] for group in own], least, needed)
+        found |= {own[k]["name"] for k in few}
+    return frozenset(found)
+
+
+@lru_cache(maxsize=8)
+def _any_of(names: frozenset[str]) -> re.Pattern[str] | None:
+    """Any of these names, the longest that fits: "White British" is not "White"."""
+    forms = names | {name.replace(" = ", " ", 1) for name in names}
+    longest_first = sorted(forms, key=lambda form: (-len(form), form))
+    if not longest_first:
+        return None
+    return re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, longest_first)) + r")(?!\w|\.\d)")
 
 
 def covariate_of(group: str, names: Sequence[str]) -> str:
@@ -112,18 +182,15 @@ def covariate_of(group: str, names: Sequence[str]) -> str:
     return max(fitting, key=len, default="")
 
 
-def _slices(table: Mapping[str, Any], hidden: set[str], least: int) -> tuple[dict[str, Any], int]:
-    shown = [
-        part
-        for part in table["slices"]
-        if min(part["rows"], part["judged_on"]) >= least
-        and not 0 < table["n"] - part["rows"] < least
-        and part["rule"] not in hidden
-    ]
-    confirmed = sum(
-        part["pvalue"] is not None and part["pvalue"] <= table["level"] for part in shown
-    )
-    return {**table, "slices": shown, "confirmed": confirmed}, len(table["slices"]) - len(shown)
+def _slices(table: Mapping[str, Any], discretion: Discretion) -> tuple[dict[str, Any], int]:
+    shown = [part for part in table["slices"] if discretion.allows(part, table["n"])]
+    confirmed = [part for part in table["slices"] if _is_confirmed(part, table["level"])]
+    withheld = sum(part not in shown for part in confirmed)
+    return {**table, "slices": shown, "withheld": withheld}, len(table["slices"]) - len(shown)
+
+
+def _is_confirmed(part: Mapping[str, Any], level: float) -> bool:
+    return part["pvalue"] is not None and part["pvalue"] <= level
 
 
 def _bins(reliance: Mapping[str, Any], least: int) -> tuple[dict[str, Any], int]:
@@ -137,7 +204,7 @@ def _bins(reliance: Mapping[str, Any], least: int) -> tuple[dict[str, Any], int]
 
 
 def _regions(
-    confidence: Mapping[str, Any], hidden: set[str], least: int
+    confidence: Mapping[str, Any], hidden: frozenset[str], least: int
 ) -> tuple[dict[str, Any], int]:
     found = confidence["detectable"]
     if found is None:
@@ -150,24 +217,3 @@ def _regions(
     worst = found["worst"] if enough(found["worst"]) else None
     kept = {**found, "regions": shown, "worst": worst}
     return {**confidence, "detectable": kept}, len(found["regions"]) - len(shown)
-
-
-def _without(names: set[str], least: int) -> Callable[[str], str]:
-    """Take names out of a sentence, also in the form "race white" for "race = white"."""
-    if not names:
-        return lambda text: text
-    forms = names | {name.replace(" = ", " ", 1) for name in names}
-    longest_first = sorted(forms, key=len, reverse=True)
-    pattern = re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, longest_first)) + r")(?!\w|\.\d)")
-    return lambda text: pattern.sub(f"(a group under {least} rows)", text)
-
-
-def _reworded(value: Any, words: Callable[[str], str]) -> Any:
-    """The same with every text through `words`."""
-    if isinstance(value, str):
-        return words(value)
-    if isinstance(value, Mapping):
-        return {name: _reworded(part, words) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_reworded(part, words) for part in value]
-    return value

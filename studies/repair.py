@@ -245,6 +245,41 @@ def judgement(name: str, model: str, summary: dict[str, tuple[float, float, floa
     )
 
 
+def as_good_as_it_gets(name: str, model: str, seed: int) -> tuple[float, float]:
+    """Local where a truth of its own kind is known: labels drawn from what it repaired to.
+
+    The model's own probabilities are to be repaired again, from as many rows as before. What is
+    left is what the number of rows leaves.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        calibration, test = split(name, model, seed)
+    fix = recalibrate.Local().fit(calibration)
+    rng = np.random.default_rng([seed, 7])
+    drawn = []
+    for sample in (calibration, test):
+        truth = fix.apply(sample).p
+        values = {
+            c.name: np.array(c.levels)[c.values] if c.is_category else c.values
+            for c in sample.columns
+        }
+        drawn.append(it.Sample(rng.random(sample.n) < truth, sample.p, values))
+    told = recalibrate.Local().fit(drawn[0]).apply(drawn[1])
+    result = it.klce_test(told, draws=DRAWS, rng=seed, progress=False)
+    return max(result.statistic, it.null_sd(told)), float(result.pvalue <= 0.05)
+
+
+def limits(pool: ProcessPoolExecutor) -> list[str]:
+    lines = []
+    for name in ("COMPAS", "Housing", "Adult"):
+        for model in MODELS:
+            work = functools.partial(as_good_as_it_gets, name, model)
+            left, rejected = np.mean(list(pool.map(work, range(max(RUNS // 2, 1)))), axis=0)
+            lines.append(f"| {name}, {model} | {1e6 * left:.1f} | {rejected:.2f} |")
+            print("known truth:", lines[-1], flush=True)
+    return lines
+
+
 def main() -> None:
     begun = time.perf_counter()
     tables, judged = [], []
@@ -254,8 +289,13 @@ def main() -> None:
                 lines, verdict = table(name, model, pool)
                 tables += [f"### {name}, {model} (given {SETS[name]})", "", *lines, ""]
                 judged.append(verdict)
+        left = limits(pool)
     page = TEXT.format(
-        runs=RUNS, draws=DRAWS, judged="\n".join(judged), tables="\n".join(tables).rstrip()
+        runs=RUNS,
+        draws=DRAWS,
+        judged="\n".join(judged),
+        left="\n".join(left),
+        tables="\n".join(tables).rstrip(),
     )
     (DOCS / "repair.md").write_text(page)
     print(f"wrote repair.md in {time.perf_counter() - begun:.0f} s")
@@ -280,7 +320,31 @@ brackets. *Brier*: distance from the best of all.
 |---|---|---|---|---|
 {judged}
 
-TEXT-READING
+READING
+
+## What the number of rows leaves
+
+An error that was learned from n rows can be seen by a test on n others. To tell that from a fault
+of the method, labels of both thirds were drawn again from what Local had repaired to, and the
+model was repaired anew, in half as many splits: now a truth of Local's own kind is known to
+exist.
+
+| setting | floored KLCE^2 x 10^6 | rejected |
+|---|---|---|
+{left}
+
+## Designs that lost
+
+- *Kernel correction*: the mean residual among neighbours over p (1 - p), shrunk, added to the
+  logit. It spends its rows on bumps where a trend in one group would do, and costs rows times
+  rows (left out on the two large sets for that).
+- *Boosted trees* of depth 3 with the logit as offset, their number by cross-validation: equal in
+  Brier score on COMPAS and the housing survey, behind in KLCE^2.
+- Of the penalised regression, seen on two to ten splits while it was built: features on ranks
+  alone; no straight lines among the features (trends within groups stayed); waves of the same
+  size as levels, or a quarter; 60 and 400 features in place of 150; identity or beta as the only
+  start; two rounds always; keeping a correction only if a single hold-out's log loss fell. Each
+  was worse on at least one set and better on none by more than chance.
 
 ## All figures
 

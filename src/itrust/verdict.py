@@ -90,7 +90,8 @@ def verdict_on(
         return Verdict(BELOW_MATERIAL, sentence, tuple(story))
     sentence = (
         f"These probabilities cannot be trusted: {evidence}; whether by {material:g} or more, "
-        f"these rows do not tell (the confidence band reaches {ends.max(initial=0.0):.2f})."
+        f"these rows do not tell (the confidence band reaches {ends.max(initial=0.0):.2f}); more "
+        f"labelled rows would."
     )
     return Verdict(SIZE_UNCLEAR, sentence, tuple(story))
 

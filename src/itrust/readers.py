@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import zlib
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -365,7 +366,8 @@ def _schema(path: Path, names: list[str]) -> pa.Schema:
 
 def _require(path: Path, names: list[str], present: list[str]) -> None:
     """Raise unless every name is there once; of no names, unless all columns differ."""
-    twice = [name for name in dict.fromkeys(names or present) if present.count(name) > 1]
+    often = Counter(present)
+    twice = [name for name in dict.fromkeys(names or present) if often[name] > 1]
     if twice:
         raise InputError(
             f"{path.name}: names of columns must differ; {listed(twice)} stands more than once"

@@ -242,8 +242,8 @@ BAD_FILES = {
     "torn.csv.gz": gzip.compress(b"y,p,age\n0,0.1,1\n1,0.2,2\n" * 99)[:40],
 }
 COMPLAINTS = {
-    "empty.csv": "cannot be read",
-    "header.csv": "hold no rows",
+    "empty.csv": "empty.csv is empty",
+    "header.csv": "header.csv holds no rows",
     "three.csv": "label must have two values",
     "high.csv": "row 1 has 1.2 (pass logits through scipy.special.expit first?) "
     "(rows count from 0, after the header)",

@@ -3,9 +3,12 @@ import json
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+import typer
 
 import itrust as it
+from itrust.cli import app
 from itrust.cli import audit as audit_module
+from itrust.cli import repair as repair_module
 from itrust.cli.settings import KINDS, find_settings
 from shell import invoke
 
@@ -84,9 +87,41 @@ def test_wrong_settings_get_one_sentence(text, told, tmp_path):
     assert "Traceback" not in result.stderr
 
 
-def test_every_option_of_the_audit_is_a_setting():
-    text = run("audit", "--help").stdout
-    assert all(f"--{name}" in text for name in KINDS)
+def test_settings_are_the_options_of_the_commands_that_read_them():
+    commands = typer.main.get_command(app).commands
+    options = {
+        parameter.opts[0].removeprefix("--")
+        for name in ("audit", "recalibrate")
+        for parameter in commands[name].params
+        if parameter.param_type_name == "option"
+    }
+    assert set(KINDS) == options - {"help"}
+
+
+def test_settings_of_a_repair_are_relative_to_their_file(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(repair_module, "run", lambda found: seen.append(found) or 0)
+    (tmp_path / "itrust.toml").write_text(
+        'method = "platt"\nsave = "r.json"\napply = "-"\nout = "o.csv"\ncolumn = "q"\n'
+        'load = "old.json"\n'
+    )
+    assert run("recalibrate", "homes.csv", "--column", "z").exit_code == 0
+    assert run("recalibrate").exit_code == 0
+    fitted, loaded = seen
+    assert (fitted.method, fitted.save, fitted.apply) == ("platt", tmp_path / "r.json", "-")
+    assert (fitted.out, fitted.column, fitted.load) == (tmp_path / "o.csv", "z", None)
+    assert fitted.typed == {"file", "column"}
+    assert loaded.load == tmp_path / "old.json"
+
+
+def test_a_dash_in_settings_is_standard_output(tmp_path):
+    (tmp_path / "itrust.toml").write_text(
+        'label = "owner"\nprob = "p"\non = "age"\ndraws = 79\njson = "-"\n'
+    )
+    result = run("audit", "homes.csv")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["draws"] == 79
+    assert not (tmp_path / "-").exists()
 
 
 def test_settings_leave_other_commands_alone(tmp_path):

@@ -29,6 +29,7 @@ from itrust.readers import (
     plain_columns,
     refuse_other_kinds,
     sound_batches,
+    without_rows,
 )
 from itrust.sample import Sample
 from itrust.seeds import smallest_tickets, tickets
@@ -119,7 +120,7 @@ class Scan:
         """All rows as a Sample in memory."""
         tables = [pa.Table.from_batches([batch.rows]) for batch in self._batches(drop=False)]
         if not tables:
-            raise InputError("the files hold no rows")
+            raise InputError(without_rows(self.files))
         frame = pa.concat_tables(tables, promote_options="permissive")
         return Sample.from_frame(
             frame,

@@ -67,29 +67,36 @@ def read_labels(y: object, positive: object) -> tuple[FloatArray, tuple[Any, ...
         raise InputError(_too_many_labels(values, codes))
     if positive is None:
         if not set(values) <= {0, 1}:
+            said = _short(values)
             hint = (
-                " or ".join(f"positive={v!r}" for v in values)
-                if len(values) == 2
-                else "positive=..."
+                " or ".join(f"positive={v!r}" for v in said) if len(said) == 2 else "positive=..."
             )
-            raise InputError(f"label has the values {listed(values)}; name the 1 with {hint}")
+            raise InputError(f"label has the values {listed(said)}; name the 1 with {hint}")
         positive = 1
     elif positive not in values and len(values) == 2:
         close = [value for value in values if str(value).lower() == str(positive).lower()]
         hint = f"did you mean positive={close[0]!r}?" if close else "name one of these"
-        raise InputError(f"positive={positive!r} is not among the labels {listed(values)}; {hint}")
+        known = listed(_short(values))
+        raise InputError(f"positive={positive!r} is not among the labels {known}; {hint}")
     return np.array([float(value == positive) for value in values])[codes], values
+
+
+def _short(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Values for a message: whole numbers as such, although CSV files are read as decimals."""
+    whole = all(isinstance(value, float) and value.is_integer() for value in values)
+    return tuple(int(value) for value in values) if whole else values
 
 
 def _too_many_labels(values: tuple[Any, ...], codes: AnyArray) -> str:
     counts = np.bincount(codes)
     rarest = int(np.flatnonzero(counts == counts.min())[-1])
+    said = _short(values)
     swapped = len(values) > 10 and all(isinstance(v, float) and 0 <= v <= 1 for v in values)
     cure = (
         "are label and prob swapped?" if swapped else "for one class against the rest: y == value"
     )
     return (
-        f"label must have two values, not {listed(values)}; the rarest is {shown(values[rarest])} "
+        f"label must have two values, not {listed(said)}; the rarest is {shown(said[rarest])} "
         f"({counted(int(counts[rarest]), 'row')}, first in row {int(np.argmax(codes == rarest))}) "
         f"({cure})"
     )

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import zlib
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,14 +18,16 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset
+import pyarrow.feather
 import pyarrow.parquet
 
 from itrust.encoding import kind_of
-from itrust.errors import InputError, did_you_mean, listed
+from itrust.errors import InputError, counted, did_you_mean, listed
 from itrust.typing import IntArray
 
 BATCH_ROWS = 65_536
 CSV_BLOCK_BYTES = 2**23
+NAMES = {".csv": "CSV", ".tsv": "TSV", ".txt": "TSV", ".parquet": "Parquet"}
 FORMATS = {".parquet": "parquet", ".feather": "feather", ".arrow": "feather", ".ipc": "feather"}
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"FEA1": ".feather"}
@@ -109,18 +112,42 @@ def list_files(path: Any) -> list[Path]:
         )
         if not found:
             raise InputError(f"the folder {text} holds no Parquet, Feather, CSV or TSV file")
-        return found
+        return _one_format(text, found)
     if glob.has_magic(text):
         found = sorted(Path(name) for name in glob.glob(text, recursive=True))
         if not found:
             raise InputError(f"no file matches {text!r}")
-        return [file for one in found for file in list_files(str(one))]
+        return _one_format(text, [file for one in found for file in list_files(str(one))])
     if not os.path.isfile(text):
         raise InputError(f"there is no file {text!r}")
     if not _is_known(Path(text)):
         known = listed([*FORMATS, *SEPARATORS], most=20)
         raise InputError(f"{text}: the ending must be one of {known} (text files also with .gz)")
     return [Path(text)]
+
+
+def _one_format(place: str, files: list[Path]) -> list[Path]:
+    """The same files; of two formats one is often made from the other, and would count twice."""
+    formats = sorted({NAMES.get(_ending(file), "Feather") for file in files})
+    if len(formats) > 1:
+        raise InputError(
+            f"{place} holds files of several formats, {' and '.join(formats)}; name those of one, "
+            f"such as '*{_ending(files[0])}'"
+        )
+    return files
+
+
+def partition_keys(place: str, files: Sequence[Path]) -> list[str]:
+    """Keys in names of folders, such as year=2020, below the folder that was named.
+
+    >>> partition_keys("runs", [Path("runs/year=2020/a.csv"), Path("runs/year=2021/a.csv")])
+    ['year']
+    """
+    keys: dict[str, None] = {}
+    for file in files:
+        inner = file.relative_to(place) if file.is_relative_to(place) else file
+        keys |= dict.fromkeys(part.split("=", 1)[0] for part in inner.parts[:-1] if "=" in part)
+    return list(keys)
 
 
 def _ending(path: Path) -> str:
@@ -137,10 +164,29 @@ def reading(path: Path) -> Iterator[None]:
     """Turn what the reader cannot read into one sentence."""
     try:
         yield
+    except UnicodeDecodeError:  # Arrow's names of columns, before any value is looked at
+        raise InputError(
+            f"{path.name}: the names of the columns are not UTF-8 text; save it as UTF-8"
+        ) from None
     except (pa.ArrowException, OSError, EOFError) as error:
-        reason = str(error).splitlines()[0]
+        reason = legible(str(error).splitlines()[0])
+        if reason == "Empty CSV file":
+            raise InputError(f"{path.name} is empty") from None
+        if "duplicate field names" in reason:
+            raise InputError(f"{path.name}: names of columns must differ") from None
         cure = "give the column one type" if "conversion error" in reason else "is it whole?"
         raise InputError(f"{path.name} cannot be read to its end ({reason}); {cure}") from None
+
+
+def legible(text: str) -> str:
+    r"""Text with whatever is no letter or sign spelt out.
+
+    >>> legible("caf\xe9 \x01\ufffd")
+    'caf\xe9 \\x01\\ufffd'
+    """
+    return "".join(
+        c if c.isprintable() and c != "\N{REPLACEMENT CHARACTER}" else ascii(c)[1:-1] for c in text
+    )
 
 
 def read_batches(part: Part, names: list[str]) -> Generator[pa.RecordBatch, None, None]:
@@ -181,8 +227,42 @@ def read_table(files: Sequence[Path], names: list[str]) -> pa.Table:
         for batch in sound_batches(Part(path), names)
     ]
     if not tables:
-        raise InputError("the files hold no rows")
+        raise InputError(without_rows(files))
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def without_rows(files: Sequence[Path]) -> str:
+    """The sentence about files that have columns at most."""
+    if len(files) == 1:
+        return f"{files[0].name} holds no rows"
+    return f"the {counted(len(files), 'file')} hold no rows; the first is {files[0].name}"
+
+
+def read_untouched(files: Sequence[Path], names: list[str]) -> pa.Table:
+    """All rows as they are: text files as text, the others with their types and zones."""
+    tables = []
+    for path in files:
+        with reading(path):
+            tables.append(_untouched(path, names))
+    with reading(files[0]):
+        table = pa.concat_tables(tables, promote_options="permissive") if tables[1:] else tables[0]
+    return table.unify_dictionaries()  # a Feather file has room for one dictionary a column
+
+
+def _untouched(path: Path, names: list[str]) -> pa.Table:
+    if _ending(path) in SEPARATORS:
+        with _open_csv(path, names, types=dict.fromkeys(names, pa.string())) as reader:
+            return reader.read_all()
+    _schema(path, names)
+    if _ending(path) == ".parquet":
+        with pa.parquet.ParquetFile(path) as file:
+            return file.read().select(names)
+    return pa.feather.read_table(path).select(names)
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file is CSV or the like, which has no types."""
+    return _ending(path) in SEPARATORS
 
 
 def refuse_other_kinds(files: Sequence[Path], names: list[str]) -> None:
@@ -240,8 +320,11 @@ def _unpacked(path: Path) -> Any:
     return gzip.open(path) if packed else path.open("rb")
 
 
-def _open_csv(path: Path, names: list[str]) -> Any:
-    """A streaming reader; what looks like integers or is empty at first is read as float64."""
+def _open_csv(path: Path, names: list[str], types: dict[str, pa.DataType] | None = None) -> Any:
+    """A streaming reader; what looks like integers or is empty at first is read as float64.
+
+    With `types` given, these count, and no text is taken for a missing value.
+    """
     parse = pa.csv.ParseOptions(delimiter=SEPARATORS[_ending(path)], newlines_in_values=True)
     read = pa.csv.ReadOptions(block_size=CSV_BLOCK_BYTES)
     with pa.csv.open_csv(path, read, parse) as reader:
@@ -250,9 +333,10 @@ def _open_csv(path: Path, names: list[str]) -> Any:
     for name in names or schema.names:
         if pa.types.is_binary(schema.field(name).type):
             raise InputError(f"{path.name}: column {name!r} is not UTF-8 text; save it as UTF-8")
-    types = {name: _lasting_type(schema.field(name).type) for name in names}
+    nullable = types is None
+    types = types or {name: _lasting_type(schema.field(name).type) for name in names}
     convert = pa.csv.ConvertOptions(
-        column_types=types, include_columns=names, strings_can_be_null=True
+        column_types=types, include_columns=names, strings_can_be_null=nullable
     )
     return pa.csv.open_csv(path, read, parse, convert)
 
@@ -272,12 +356,22 @@ def _schema(path: Path, names: list[str]) -> pa.Schema:
     if _ending(path) in SEPARATORS:
         with _open_csv(path, names) as reader:
             return reader.schema
-    schema = pa.dataset.dataset(path, format=FORMATS[_ending(path)]).schema
+    if _ending(path) == ".parquet":
+        schema = pa.parquet.read_schema(path)
+    else:
+        schema = pa.dataset.dataset(path, format=FORMATS[_ending(path)]).schema
     _require(path, names, schema.names)
     return schema
 
 
 def _require(path: Path, names: list[str], present: list[str]) -> None:
+    """Raise unless every name is there once; of no names, unless all columns differ."""
+    often = Counter(present)
+    twice = [name for name in dict.fromkeys(names or present) if often[name] > 1]
+    if twice:
+        raise InputError(
+            f"{path.name}: names of columns must differ; {listed(twice)} stands more than once"
+        )
     for name in names:
         if name not in present:
             hint = did_you_mean(name, present)

@@ -12,6 +12,7 @@ import typer
 
 from itrust.cli.guard import Guarded
 from itrust.cli.helping import PlainCommand
+from itrust.cli.outputs import refuse_standard_output
 from itrust.cli.settings import find_settings
 from itrust.cli.voice import Aside
 
@@ -224,6 +225,7 @@ def audit_command(
     from itrust.cli.audit import Wishes, run
 
     _say_settings(ctx, Aside(quiet))
+    refuse_standard_output({"--report": report, "--junit": junit, "--summary": summary})
     outputs = {"--report": report, "--json": json, "--junit": junit, "--summary": summary}
     return run(
         Wishes(
@@ -254,12 +256,44 @@ Examples:
   itrust recalibrate fit.csv --label y --prob p --on age --save repair.json
   itrust recalibrate fit.csv --label y --prob p --on age \\
       --apply new.csv --out repaired.csv
-  itrust recalibrate --load repair.json --prob p --on age \\
+  itrust recalibrate --load repair.json \\
       --apply new.parquet --out repaired.parquet
 
-Fit on rows that neither trained the model nor will audit it.
+Methods that read the prediction and the covariates:
+  local             smooth in all of them; as simple as the rows allow
+  multicalibration  shifts groups until each is right on average
+  proportional      the same, errors relative to the group's rate
+  mcgrad            boosted trees (needs the package: pip install MCGrad)
+Methods that read the prediction alone:
+  platt             a line in the logit
+  temperature       a factor of the logit
+  isotonic          any rising curve
+  histogram         means of equally filled bins
+  bbq               an average over many such histograms
+  beta              a curve with three parameters
+
+Fit on rows that neither trained the model nor will audit it. The other
+columns of --apply are written as they are.
 """
 REPAIR = "The repair"
+RepairedProb = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prob",
+        metavar="COL",
+        help="Predicted probabilities to repair; with --load, as saved unless named.",
+        rich_help_panel=COLUMNS,
+    ),
+]
+RepairedOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--on",
+        metavar="COL,COL",
+        help="Covariates to repair by; 'all' for every other column. Not with --load.",
+        rich_help_panel=COLUMNS,
+    ),
+]
 
 
 @app.command("recalibrate", cls=PlainCommand, epilog=RECALIBRATE_EXAMPLES)
@@ -269,8 +303,8 @@ def recalibrate_command(
         str | None, typer.Argument(metavar="FIT_FILE", help="Labelled rows to fit on.")
     ] = None,
     label: Label = None,
-    prob: Probs = None,
-    on: On = None,
+    prob: RepairedProb = None,
+    on: RepairedOn = None,
     weights: Weights = None,
     cluster: Cluster = None,
     positive: Positive = None,
@@ -279,8 +313,7 @@ def recalibrate_command(
         str,
         typer.Option(
             metavar="NAME",
-            help="local, platt, temperature, isotonic, histogram, bbq, beta, multicalibration or "
-            "proportional.",
+            help="How to repair; see below.",
             rich_help_panel=REPAIR,
         ),
     ] = "local",
@@ -292,7 +325,7 @@ def recalibrate_command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Those rows with the new column: .csv, .parquet or .feather.",
+            help="Those rows with the new column: .csv, .tsv, .parquet or .feather.",
             rich_help_panel=REPAIR,
         ),
     ] = None,
@@ -315,6 +348,10 @@ def recalibrate_command(
     from itrust.cli.repair import Wishes, run
 
     _say_settings(ctx, Aside(quiet))
+    refuse_standard_output({"--out": out, "--save": save})
+    typed = _typed(ctx)
+    if file is not None and "load" not in typed:
+        load = None  # the command line wins over a setting
     return run(
         Wishes(
             file=file,
@@ -332,7 +369,16 @@ def recalibrate_command(
             save=save,
             load=load,
             quiet=quiet,
+            typed=typed,
         )
+    )
+
+
+def _typed(ctx: typer.Context) -> frozenset[str]:
+    """Names of the parameters that stand on the command line, not in settings."""
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    return frozenset(
+        name for name, source in sources.items() if source and source.name == "COMMANDLINE"
     )
 
 
@@ -346,6 +392,7 @@ def demo_command(
     from itrust import demo
     from itrust.cli.outputs import refuse_bad_places
 
+    refuse_standard_output({"--report": report})
     refuse_bad_places({"--report": report}, [])
     return demo.main(report)
 

@@ -29,6 +29,13 @@ def refuse_bad_places(outputs: Mapping[str, Path | None], inputs: Iterable[Path]
         _refuse_unwritable(option, path)
 
 
+def refuse_standard_output(outputs: Mapping[str, Path | None]) -> None:
+    """Raise on `-`: a page among the results would be of use to nobody."""
+    for option, path in outputs.items():
+        if path == Path("-"):
+            raise InputError(f"{option} cannot go to standard output; name a file")
+
+
 def _refuse_unwritable(option: str, path: Path) -> None:
     folder = path.parent
     if path.is_dir():

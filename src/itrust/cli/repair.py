@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,12 +24,16 @@ from itrust.cli.voice import Aside, answer
 from itrust.errors import InputError, counted, did_you_mean, listed
 from itrust.intake import Missing
 
-ENDINGS = (".csv", ".parquet", ".feather")
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+ENDINGS = (*SEPARATORS, ".parquet", ".feather")
+FITTING = ("label", "weights", "cluster", "positive")  # of no use once a repair is fitted
+ONE_MODEL = "--prob: a repair is for one model; name one column"
+WRITTEN_ROWS = 65_536  # at a time
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the options ask for."""
+    """What the options ask for; `typed` are those that do not come from settings."""
 
     file: str | None
     label: str | None
@@ -45,6 +50,7 @@ class Wishes:
     save: Path | None
     load: Path | None
     quiet: bool
+    typed: frozenset[str] = frozenset()
 
 
 def run(wishes: Wishes) -> int:
@@ -62,16 +68,18 @@ def run(wishes: Wishes) -> int:
             files += target.files
         if wishes.load is not None:
             repair, told = recalibrate.load(wishes.load), f"loaded {wishes.load}"
-            prob, on = _prob_of(wishes), tuple(repair.columns_)
+            _refuse_contradiction(repair, wishes)
         else:
             fit = stack.enter_context(opened(str(wishes.file)))
             files += fit.files
             refuse_bad_places(places, files)
-            repair, told, prob, on = _fitted(fit, wishes, aside)
+            repair, told = _fitted(fit, wishes, aside)
         refuse_bad_places(places, files)
         answer(told)
         if target is not None and wishes.out is not None:
-            frame, moved = _applied(repair, target, prob, on, wishes)
+            for remark in target.remarks:
+                aside.say(remark)
+            frame, moved = _applied(repair, target, wishes, aside)
             writers[wishes.out] = lambda path: _write_frame(frame, path)
         if wishes.save is not None:
             writers[wishes.save] = repair.save
@@ -97,12 +105,31 @@ def _refuse_unclear(wishes: Wishes) -> None:
     if wishes.file == "-" and wishes.apply == "-":
         raise InputError("standard input can be read once; name a file for one of the two")
     if len(wishes.probs) > 1:
-        raise InputError("--prob: a repair is for one model; name one column")
+        raise InputError(ONE_MODEL)
 
 
-def _fitted(
-    source: Source, wishes: Wishes, aside: Aside
-) -> tuple[recalibrate.Recalibrator, str, str, tuple[str, ...]]:
+def _refuse_contradiction(repair: recalibrate.Recalibrator, wishes: Wishes) -> None:
+    """Raise if an option that was typed would be ignored, as the saved repair says otherwise."""
+    known = tuple(repair.columns_)
+    for option in FITTING:
+        if option in wishes.typed:
+            raise InputError(f"--{option}: with --load nothing is fitted; leave it out")
+    if "method" in wishes.typed:
+        name = next(k for k, method in recalibrate.METHODS.items() if method is type(repair))
+        if wishes.method != name:
+            raise InputError(
+                f"--method: {wishes.load} is a repair by {name!r}, not {wishes.method!r}; leave "
+                f"--method out"
+            )
+    if "on" in wishes.typed:
+        parts = ([text] if text in known else text.split(",") for text in wishes.on)
+        named = [name.strip() for some in parts for name in some]
+        if set(named) != set(known):
+            reads = f"the covariates {listed(known)}" if known else "no covariate"
+            raise InputError(f"--on: {wishes.load} reads {reads}; leave --on out")
+
+
+def _fitted(source: Source, wishes: Wishes, aside: Aside) -> tuple[recalibrate.Recalibrator, str]:
     if wishes.method not in recalibrate.METHODS:
         hint = did_you_mean(wishes.method, list(recalibrate.METHODS))
         raise InputError(f"--method: there is no {wishes.method!r}; {hint}")
@@ -115,51 +142,106 @@ def _fitted(
         weights=wishes.weights,
         cluster=wishes.cluster,
         positive=wishes.positive,
+        purpose="repair by",
+        on_needed=recalibrate.METHODS[wishes.method].reads_covariates,
     )
+    if len(roles.probs) > 1:
+        raise InputError(ONE_MODEL)
     samples = read_samples(source, roles, roles.on, wishes.positive, wishes.missing)
     (sample,) = samples.values()
+    rows = counted(sample.n, "row")
+    if wishes.method == "local":  # takes minutes on a million rows
+        aside.say(f"fitting local on {rows}")
     repair = recalibrate.METHODS[wishes.method]().fit(sample)
-    told = f"fitted {wishes.method} on {counted(sample.n, 'row')} of {source.name}"
-    return repair, told, roles.probs[0], roles.on
+    (repair.prob_,) = roles.probs
+    return repair, f"fitted {wishes.method} on {rows} of {source.name}"
 
 
-def _prob_of(wishes: Wishes) -> str:
-    if not wishes.probs:
+def _prob_of(repair: recalibrate.Recalibrator, wishes: Wishes, aside: Aside) -> str:
+    """The column to repair: the one that was typed, else that of the fit, else of the settings."""
+    if wishes.load is None and repair.prob_ is not None:
+        return repair.prob_
+    named = wishes.probs[0] if wishes.probs else None
+    if repair.prob_ is not None and (named is None or "prob" not in wishes.typed):
+        aside.say(f"repairing {repair.prob_!r}, the column that the repair was fitted on")
+        return repair.prob_
+    if named is None:
         raise InputError("name the column of probabilities with --prob")
-    return wishes.probs[0]
+    if repair.prob_ not in (None, named):
+        aside.say(f"the repair was fitted on {repair.prob_!r}; it is applied to {named!r}")
+    return named
 
 
 def _applied(
-    repair: recalibrate.Recalibrator,
-    source: Source,
-    prob: str,
-    on: Sequence[str],
-    wishes: Wishes,
+    repair: recalibrate.Recalibrator, source: Source, wishes: Wishes, aside: Aside
 ) -> tuple[pa.Table, str]:
     """All columns of the file and the repaired probabilities, and what it did to them."""
+    prob, on = _prob_of(repair, wishes, aside), list(repair.columns_)
     source.require("--prob", prob)
     for name in on:
         source.require("--on", name)
     if wishes.column in source.columns:
         raise InputError(f"--column: {source.name} has a column {wishes.column!r} already")
-    frame = source.table(source.columns)
-    x = frame.select(list(on))
-    sample = it.Population(frame[prob], x, missing=wishes.missing)
-    if sample.n != frame.num_rows:
-        raise InputError("--missing drop would leave rows without a repaired probability")
+    frame = source.table([prob, *on])
+    x = frame.select(on)
+    try:
+        # Every row gets its answer: --missing drop is about the rows of the fit.
+        missing: Missing = "level" if wishes.missing == "level" else "error"
+        sample = it.Population(frame[prob], x, missing=missing)
+    except InputError as error:
+        raise InputError(str(error).removesuffix(" or missing='drop'")) from None
+    for name, count in repair.unseen(x).items():
+        aside.say(
+            f"{counted(count, 'row')} of {source.name} with a level of {name!r} that the repair "
+            f"has not seen: repaired as rows of no category are"
+        )
     repaired = repair.predict(sample.p, x)
     moved = float(np.abs(repaired - sample.p).mean())
     told = (
         f"repaired {counted(frame.num_rows, 'row')} of {source.name}: mean {sample.p.mean():.3f} "
         f"before, {repaired.mean():.3f} after; moved by {moved:.3f} on average"
     )
-    return frame.append_column(wishes.column, pa.array(repaired)), told
+    whole = source.untouched()
+    if source.is_text and wishes.out is not None and wishes.out.suffix.lower() not in SEPARATORS:
+        whole = _typed(whole, frame)
+    return whole.append_column(wishes.column, pa.array(repaired)), told
+
+
+def _typed(whole: pa.Table, read: pa.Table) -> pa.Table:
+    """Text for a file that has types: columns that were read, and whole numbers; the rest stays."""
+    for at, name in enumerate(whole.column_names):
+        if name in read.column_names:
+            whole = whole.set_column(at, name, read[name])
+            continue
+        try:
+            numbers = whole[name].cast(pa.int64())
+        except pa.ArrowInvalid:
+            continue
+        if numbers.cast(pa.string()).equals(whole[name]):  # 001 is a name, not a number
+            whole = whole.set_column(at, name, numbers)
+    return whole
+
+
+def _write_text(frame: pa.Table, path: Path) -> None:
+    """Text as it was read; Arrow would put quotes around all of it."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=SEPARATORS[path.suffix.lower()], lineterminator="\n")
+        writer.writerow(frame.column_names)
+        for batch in frame.to_batches(WRITTEN_ROWS):
+            writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def _write_frame(frame: pa.Table, path: Path) -> None:
     ending = path.suffix.lower()
-    if ending == ".csv":
-        pa.csv.write_csv(frame, path)
+    if ending in SEPARATORS and all(pa.types.is_string(kind) for kind in frame.schema.types[:-1]):
+        _write_text(frame, path)
+    elif ending in SEPARATORS:
+        try:
+            pa.csv.write_csv(frame, path, pa.csv.WriteOptions(delimiter=SEPARATORS[ending]))
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"--out: a {ending} file cannot hold these columns ({error}); take .parquet"
+            ) from None
     elif ending == ".parquet":
         pa.parquet.write_table(frame, path)
     else:

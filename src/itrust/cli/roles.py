@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from itrust.cli.source import Source
 from itrust.cli.voice import Aside
 from itrust.errors import InputError, listed
+from itrust.intake import read_probabilities
 
 LABELS = ("y", "label", "labels", "target", "outcome", "y_true", "truth", "actual", "observed")
 PROBS = (
@@ -48,8 +49,15 @@ def settle(
     weights: str | None = None,
     cluster: str | None = None,
     positive: str | None = None,
+    purpose: str = "judge on",
+    on_needed: bool = True,
 ) -> Roles:
-    """Check the names that were given and guess those that were not."""
+    """Check the names that were given and guess those that were not.
+
+    `purpose` says what the covariates are for; unless they are needed, there may be none.
+    """
+    for remark in source.remarks:
+        aside.say(remark)
     for option, name in (("--weights", weights), ("--cluster", cluster)):
         if name is not None:
             source.require(option, name)
@@ -62,8 +70,22 @@ def settle(
     if not chosen:
         used = taken | {label}
         chosen = (_guess(source, aside, "--prob", "[0, 1]", PROBS, _is_probability, used),)
+    _refuse_other_numbers(source, chosen)
     taken |= {label, *chosen}
-    return Roles(label, chosen, _covariates(source, aside, on, taken), weights, cluster)
+    covariates = _covariates(source, aside, on, taken, purpose) if on or on_needed else ()
+    return Roles(label, chosen, covariates, weights, cluster)
+
+
+def _refuse_other_numbers(source: Source, probs: Sequence[str]) -> None:
+    """Raise with the name of the column, which is not clear where there are several."""
+    if len(probs) < 2:
+        return
+    rows = source.table(list(probs))
+    for name in probs:
+        try:
+            read_probabilities(rows[name], rows.num_rows)
+        except InputError as error:
+            raise InputError(f"--prob {name}: {error}") from None
 
 
 def split_names(source: Source, option: str, given: Sequence[str]) -> tuple[str, ...]:
@@ -79,17 +101,18 @@ def split_names(source: Source, option: str, given: Sequence[str]) -> tuple[str,
 
 
 def _covariates(
-    source: Source, aside: Aside, on: Sequence[str], taken: set[str]
+    source: Source, aside: Aside, on: Sequence[str], taken: set[str], purpose: str
 ) -> tuple[str, ...]:
     rest = [name for name in source.columns if name not in taken]
     if list(on) == [EVERYTHING] and EVERYTHING not in source.columns:
-        aside.say(f"judged on all other columns: {', '.join(rest) or 'there are none'}")
+        done = "judged on" if purpose == "judge on" else "repaired by"
+        aside.say(f"{done} all other columns: {', '.join(rest) or 'there are none'}")
         return tuple(rest)
     if on:
         return split_names(source, "--on", on)
     some = ",".join(rest[:2]) or "COL"
     raise InputError(
-        f"name the covariates to judge on, such as --on {some}, or --on all; the columns "
+        f"name the covariates to {purpose}, such as --on {some}, or --on all; the columns "
         f"left are {listed(rest, most=20) if rest else 'none'}"
     )
 

@@ -33,10 +33,18 @@ KINDS = {
     "json": TEXT,
     "junit": TEXT,
     "summary": TEXT,
+    "repair": TEXT,
+    "method": TEXT,
+    "apply": TEXT,
+    "out": TEXT,
+    "column": TEXT,
+    "save": TEXT,
+    "load": TEXT,
     "gate": SWITCH,
     "quiet": SWITCH,
 }
-FILES = ("report", "json", "junit", "summary")
+FILES = ("report", "json", "junit", "summary", "repair", "apply", "out", "save", "load")
+STANDARD = "-"  # a stream, in no folder
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ def _value(path: Path, key: str, value: Any) -> Any:
         return str(value).lower() if isinstance(value, bool) else str(value)
     if not _fits(kind, value):
         raise InputError(f"{path.name}: {key} must be {kind}, not {value!r}")
-    return str(path.parent / value) if name in FILES else value
+    return str(path.parent / value) if name in FILES and value != STANDARD else value
 
 
 def _fits(kind: str, value: Any) -> bool:

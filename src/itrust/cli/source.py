@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,8 +14,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from itrust.errors import InputError, did_you_mean
-from itrust.readers import column_names, list_files, read_table, spool
+from itrust.errors import InputError, counted, did_you_mean, listed
+from itrust.readers import (
+    column_names,
+    is_text,
+    list_files,
+    partition_keys,
+    read_table,
+    read_untouched,
+    spool,
+)
 
 STDIN = "-"
 SPOOLED = "standard input"
@@ -36,6 +45,32 @@ class Source:
         """All rows of some columns."""
         return read_table(self.files, list(dict.fromkeys(names)))
 
+    def untouched(self) -> pa.Table:
+        """All rows of all columns as they stand in the files."""
+        return read_untouched(self.files, self.columns)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the files are CSV or the like, which have no types."""
+        return is_text(self.files[0])
+
+    @cached_property
+    def partition_keys(self) -> list[str]:
+        """Keys that stand in names of folders only."""
+        keys = partition_keys(os.path.expanduser(self.name), self.files)
+        return [key for key in keys if key not in self.columns]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a user may not expect of the files."""
+        said = []
+        if len(self.files) > 1:
+            said.append(f"reading {counted(len(self.files), 'file')} of {self.name}")
+        if self.partition_keys:
+            keys = listed(self.partition_keys)
+            said.append(f"partition keys in names of folders are not read as columns: {keys}")
+        return said
+
     def require(self, option: str, name: str) -> str:
         """A column that is there, or a sentence with the closest one."""
         if name in self.columns:
@@ -43,6 +78,8 @@ class Source:
         hint = did_you_mean(name, self.columns)
         if len(self.columns) == 1 and ";" in self.columns[0]:
             hint = "columns must be separated by commas (.csv) or tabs (.tsv), not semicolons"
+        if name in self.partition_keys:
+            hint = "it stands in names of folders only; write it into the files as a column"
         raise InputError(f"{option}: {self.name} has no column {name!r}; {hint}")
 
     @property

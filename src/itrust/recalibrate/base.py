@@ -43,10 +43,15 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         Covariates of the rows it was fitted on, and their kinds.
     missing_levels_ : dict
         The level that stands for a missing value in each of them, None if there is none.
+    seen_levels_ : dict or None
+        Levels of the categories among them; None in a repair saved before they were kept.
+    prob_ : str or None
+        The column of probabilities it is for, where that has a name.
     n_rows_ : int
     """
 
     reads_covariates: ClassVar[bool] = False
+    prob_: str | None = None
 
     def fit(self, sample: Sample) -> Self:
         """Learn from labelled rows; rows of weight 0 are left out.
@@ -68,6 +73,12 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         columns = sample.columns if self.reads_covariates else ()
         self.columns_ = {column.name: column.kind for column in columns}
         self.missing_levels_ = {column.name: _missing_level(column) for column in columns}
+        self.seen_levels_: dict[str, list[Any]] | None = {
+            column.name: [column.levels[code] for code in np.unique(column.values) if code >= 0]
+            for column in columns
+            if column.is_category
+        }
+        self.prob_ = None
         self.n_rows_ = sample.n
         self._fit(sample)
         return self
@@ -90,12 +101,34 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         "1" is not the number 1.
         """
         self._check_fitted()
+        if isinstance(p, Sample):
+            raise InputError("predict takes probabilities; for a Sample use .apply(sample)")
+        if isinstance(p, Population):
+            raise InputError(
+                "predict takes probabilities; for a Population use .predict(rows.p, rows)"
+            )
         return self._of_points(self._points(p, x))
 
     def apply(self, sample: Sample) -> Sample:
         """The same rows with repaired probabilities, ready for the test."""
         checked_sample(sample)
         return sample.with_predictions(self.predict(sample.p, sample))
+
+    def unseen(self, x: object) -> dict[str, int]:
+        """Rows whose level `fit` has not seen, by covariate; covariates without any are left out.
+
+        `x` is as for `predict`. Missing values are not counted.
+        """
+        self._check_fitted()
+        if not self.seen_levels_:
+            return {}
+        counts = {}
+        for column in self._columns(x):
+            if column.is_category:
+                seen = set(self.seen_levels_[column.name])
+                new = [code for code, level in enumerate(column.levels) if level not in seen]
+                counts[column.name] = int(np.isin(column.values, new).sum())
+        return {name: count for name, count in counts.items() if count}
 
     def _of_points(self, points: Points) -> FloatArray:
         return np.clip(self._predict(points), 0.0, 1.0)
@@ -128,6 +161,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             "settings": plain(self.get_params()),
             "columns": dict(self.columns_),
             "missing_levels": dict(self.missing_levels_),
+            "seen_levels": _packed_levels(self.seen_levels_),
+            "prob": self.prob_,
             "rows": self.n_rows_,
             "learned": plain(self._learned()),
         }
@@ -139,6 +174,9 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         made = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings})
         made.columns_, made.n_rows_ = dict(facts["columns"]), facts["rows"]
         made.missing_levels_ = dict(facts["missing_levels"])
+        seen = facts.get("seen_levels")  # as the prob, not in files of older versions
+        made.seen_levels_ = seen and {k: [unpacked(v) for v in vs] for k, vs in seen.items()}
+        made.prob_ = facts.get("prob")
         made._restore(facts["learned"])
         return made
 
@@ -155,12 +193,19 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     def _points(self, p: object, x: object) -> Points:
         if not self.columns_:
             return Population(p).points
+        checked = Population(p).p
+        columns = self._columns(x)
+        for column in columns:
+            same_length(f"covariate {column.name!r}", len(column), checked.size, "probabilities")
+        return Points(checked, columns)
+
+    def _columns(self, x: object) -> tuple[Column, ...]:
+        """The covariates that this repair reads, as it saw them."""
         names = list(self.columns_)
         if x is None:
             raise InputError(f"this repair reads the covariates {listed(names)}; pass them as x")
         if isinstance(x, Sample | Population):
             x = x.columns
-        checked = Population(p).p
         if isinstance(x, tuple) and x and all(isinstance(column, Column) for column in x):
             columns = x
         elif isinstance(x, np.ndarray | list):
@@ -168,10 +213,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         else:
             found, _, _ = named_columns(x, {}, names)
             columns = read_covariates({name: found[name] for name in names}, None, partial=True)
-        columns = self._aligned(columns)
-        for column in columns:
-            same_length(f"covariate {column.name!r}", len(column), checked.size, "probabilities")
-        return Points(checked, columns)
+        return self._aligned(columns)
 
     def _aligned(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         by_name = {column.name: column for column in columns}
@@ -212,6 +254,10 @@ def _with_level(column: Column, level: str | None) -> Column:
     levels = column.levels if level in column.levels else (*column.levels, level)
     codes = np.where(column.missing, levels.index(level), column.values)
     return Column(column.name, column.kind, codes, levels)
+
+
+def _packed_levels(levels: dict[str, list[Any]] | None) -> dict[str, list[Any]] | None:
+    return levels and {name: [packed(level) for level in own] for name, own in levels.items()}
 
 
 def packed(level: Any) -> Any:

@@ -309,7 +309,7 @@ forest and logistic regression of scikit-learn; covariates of the test as in the
 are from the last third, which no model and no repair has seen. *Rejected*: share of splits in which
 the exact default test ({draws} draws) has a p-value of at most .05. *Floored*: mean of KLCE^2 with
 the default kernel, each split's value raised to its null standard deviation where it is below that.
-Seconds to fit and predict, on one core, beside another process.
+Seconds to fit and predict, on one core, with other work on the machine.
 
 ## Local against the others
 
@@ -361,8 +361,8 @@ logistic regression on the housing survey) is bias that smooth corrections do no
 - Of the penalised regression, seen on two to ten splits while it was built: features on ranks
   alone; no straight lines among the features (trends within groups stayed); waves of the same
   size as levels, or a quarter; 60 and 400 features in place of 150; identity or beta as the only
-  start; two rounds always; keeping a correction only if a single hold-out's log loss fell. Each
-  was worse on at least one set and better on none by more than chance.
+  start; two rounds always; keeping a correction only if a single hold-out's log loss fell. None was
+  better, on the sets it was tried on, by more than splits differ; most were worse on one.
 
 ## All figures
 

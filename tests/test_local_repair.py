@@ -10,10 +10,11 @@ from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
 import itrust as it
+from itrust.dictionary.terms import fading
 from itrust.errors import InputError
 from itrust.recalibrate import METHODS as ALL_METHODS
 from itrust.recalibrate import Local
-from itrust.recalibrate.features import Basis, Scale, fading
+from itrust.recalibrate.features import Basis, Scale
 from itrust.recalibrate.local import _folds, _is_better
 from itrust.recalibrate.logistic import Block, fit_logistic
 from test_recalibrate import tilted

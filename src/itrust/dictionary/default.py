@@ -6,7 +6,6 @@ what most errors of a model look like and what a long list of other entries woul
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -26,6 +25,7 @@ from itrust.dictionary.terms import (
     Slope,
     Term,
     Wave,
+    fading,
 )
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 from itrust.points import Points
@@ -150,12 +150,7 @@ def _smooth(
 ) -> Entry:
     orders = range(1, most + 1)
     features = tuple((Wave(column, order),) for order in orders)
-    return Entry(name, family, covariates, features, tuple(_fading(width, k) for k in orders))
-
-
-def _fading(width: float, order: int) -> float:
-    """Root of the eigenvalue of a Gaussian of this width on [0, 1], reflected at its ends."""
-    return math.exp(-((math.pi * order * width) ** 2) / 4)
+    return Entry(name, family, covariates, features, tuple(fading(width, k) for k in orders))
 
 
 def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
@@ -208,7 +203,7 @@ Scaled = tuple[Feature, float]
 
 
 def _waves(column: ColumnName, most: int) -> list[Scaled]:
-    return [((Wave(column, order),), _fading(BROAD, order)) for order in range(1, most + 1)]
+    return [((Wave(column, order),), fading(BROAD, order)) for order in range(1, most + 1)]
 
 
 def _levels(column: _Described) -> list[Scaled]:

@@ -6,6 +6,7 @@ logarithm give the same test and one outlier cannot carry it.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -144,6 +145,11 @@ class Wave(Term):
     def of(self, reading: Reading) -> FloatArray:
         """Values for the rows of a reading, (n,)."""
         return reading.wave(self.order)
+
+
+def fading(width: float, order: int) -> float:
+    """Root of the eigenvalue of a Gaussian of this width on [0, 1], reflected at its ends."""
+    return math.exp(-((math.pi * order * width) ** 2) / 4)
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 "predict takes probabilities; for a Population use .predict(rows.p, rows)"
             )
-        return self._of_points(self._points(p, x))
+        return np.clip(self._predict(self._points(p, x)), 0.0, 1.0)
 
     def apply(self, sample: Sample) -> Sample:
         """The same rows with repaired probabilities, ready for the test."""
@@ -129,9 +129,6 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 new = [code for code, level in enumerate(column.levels) if level not in seen]
                 counts[column.name] = int(np.isin(column.values, new).sum())
         return {name: count for name, count in counts.items() if count}
-
-    def _of_points(self, points: Points) -> FloatArray:
-        return np.clip(self._predict(points), 0.0, 1.0)
 
     @abstractmethod
     def _fit(self, sample: Sample) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from itrust.columns import Column
+from itrust.dictionary.terms import fading
 from itrust.points import Points
 from itrust.recalibrate.base import packed, unpacked
 from itrust.typing import FloatArray
@@ -110,11 +111,6 @@ class Coordinate:
             waves.append(np.where(missing, 0.0, math.sqrt(2) * now))
             before, now = now, 2 * base * now - before  # cos((k + 1) a) from the two before
         return [*waves, *(missing.astype(float) for _ in self.levels)]
-
-
-def fading(width: float, order: int) -> float:
-    """Root of the eigenvalue of a Gaussian of this width on [0, 1], reflected at its ends."""
-    return math.exp(-((math.pi * order * width) ** 2) / 4)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ NAME ?= level
 # Pins apply to the build environment too.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: demo test lint types unit browser format bench study oldest clean
+.PHONY: demo test lint types unit browser format bench study paper oldest clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
 	@$(BIN)/itrust demo --report report.html
@@ -48,6 +48,9 @@ bench: .venv/test         ## ratios against a plain implementation, peak memory,
 
 study: .venv/test         ## a statistical study: make study NAME=level
 	@$(BIN)/python studies/$(NAME).py
+
+paper: .venv/test         ## every figure and table of the paper, and the page; QUICK=1 in minutes
+	@$(BIN)/python studies/paper.py
 
 .venv/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -41,9 +41,9 @@ def klce2(
 
     sum over i != j of w_i e_i P_ij w_j e_j / sum over i != j of w_i w_j with e = y - p:
     unbiased, so it may be negative. The biased form takes in i = j on both sides and is
-    never negative. Cost O(n^2) time, O(n) memory; above 20,000 rows by low rank, with an error
-    around 0.1 % of the null standard deviation, or an `ApproximationWarning` (`engine=Tiles()`
-    for the last digit).
+    never negative. Cost O(n^2) time, O(n) memory; above 20,000 rows by low rank, with
+    0.1 % of the null standard deviation as the error asked for, and an `ApproximationWarning`
+    where the certified error is above 5 % (`engine=Tiles()` for the last digit).
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Every entry of a dictionary on the data and on all draws, brought to one scale.
 
 An entry's value is divided by its null standard deviation, and by the ratio of observed to expected
-residual variance where that exceeds 1 (which makes it hold for "no bias along this entry", too);
+residual variance where that exceeds 1 (which, for entries of one feature and many rows, makes it
+hold for "no bias along this entry", too; entries of several features promise the sharp null alone);
 then it becomes minus the log of its approximate null tail, a shifted gamma law with the
 exact first three moments. The map is the same for the data and all draws, so a bad approximation
 costs power, never validity.

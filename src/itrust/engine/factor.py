@@ -34,7 +34,8 @@ class Certificate:
     rank : int
     bound : float
         Under the null, the error's standard deviation is at most this share of the
-        statistic's own. Uses no label.
+        statistic's own. Uses no label. In single precision a small part of it, for rounding, is
+        estimated from some rows.
     sampled : float
         That share itself, estimated from sampled pairs of rows.
     worst_case : (float, float)
@@ -113,7 +114,8 @@ class Factor:
     Parameters
     ----------
     tolerance : float
-        Largest null error relative to the null standard deviation.
+        Largest null error relative to the null standard deviation. In the adaptive test this is
+        for the default kernel; other kernels, which lend power only, get 5 % if it is smaller.
     max_rank : int
         Most landmarks for rows that share their categories. Where that does not suffice, the
         certificate says so; the p-value stays exact, for the approximate kernel.

@@ -4,7 +4,7 @@ NAME ?= level
 # Pins apply to the build environment too.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: demo test lint types unit browser format bench study paper oldest clean
+.PHONY: demo test lint types unit browser format docs bench study paper oldest clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
 	@$(BIN)/itrust demo --report report.html
@@ -39,6 +39,10 @@ format: .venv/test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Material's note on a future MkDocs is for its authors' readers, not for ours.
+docs: .venv/docs          ## the site, into build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 bench: .venv/test         ## ratios against a plain implementation, peak memory, growth
 	@$(BIN)/python benchmarks/tiles.py
 	@$(BIN)/python benchmarks/rows.py
@@ -55,6 +59,10 @@ paper: .venv/test         ## every figure and table of the paper, and the page; 
 .venv/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/docs: .venv/core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 .venv/test: .venv/core

@@ -122,7 +122,7 @@ def cluster(n: int, _null: str) -> dict[str, object]:
     import dask
     from distributed import Client, LocalCluster
 
-    # Dask's default makes workers hand every freed array back to the system (docs/cluster.md).
+    # Dask's default makes workers hand every freed array back to the system (docs/howto/dask.md).
     spawn = "distributed.nanny.pre-spawn-environ"
     keep = {f"{spawn}.MALLOC_{name}_THRESHOLD_": 2**28 for name in ("TRIM", "MMAP")}
     dask.config.set(keep)

@@ -1,7 +1,6 @@
 """Do the bands, groups and slices hold what they promise? `make study NAME=bias`.
 
-Writes docs/bias.md. RUNS=100 gives a quick look. Needs ITRUST_DATA with the COMPAS predictions of
-the paper's figure for the last section; without it, that section is left as it is.
+Writes docs/studies/bias.md. RUNS=100 gives a quick look.
 """
 
 from __future__ import annotations
@@ -17,17 +16,14 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import pyarrow.csv
 from scipy.stats import binomtest
 
 import itrust as it
-from itrust.kernels import RBF, LocalKernel
 
 RUNS = int(os.environ.get("RUNS", "1000"))
 SLICE_RUNS = max(RUNS // 10, 20)
 DRAWS = 199
-PAGE = Path(__file__).parents[1] / "docs" / "bias.md"
-LAST = "## COMPAS: the paper's picture"
+PAGE = Path(__file__).parents[1] / "docs" / "studies" / "bias.md"
 
 # Predictions and truth along x, uniform on (0, 1).
 DESIGNS: dict[str, Callable[[np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]]] = {
@@ -244,61 +240,6 @@ def groups(pool: ProcessPoolExecutor) -> list[str]:
     return lines
 
 
-def compas() -> list[str]:
-    """The paper's figure in numbers, and what can be said with error control."""
-    folder = Path(os.environ["ITRUST_DATA"])
-    on = ["age10", "female", "african_american"]
-    fit, other = (
-        it.Sample.from_frame(pyarrow.csv.read_csv(folder / f"compas-fig4-{part}.csv"), "y", "p", on)
-        for part in ("calibration", "test")
-    )
-    paper = LocalKernel(RBF.from_gamma(0.5), RBF.from_gamma(0.5))
-    b = it.local_bias(fit, at=other, kernel=paper, cut=0.0, fewest=1, draws=99, rng=0)
-    by = ["african_american", "female"]
-    ages = [2, 3, 4, 5, 6, 7]
-    lines = ["| group | 20 | 30 | 40 | 50 | 60 | 70 |", "|---|---|---|---|---|---|---|"]
-    for group in b.cubic("age10", by).groups:
-        cells = " | ".join(f"{value:+.3f}" for value in group.at(ages))
-        lines.append(f"| {_group(group.group)} ({group.values.size:,}) | {cells} |")
-    lines += [
-        "",
-        "The same groups with bands that hold together (fitted on both subsets, 4,834",
-        "rows):",
-    ]
-    both = it.Sample(
-        np.concatenate([fit.y, other.y]),
-        np.concatenate([fit.p, other.p]),
-        {
-            "age": 10 * np.concatenate([s.column("age10").values for s in (fit, other)]),
-            "race": np.where(
-                np.concatenate([s.column("african_american").values for s in (fit, other)]) == 1,
-                "African-American",
-                "other",
-            ),
-            "sex": np.where(
-                np.concatenate([s.column("female").values for s in (fit, other)]) == 1,
-                "women",
-                "men",
-            ),
-        },
-    )
-    curve = it.bias_curve(both, "age", by=["race", "sex"], draws=999, rng=0)
-    lines += [
-        "",
-        "```text",
-        str(curve),
-        "",
-        str(it.bias_groups(both, "race", "sex", draws=999, rng=0)),
-    ]
-    lines += ["", str(it.bias_slices(both, draws=999, rng=0)), "```"]
-    return lines
-
-
-def _group(name: str) -> str:
-    race = "African-American" if "african_american = 1" in name else "other"
-    return f"{race} {'women' if 'female = 1' in name else 'men'}"
-
-
 def main() -> None:
     begun = time.perf_counter()
     with ProcessPoolExecutor() as pool:
@@ -309,13 +250,8 @@ def main() -> None:
             "slices": slices(pool),
         }
     told = {name: "\n".join(lines) for name, lines in found.items()}
-    old = PAGE.read_text() if PAGE.exists() else ""
-    last = old[old.index(LAST) :] if LAST in old else ""
-    if "ITRUST_DATA" in os.environ:
-        last = f"{LAST}\n\n{COMPAS.format(table=chr(10).join(compas()))}"
     PAGE.write_text(
         TEXT.format(runs=RUNS, half=max(RUNS // 2, 20), slice_runs=SLICE_RUNS, draws=DRAWS, **told)
-        + last
     )
     print(f"wrote {PAGE.name} in {time.perf_counter() - begun:.0f} s")
 
@@ -362,25 +298,6 @@ A bias of .10 in one tenth of 10,000 rows, f around .4 ({slice_runs} runs, 999 d
 one*: a confirmed slice that shares more than half of the rows in either with it.
 
 {slices}
-
-"""
-
-COMPAS = """\
-The paper's forest, fitted by the local bias on its subset 2 and read on its subset 3, with its own
-kernel (one Gaussian with gamma = .5 on age / 10, sex, race and the prediction, never cut), and
-cubic fits against age: the numbers of the published picture to the third digit
-(tests/test_bias.py).
-
-{table}
-
-What stands and what does not. The shape is that of the printed picture: positive between 30 and
-40, falling with age, lower for African-American men than for women. With error control the curves
-leave their null band only where the text block says. The gap between African-American men and
-women is there in the estimates (the rows of the table), but no group's bias is established once all
-eight are looked at. What is beyond doubt is plainer than the picture: the forest is too sure of
-itself. Low predictions are too low and high ones too high, by far more than anything that goes
-with age, sex or race alone; the picture cannot show that, since its kernel hardly looks at the
-prediction.
 """
 
 

@@ -1,7 +1,7 @@
 """Tasks on a population without labels: coverage and width. `make study NAME=estimates`.
 
-Writes docs/estimates.md. RUNS=50 gives a quick look. The last column of the first line needs
-`pip install ppi-python` (part of the test extra).
+Writes docs/studies/estimates.md. RUNS=50 gives a quick look. The last column of the first line
+needs `pip install ppi-python` (part of the test extra).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from itrust.tasks import Rows
 
 RUNS = int(os.environ.get("RUNS", "500"))
 ROWS, LABELLED = 6_000, 0.2
-PAGE = Path(__file__).parents[1] / "docs" / "estimates.md"
+PAGE = Path(__file__).parents[1] / "docs" / "studies" / "estimates.md"
 WAYS = ("plugin", "repaired", "rectified", "labelled")
 TASKS = {
     "prevalence": "prevalence()",

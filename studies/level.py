@@ -1,6 +1,6 @@
 """Level and power of the test under every null, and what breaks it: `make study NAME=level`.
 
-Writes docs/levels.md. RUNS=200 gives a quick look.
+Writes docs/studies/levels.md. RUNS=200 gives a quick look.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from itrust.kernels import RBF, Constant, LocalKernel
 RUNS = int(os.environ.get("RUNS", "2000"))
 DRAWS = 199
 LEVEL = 0.05
-PAGE = Path(__file__).parents[1] / "docs" / "levels.md"
+PAGE = Path(__file__).parents[1] / "docs" / "studies" / "levels.md"
 
 NULLS = {
     "Bernoulli (exact)": nulls.Bernoulli(),

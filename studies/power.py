@@ -1,7 +1,7 @@
 """Level and power of the adaptive test, and of its alternatives: `make study NAME=power`.
 
-Writes docs/power.md. RUNS=50 LEVEL_RUNS=200 gives a quick look, SECTION=level one part (the page is
-made when all parts have been).
+Writes docs/studies/power.md. RUNS=50 LEVEL_RUNS=200 gives a quick look, SECTION=level one part
+(the page is made when all parts have been).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEVEL_RUNS = int(os.environ.get("LEVEL_RUNS", "2000"))
 DRAWS = 199
 SLOW_RUNS = 20  # for what learns or tunes
 ALPHA = 0.05
-PAGE = Path(__file__).parents[1] / "docs" / "power.md"
+PAGE = Path(__file__).parents[1] / "docs" / "studies" / "power.md"
 BUILD = Path(__file__).parents[1] / "build" / "power"
 
 # Type-II error that the paper's notebooks print (N, d); REFERENCE of the published code.

@@ -1,7 +1,7 @@
 """Every repair on the paper's data sets, judged by the exact test: `make study NAME=repair`.
 
-Writes docs/repair.md. RUNS=2 gives a quick look. Needs the four data sets (downloaded, or in the
-folder that ITRUST_DATA names).
+Writes docs/studies/repair.md. RUNS=2 gives a quick look. Needs the four data sets (downloaded, or
+in the folder that ITRUST_DATA names).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from itrust.points import Points
 
 RUNS = int(os.environ.get("RUNS", "20"))
 DRAWS = 199
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "studies"
 SETS = {
     "COMPAS": "age, sex, African-American",
     "Housing": "income, Black",

@@ -1,24 +1,9 @@
-"""What several test files need: real data when it is there, a sample with every kind of column."""
-
-import os
-from pathlib import Path
+"""What several test files need: a sample with every kind of column."""
 
 import numpy as np
 import pytest
 
 import itrust as it
-
-
-@pytest.fixture
-def data_folder() -> Path:
-    """The folder with the real files; a missing one is a visible skip, in CI a failure."""
-    folder = os.environ.get("ITRUST_DATA")
-    if folder:
-        return Path(folder)
-    message = "set ITRUST_DATA to the folder with the real data sets"
-    if os.environ.get("ITRUST_REQUIRE_DATA") == "1":
-        pytest.fail(message)
-    pytest.skip(message)
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ class Audit:
         return self.sample.n
 
     def to_dict(self) -> dict[str, Any]:
-        """All facts, ready for JSON; the form is described in docs/schema.md."""
+        """All facts, ready for JSON; the form is described in docs/reference/schema.md."""
         from itrust import __version__
 
         found: dict[str, Any] = plain(self._facts())

@@ -23,6 +23,15 @@ import requests
 
 from itrust.errors import DatasetError
 
+__all__ = [
+    "Dataset",
+    "adult",
+    "ahs2019",
+    "compas",
+    "heart",
+    "load",
+]
+
 FOLDER_VARIABLE = "ITRUST_DATA"
 AUTHORS = (
     "https://raw.githubusercontent.com/ritwikvashistha/I-trustworthy/"

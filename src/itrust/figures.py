@@ -43,6 +43,17 @@ from itrust.scores import Bins, EqualMass, ReliabilityCurve, reliability_curve
 from itrust.slices import SliceTable, bias_slices
 from itrust.typing import BoolArray, FloatArray
 
+__all__ = [
+    "BiasCurveDisplay",
+    "BiasMapDisplay",
+    "ComparisonDisplay",
+    "CubicDisplay",
+    "GroupDisplay",
+    "NullDisplay",
+    "ReliabilityDisplay",
+    "SliceDisplay",
+]
+
 LOW, HIGH = "#b35806", "#542788"  # the model is too low, too high: the ends of PuOr
 LONG_LABELS = 48  # characters on an axis above which they are turned
 INK, FAINT, PALE = "#222222", "#767676", "#d9d9d9"

@@ -45,6 +45,11 @@ from itrust.errors import InputError, did_you_mean
 from itrust.quantities import FUNCTIONS, Covariate, Formula, Function, Indicator, Number, Quantity
 from itrust.tasks import Combined, Fixed, Ratio, Task
 
+__all__ = [
+    "parse",
+    "parse_condition",
+]
+
 TOKEN = re.compile(
     r"""\s*(?:
     (?P<number>\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)

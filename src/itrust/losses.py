@@ -27,6 +27,14 @@ try:
 except ImportError as missing:
     raise ImportError("itrust.losses needs torch: pip install itrust[torch]") from missing
 
+__all__ = [
+    "KLCE",
+    "MMCE",
+    "MMD",
+    "PenalisedLogisticRegression",
+    "Penalty",
+]
+
 # Squared errors below this are rounding; the root is replaced by a line there, for its slope at 0
 # is infinite.
 ROUNDING = 1e-12

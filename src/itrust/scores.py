@@ -18,6 +18,19 @@ from itrust.points import Chunk
 from itrust.sample import Sample, checked_sample
 from itrust.typing import FloatArray, IntArray
 
+__all__ = [
+    "Bins",
+    "EqualMass",
+    "EqualWidth",
+    "ReliabilityCurve",
+    "brier",
+    "ece",
+    "log_loss",
+    "mce",
+    "reliability_curve",
+    "smooth_ece",
+]
+
 SMOOTH_CELLS = 8_192
 CHUNK_ROWS = 65_536
 

@@ -13,6 +13,23 @@ from itrust.sample import Sample
 from itrust.seeds import Rng, as_generator
 from itrust.typing import AnyArray, FloatArray
 
+__all__ = [
+    "ALTERNATIVES",
+    "Simulated",
+    "calibrated",
+    "local_alternative",
+    "normal_covariates",
+    "outcome_weights",
+    "papers_level_design",
+    "papers_power_design",
+    "rare_events",
+    "repeated_units",
+    "survey",
+    "tight_clusters",
+    "uniform_shift",
+    "weighted_rows",
+]
+
 
 @dataclass(frozen=True, eq=False)
 class Simulated:

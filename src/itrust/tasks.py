@@ -38,6 +38,15 @@ if TYPE_CHECKING:
     from itrust.evaluation import TaskResult
 
 
+__all__ = [
+    "Task",
+    "mean",
+    "parse",
+    "prevalence",
+    "share",
+]
+
+
 @dataclass(frozen=True, eq=False)
 class Linear:
     """An estimate and the share of every row in it: estimate - truth ~ sum of `influence`."""

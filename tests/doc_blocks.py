@@ -1,0 +1,168 @@
+"""Code blocks of Markdown pages: found, run in order in one folder, their output compared.
+
+A `python` block without `>>>` is executed, all of a page in one namespace; one with `>>>` is a
+doctest, which pytest runs by itself. A `sh` or `console` block is run by bash. A `text` block right
+after such a block is what it prints: times are not compared, and `...` stands for anything. `toml`,
+`yaml` and `json` are parsed; a title (title="itrust.toml" behind the language) also puts the block
+into the folder. Nothing else is allowed, so that nothing is skipped in silence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from itrust.cli.settings import NAME, PROJECT, find_settings
+
+FENCE = re.compile(
+    r"^[ \t]*(?P<ticks>`{3,}|~{3,})(?P<info>[^\n]*)\n(?P<body>.*?)^[ \t]*(?P=ticks)[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
+TIME = re.compile(r"\b\d[\d.]* (s|seconds)\b")
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+EXAMPLES = ROOT / "examples"
+RUN, DATA = ("python", "sh", "console"), ("toml", "yaml", "json")
+GATE_CLOSED = 1
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block, the line it starts at, and whether only blanks part it from the last."""
+
+    language: str
+    title: str
+    body: str
+    line: int
+    follows: bool
+
+    @property
+    def is_doctest(self) -> bool:
+        return self.language == "python" and bool(re.search(r"^\s*>>> ", self.body, re.MULTILINE))
+
+    @property
+    def is_run(self) -> bool:
+        return self.language in RUN and not self.is_doctest
+
+
+def blocks_of(text: str) -> list[Block]:
+    """All fenced blocks of a page, in order."""
+    found, end = [], None
+    for fence in FENCE.finditer(text):
+        words = fence["info"].strip()
+        title = re.search(r'title="([^"]*)"', words)
+        language = words.split()[0] if words else ""
+        follows = end is not None and not text[end : fence.start()].strip()
+        line = text.count("\n", 0, fence.start()) + 1
+        found.append(Block(language, title[1] if title else "", fence["body"], line, follows))
+        end = fence.end()
+    return found
+
+
+def complaints(page: str, blocks: list[Block]) -> list[str]:
+    """Blocks that no test would look at."""
+    found, last = [], None
+    for block in blocks:
+        place = f"{page}, line {block.line}"
+        if block.language == "text":
+            if not page.startswith("studies/") and not (block.follows and last and last.is_run):
+                found.append(f"{place}: a text block must come right after the code that prints it")
+        elif block.language not in RUN + DATA:
+            found.append(f"{place}: no test knows blocks of {block.language or 'no language'!r}")
+        if block.title and block.language not in DATA:
+            found.append(f"{place}: only {', '.join(DATA)} blocks can be put into a file")
+        last = block
+    return found
+
+
+class Runner:
+    """Runs the blocks of one page in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.names: dict[str, object] = {"__name__": "__main__"}
+        self.printed = ""
+        self.settings = 0
+
+    def run(self, block: Block) -> None:
+        """Run one block, or compare it with what the last one printed."""
+        if block.is_doctest:
+            return
+        if block.language == "text":
+            self._compare(block)
+        elif block.language == "python":
+            self.printed = self._python(block)
+        elif block.language in ("sh", "console"):
+            self.printed = self._shell(self._commands(block))
+        else:
+            self._data(block)
+
+    def _python(self, block: Block) -> str:
+        code = compile("\n" * block.line + block.body, "page", "exec")
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(code, self.names)
+        return out.getvalue()
+
+    @staticmethod
+    def _commands(block: Block) -> str:
+        if block.language == "sh":
+            return block.body
+        lines = block.body.splitlines()
+        assert all(line.startswith("$ ") for line in lines), "a console block holds '$ ' lines only"
+        return "\n".join(line[2:] for line in lines)
+
+    def _shell(self, commands: str, allowed: tuple[int, ...] = (0,)) -> str:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands],
+            cwd=self.folder,
+            env={**os.environ, "PATH": path, "COLUMNS": "80"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode in allowed, f"{commands}\nleft with {done.returncode}: {done.stderr}"
+        return done.stdout
+
+    def _compare(self, block: Block) -> None:
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        wanted, got = (TIME.sub("(time)", text) for text in (block.body, self.printed))
+        same = doctest.OutputChecker().check_output(wanted, got, flags)
+        assert same, f"line {block.line} says\n{block.body}\nbut what is printed is\n{self.printed}"
+
+    def _data(self, block: Block) -> None:
+        if block.title:
+            (self.folder / block.title).write_text(block.body)
+        if block.language == "json":
+            json.loads(block.body)
+        elif block.language == "yaml":
+            self._workflow(yaml.safe_load(block.body))
+        else:
+            self._read_settings(block)
+
+    def _read_settings(self, block: Block) -> None:
+        """Settings are read as the command reads them."""
+        self.settings += 1
+        place = self.folder / f"settings-{self.settings}"
+        place.mkdir()
+        (place / (PROJECT if "tool" in tomllib.loads(block.body) else NAME)).write_text(block.body)
+        assert find_settings(place).path is not None
+
+    def _workflow(self, found: object) -> None:
+        """Try the steps of a workflow that call the command; a closed gate is an answer, too."""
+        jobs = found.get("jobs", {}) if isinstance(found, dict) else {}
+        for step in [step for job in jobs.values() for step in job["steps"]]:
+            command = step.get("run", "")
+            if re.search(r"^\s*itrust ", command, re.MULTILINE):
+                self._shell(command, (0, GATE_CLOSED) if "--gate" in command else (0,))

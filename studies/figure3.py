@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ import kit
 from itrust import figures, nulls, simulate
 
 DIMENSIONS = (10, 20, 30, 40, 50)
-FULL = {"runs": 500, "draws": 199, "rows": (500, 1_000), "dimensions": DIMENSIONS}
+FULL = {"runs": 300, "draws": 199, "rows": (500, 1_000), "dimensions": DIMENSIONS}
 QUICK = {"runs": 12, "draws": 99, "rows": (500, 1_000), "dimensions": (10, 30, 50)}
 TINY = {"runs": 2, "draws": 19, "rows": (60,), "dimensions": (10,)}
 
@@ -106,6 +107,17 @@ def picture(errors: kit.Results) -> Figure:
 def describe(errors: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
     n, d = str(sizes["rows"][0]), str(sizes["dimensions"][-1])
     last = errors[n][d]
+    off = (
+        max(
+            abs(found[PERMUTED] - PRINTED[rows][dimension])
+            for rows, by_dimension in errors.items()
+            for dimension, found in by_dimension.items()
+            if dimension in PRINTED.get(rows, {})
+        )
+        if set(errors) & set(PRINTED)
+        else 0.0
+    )
+    noise = 2 * math.sqrt(0.25 / sizes["runs"] + 0.25 / 1_000)
     return kit.Item(
         title="Figure 3. Type-II error against the dimension of X",
         claim="The test misses more as the dimension grows and less as rows are added.",
@@ -116,10 +128,13 @@ def describe(errors: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
             "paper's kernel": "exp(-df^2 / 25) exp(-.04 |dx|^2); residuals permuted, not centred",
         },
         lines=lines(errors),
-        finding="The printed errors come back with the published code's null. They are the price "
-        "of one wide kernel: the adaptive test, exact and told nothing about the design, misses "
-        f"{kit.decimal(last[ADAPTIVE])} at N = {n}, d = {d}, where the oracle "
-        f"that knows the covariate misses {kit.decimal(last[ORACLE])}.",
+        finding=f"With the null of the published code our errors are within {kit.decimal(off)} of "
+        f"the printed ones in every cell (binomial error at {sizes['runs']} and 1,000 runs: up to "
+        f"{kit.decimal(noise)}). They are the price of one wide kernel. The adaptive test, exact, "
+        f"misses {kit.decimal(last[ADAPTIVE])} at N = {n}, d = {d}; the oracle, which looks at the "
+        f"trend along the missing covariate alone, {kit.decimal(last[ORACLE])}. That trend is one "
+        "of the places the dictionary holds for every covariate, so this design suits it; the "
+        "power study has thirteen others.",
         readings=[
             kit.Reading(
                 "Which null made the figure?",
@@ -133,8 +148,7 @@ def describe(errors: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
                 "drawing with replacement lets it vary and hides the rest.",
             ),
         ],
-        drawn="Type-II error against dimension for 500 and 1,000 rows: the paper's test rises "
-        "with the dimension, the adaptive test stays near the oracle.",
+        drawn="Type-II error against dimension for 500 and 1,000 rows, by test.",
     )
 
 

@@ -8,12 +8,9 @@ results of the last run instead of computing them. The page is made by `paper.py
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy: the processes share the cores
-
 import json
 import math
+import os
 import sys
 import time
 import warnings
@@ -24,16 +21,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
 
 import itrust as it
 from itrust import figures, nulls
 from itrust.kernels import RBF, Constant, LocalKernel
+
+mpl.use("Agg")  # to files, also where there is a screen
 
 Input = TypeVar("Input")
 Output = TypeVar("Output")
@@ -43,7 +40,7 @@ FULL, QUICK = ROOT / "docs" / "paper", ROOT / "build" / "paper"
 LEVEL = 0.05
 MINUS = "\N{MINUS SIGN}"
 TILE = 2_048
-DIGITS = 8  # of the figures that are kept: enough for every table, few enough for any machine
+DIGITS = 6  # of the figures that are kept; other versions of the tools may move the last ones
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class Item:
     """A figure or table of the paper, made again.
 
     `finding` is what to say about any difference; `drawn` tells the picture in words; `columns`
-    has other heads than the usual ones.
+    renames columns of the table, by the fields of `Line`.
     """
 
     title: str
@@ -129,7 +126,7 @@ class Study:
 
 
 def as_json(value: Any) -> str:
-    """JSON with keys as text and numbers of `DIGITS` significant digits."""
+    """JSON: keys as text, numbers of `DIGITS` significant digits, null where there is none."""
     return json.dumps(_rounded(value), indent=1, ensure_ascii=False, allow_nan=False)
 
 
@@ -150,6 +147,7 @@ def main(study: Study) -> None:
     hurried = asked("QUICK")
     folder = QUICK if hurried else FULL
     begun = time.perf_counter()
+    one_thread()
     try:
         if asked("REDRAW"):
             item = study.redraw(folder)
@@ -189,15 +187,20 @@ def each(function: Callable[[Input], Output], inputs: Iterable[Input]) -> list[O
     workers = int(os.environ.get("STUDY_WORKERS", os.cpu_count() or 1))
     if workers == 1:
         return [function(part) for part in inputs]
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=one_thread) as pool:
         return list(pool.map(function, inputs))
+
+
+def one_thread() -> None:
+    """Linear algebra on one thread: processes share the cores, and sums keep their order."""
+    threadpool_limits(1)
 
 
 # --- numbers as they are printed -----------------------------------------------------------------
 
 
 def decimal(value: float, digits: int = 3) -> str:
-    """.123: no zero before the point, as the paper's tables would not have it either."""
+    """Fixed decimals without a zero before the point: .123."""
     text = f"{abs(value):.{digits}f}"
     sign = MINUS if value < 0 and float(text) else ""
     return sign + (text.removeprefix("0") if "." in text else text)
@@ -253,14 +256,20 @@ class PapersTest:
         centred = papers_pvalue(sample, kernel, nulls.Permutation(centred=True), draws, seed)
         resampled = papers_pvalue(sample, kernel, nulls.ResidualBootstrap(), draws, seed)
         redrawn = quiet_test(sample, kernel, nulls.Bernoulli(), draws, seed)
-        equation = it.klce2(sample, kernel, engine=it.engine.Tiles())
+        equation, published = papers_statistics(sample, kernel)
         return cls(
             equation=equation,
-            published=equation / mean_kernel(sample, kernel),
+            published=published,
             permuted=centred,
             algorithm=resampled,
             exact=redrawn.pvalue,
         )
+
+
+def papers_statistics(sample: it.Sample, kernel: LocalKernel) -> tuple[float, float]:
+    """KLCE^2 as the paper defines it, and as its code prints it."""
+    equation = it.klce2(sample, kernel, engine=it.engine.Tiles())
+    return equation, equation / mean_kernel(sample, kernel)
 
 
 def papers_pvalue(
@@ -287,8 +296,12 @@ def mean_kernel(sample: it.Sample, kernel: LocalKernel) -> float:
 
 
 def quiet_test(
-    sample: it.Sample, kernel: LocalKernel | None, null: nulls.Null | None, draws: int, seed: int
-) -> Any:
+    sample: it.Sample,
+    kernel: LocalKernel | it.Dictionary | None,
+    null: nulls.Null | None,
+    draws: int,
+    seed: int,
+) -> it.KLCEResult:
     """`klce_test` without progress or warnings: studies break assumptions on purpose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", it.AssumptionWarning)
@@ -297,7 +310,7 @@ def quiet_test(
 
 def adaptive_pvalue(sample: it.Sample, draws: int, seed: int) -> float:
     """The exact adaptive test: no width to choose."""
-    return float(quiet_test(sample, None, None, draws, seed).pvalue)
+    return quiet_test(sample, None, None, draws, seed).pvalue
 
 
 # --- pictures -------------------------------------------------------------------------------------

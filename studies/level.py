@@ -150,8 +150,9 @@ Without a kernel in the title, the default one is used; designs are in `itrust.s
 {chr(10).join(level)}
 
 Redrawing labels from the probabilities holds its level everywhere. The paper's Algorithm 1
-does not: it moves residuals between rows whose variances differ. Permuted and centred is the null
-of the package behind the paper's figure 4 and tables; its level depends on the width.
+does not: it moves residuals between rows whose variances differ, as in (b), and every draw carries
+the mean of the residuals, as in (a). Permuted and centred is the null of the package behind the
+paper's figure 4 and tables; its level depends on the width.
 
 ## A model that is too low everywhere: power
 

@@ -81,7 +81,7 @@ def _environment(*, escape: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["cell"] = lambda text: text.replace("|", "\\|").replace("<", "&lt;")
+    made.filters["plain"] = lambda text: text.replace("|", "\\|").replace("<", "&lt;")
     return made
 
 

@@ -358,7 +358,7 @@ logistic regression on the housing survey) is bias that smooth corrections do no
   rows (left out on the two large sets for that).
 - *Boosted trees* of depth 3 with the logit as offset, their number by cross-validation: equal in
   Brier score on COMPAS and the housing survey, behind in KLCE^2.
-- Of the penalised regression, seen on two to ten splits while it was built: features on ranks
+- Of the penalised regression, seen on two to ten splits: features on ranks
   alone; no straight lines among the features (trends within groups stayed); waves of the same
   size as levels, or a quarter; 60 and 400 features in place of 150; identity or beta as the only
   start; two rounds always; keeping a correction only if a single hold-out's log loss fell. None was

@@ -29,7 +29,36 @@ def test_the_same_seeds_give_the_same_files(name, tmp_path):
         item = study.run(study.tiny, tmp_path / part)
     assert bytes_of(tmp_path / "first", name) == bytes_of(tmp_path / "second", name)
     assert item.lines
-    assert item.finding.endswith(".")
+
+
+def test_two_processes_give_the_files_of_one(tmp_path, monkeypatch):
+    study = BY_NAME["type1"]
+    for workers in ("1", "2"):
+        monkeypatch.setenv("STUDY_WORKERS", workers)
+        study.run(study.tiny, tmp_path / workers)
+    assert bytes_of(tmp_path / "1", "type1") == bytes_of(tmp_path / "2", "type1")
+
+
+@pytest.mark.usefixtures("data_folder")
+def test_without_the_published_predictions_a_forest_is_fitted(monkeypatch, data_folder, tmp_path):
+    """On the published subsets; texts then do not claim that printed numbers come back."""
+    published = compas.experiment()
+    (tmp_path / "compas-two-years.csv").write_bytes(
+        (data_folder / "compas-two-years.csv").read_bytes()
+    )
+    monkeypatch.setenv("ITRUST_DATA", str(tmp_path))
+    compas.experiment.cache_clear()
+    anew = compas.experiment()
+    assert anew.kept == {}
+    np.testing.assert_array_equal(anew.test.y, published.test.y)
+    np.testing.assert_allclose(
+        anew.test.column("age10").values, published.test.column("age10").values
+    )
+    assert np.abs(anew.test.p - published.test.p).mean() < 0.05
+    study = BY_NAME["figure4"]
+    item = study.run(study.tiny, tmp_path)
+    assert "fitted anew" in item.finding
+    compas.experiment.cache_clear()
 
 
 def test_texts_and_pictures_can_be_made_again_without_computing(tmp_path, monkeypatch):
@@ -67,7 +96,7 @@ def test_the_papers_pvalue_never_is_zero():
     ("value", "shown"),
     [(0.12345, ".123"), (-0.5, "\N{MINUS SIGN}.500"), (-1e-9, ".000"), (2, "2.000")],
 )
-def test_numbers_are_shown_as_in_print(value, shown):
+def test_decimals_have_no_leading_zero(value, shown):
     assert kit.decimal(value) == shown
 
 

@@ -50,11 +50,15 @@ bench: .venv/test         ## ratios against a plain implementation, peak memory,
 	@$(BIN)/python benchmarks/bias.py
 	@$(BIN)/python benchmarks/repair.py
 
+STUDIES := $(filter-out kit housing compas paper,$(basename $(notdir $(wildcard studies/*.py))))
+
 study: .venv/test         ## a statistical study: make study NAME=level
-	@$(BIN)/python studies/$(NAME).py
+	@test -n "$(filter $(NAME),$(STUDIES))" || \
+		{ echo "there is no study '$(NAME)'; there are $(STUDIES)" >&2; exit 2; }
+	@OMP_NUM_THREADS=1 $(BIN)/python studies/$(NAME).py
 
 paper: .venv/test         ## every figure and table of the paper, and the page; QUICK=1 in minutes
-	@$(BIN)/python studies/paper.py
+	@OMP_NUM_THREADS=1 $(BIN)/python studies/paper.py
 
 .venv/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

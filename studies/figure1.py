@@ -64,14 +64,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
         title="Figure 1. The age of homeowners",
         claim="Model 1 wins by accuracy, Brier score and ECE, and only Model 2 gives the right "
         "average age of owners.",
-        settings={
-            "data": "American Housing Survey 2019, 48,660 households, half of them held out",
-            "splits": sizes["splits"],
-            "labelled rows of a test": sizes["audited"],
-            "draws": sizes["draws"],
-            "paper's kernel": f"w = {housing.WIDTH}, gamma = {housing.GAMMAS['age']} on age / 10 "
-            "(as in its figure 4; the paper does not test here)",
-        },
+        settings=plan.settings(sizes),
         columns={"printed": "Published code, run again (30 splits)"},
         lines=plan.lines(results, PAPER, PUBLISHED, 2),
         finding=f"The claim {'stands' if ahead else 'does not stand'}: Model 1 has "

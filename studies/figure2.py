@@ -59,14 +59,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
         title="Figure 2. The gap in ownership between Black and other households",
         claim="The forest wins by accuracy, Brier score and ECE, and neither it nor the logistic "
         "regression gives the right gap.",
-        settings={
-            "data": "American Housing Survey 2019, 48,660 households, 30 % held out",
-            "splits": sizes["splits"],
-            "labelled rows of a test": sizes["audited"],
-            "draws": sizes["draws"],
-            "paper's kernel": f"w = {housing.WIDTH}, gamma = {housing.GAMMAS['black']:.0f} on race "
-            "as 0 and 1 (as in its Table 1 on this survey; the paper does not test here)",
-        },
+        settings=plan.settings(sizes),
         columns={"printed": "Published code, run again (20 splits)"},
         lines=plan.lines(results, PAPER, PUBLISHED, 4),
         finding=f"Both models are off the truth, {kit.decimal(truth[GAP], 4)}, as claimed: the "

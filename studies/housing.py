@@ -123,6 +123,22 @@ class Experiment:
         }
         return {"truth": self.truths, "models": models}
 
+    def settings(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
+        """How it was made, for the reader."""
+        unit, source = {
+            "age": ("age / 10", "figure 4"),
+            "black": ("race as 0 and 1", "Table 1 on this survey"),
+        }[self.covariate]
+        return {
+            "data": f"American Housing Survey 2019, {HOUSEHOLDS:,} households, "
+            f"{self.held_out:.0%} held out",
+            "splits": sizes["splits"],
+            "labelled rows of a test": sizes["audited"],
+            "draws": sizes["draws"],
+            "paper's kernel": f"w = {WIDTH}, gamma = {GAMMAS[self.covariate]:g} on {unit} (as in its "
+            f"{source}; the paper does not test here)",
+        }
+
     def lines(
         self,
         results: kit.Results,

@@ -12,10 +12,6 @@ from sklearn.linear_model import LogisticRegression
 import housing
 import kit
 
-FULL = {"splits": 200, "audited": 4_000, "draws": 199}
-QUICK = {"splits": 8, "audited": 2_000, "draws": 99}
-TINY = {"splits": 2, "audited": 300, "draws": 39, "households": 2_000}
-
 M1, M2 = "Model 1, without age", "Model 2, with age"
 AGE, YOUNG = "average age of owners", "share of owners under 35"
 PAPER = {  # a figure without numbers
@@ -28,28 +24,20 @@ PUBLISHED = {  # executed again from the published notebook, 30 splits; it keeps
 }
 
 
-def experiment(households: int = housing.HOUSEHOLDS) -> housing.Experiment:
-    plain = LogisticRegression(max_iter=1000)
-    return housing.Experiment(
-        models={
-            M1: (plain, ("HINCP", "BLACK", *housing.PERSON)),
-            M2: (plain, ("HHAGE", "METRO", "NUMPEOPLE", "DIVISION", "BLACK")),
-        },
-        held_out=0.5,
-        covariate="age",
-        numbers={AGE: "mean(age)", YOUNG: "share(age < 35)"},
-        households=households,
-    )
-
-
-def compute(
-    splits: int, audited: int, draws: int, households: int = housing.HOUSEHOLDS
-) -> kit.Results:
-    return experiment(households).compute(splits, audited, draws)
+PLAIN = LogisticRegression(max_iter=1000)
+EXPERIMENT = housing.Experiment(
+    models={
+        M1: (PLAIN, ("HINCP", "BLACK", *housing.PERSON)),
+        M2: (PLAIN, ("HHAGE", "METRO", "NUMPEOPLE", "DIVISION", "BLACK")),
+    },
+    held_out=0.5,
+    covariate="age",
+    numbers={AGE: "mean(age)", YOUNG: "share(age < 35)"},
+)
 
 
 def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
-    plan, found, truth = experiment(), housing.values_of(results), results["truth"]
+    found, truth = housing.values_of(results), results["truth"]
     m1, m2 = found[M1], found[M2]
     off = truth[AGE] - m1[AGE].mean()
     young = kit.decimal(m2[YOUNG].mean(), 3)
@@ -64,9 +52,9 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
         title="Figure 1. The age of homeowners",
         claim="Model 1 wins by accuracy, Brier score and ECE, and only Model 2 gives the right "
         "average age of owners.",
-        settings=plan.settings(sizes),
+        settings=EXPERIMENT.settings(sizes),
         columns={"printed": "Published code, run again (30 splits)"},
-        lines=plan.lines(results, PAPER, PUBLISHED, 2),
+        lines=EXPERIMENT.lines(results, PAPER, PUBLISHED, 2),
         finding=f"The claim {'stands' if ahead else 'does not stand'}: Model 1 has "
         f"{'all three' if ahead else 'not all'} better scores and is {off:.1f} years off the "
         f"truth, {truth[AGE]:.2f}, since it never saw age; an audit of the number flags it in "
@@ -83,7 +71,15 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
     )
 
 
-STUDY = kit.Study("figure1", compute, describe, housing.picture, FULL, QUICK, TINY)
+STUDY = kit.Study(
+    "figure1",
+    EXPERIMENT.compute,
+    describe,
+    housing.picture,
+    housing.FULL,
+    housing.QUICK,
+    housing.TINY,
+)
 
 if __name__ == "__main__":
     kit.main(STUDY)

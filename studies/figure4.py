@@ -119,7 +119,7 @@ def lines(results: kit.Results) -> list[kit.Line]:
             kit.Line(
                 f"{name}: p",
                 "rejected" if theirs else "not shown",
-                "1/B" if theirs else "",
+                "1/B, the smallest" if theirs else "",
                 f"permuted {kit.decimal(found['p permuted'])}; "
                 f"Algorithm 1 {kit.decimal(found['p Algorithm 1'])}",
                 f"{kit.decimal(found['p adaptive'])}; same kernel "
@@ -162,7 +162,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
         },
         columns={"printed": "Published code (KLCE² as defined: from its predictions)"},
         lines=lines(results),
-        finding=f"{returned}. The exact test rejects {len(rejected)} of the paper's five methods, "
+        finding=f"{returned}. The exact test rejects {len(rejected)} of the figure's five panels, "
         f"without a width to choose, and says what is left, for {age} of them something along age. "
         f"Local, which looks at the covariates while it repairs, is {verdict['paper']} by the "
         f"paper's test (p = {kit.decimal(local['p permuted'])}) and {verdict['exact']} by the "

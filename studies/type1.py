@@ -144,6 +144,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
             "draws": sizes["draws"],
             "binomial error": f"a level of .05 is seen between {low} and {high} in 99 % of cells",
         },
+        columns={"exact": "Ours: other nulls, and the exact adaptive test"},
         lines=[
             *(
                 line(f"w = {w}, N = {AT_ROWS}", PRINTED_WIDTHS.get(w), found)

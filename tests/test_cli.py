@@ -247,7 +247,7 @@ COMPLAINTS = {
     "three.csv": "label must have two values",
     "high.csv": "row 1 has 1.2 (pass logits through scipy.special.expit first?) "
     "(rows count from 0, after the header)",
-    "words.csv": "name the 1 with --positive no or --positive yes",
+    "words.csv": "say which value counts as 1 with --positive no or --positive yes",
     "gaps.csv": "pass --missing level or --missing drop",
     "broken.parquet": "cannot be read",
     "semicolon.csv": "not semicolons",
@@ -275,7 +275,7 @@ def test_bad_files_get_one_sentence_and_make_nothing(name, tmp_path):
         (["--on", "age", "--task", "mean(aeg)"], "--task: {} has no column 'aeg'"),
         (["--on", "age", "--task", "mean(p)"], "is the label or a probability"),
         (["--on", "age", "--level", "2"], "level"),
-        (["--on", "age", "--level", "x"], "Invalid value for '--level'"),
+        (["--on", "age", "--level", "x"], "--level takes a number"),
         (["--on", "age", "--draws", "3"], "draws"),
         (["--on", "age", "--seed", "-1"], "--seed must not be negative"),
         (["--on", "age", "--missing", "no"], "Invalid value for '--missing'"),

@@ -107,7 +107,20 @@ def test_whole_labels_are_shown_as_such(folder):
     said = refused("homes.csv", *COLUMNS, "--positive", "7")
     assert "--positive 7 is not among the labels 0, 1;" in said
     (folder / "two.csv").write_text("y,p,age\n1,.2,3\n2,.3,4\n")
-    assert "name the 1 with --positive 1 or --positive 2" in refused("two.csv", *COLUMNS)
+    assert "say which value counts as 1 with --positive 1 or --positive 2" in refused(
+        "two.csv", *COLUMNS
+    )
+
+
+def test_advice_can_be_pasted_into_a_shell(folder):
+    """Unquoted, `--positive >50K` would empty a file of that name."""
+    (folder / "income.csv").write_text("y,p,hours-per-week\n>50K,.2,3\n<=50K,.3,4\n")
+    columns = ("--label", "y", "--prob", "p", "--on", "hours-per-week")
+    said = refused("income.csv", *columns)
+    assert "--positive '<=50K' or --positive '>50K'" in said
+    said = refused("income.csv", *columns, "--positive", ">50K", "--task", "mean(hours-per-week)")
+    assert "In formulas it stands in backticks: `hours-per-week`" in said
+    assert "--draws takes a whole number" in refused("income.csv", *columns, "--draws", "ten")
 
 
 def test_the_column_of_a_wrong_probability_is_named(folder):

@@ -313,7 +313,7 @@ class LocalBias:
             cell = column.cell(k)
             shown = column.shown(cell, 4) if isinstance(cell, float) else str(cell)
             parts.append(f"{column.name} {'missing' if cell is None else shown}")
-        return ", ".join([*parts, f"p {self.points.p[k]:.2f}"])
+        return ", ".join([*parts, f"prediction {self.points.p[k]:.2f}"])
 
 
 def _share(mask: BoolArray) -> str:

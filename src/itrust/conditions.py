@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -36,7 +36,17 @@ def covariate(points: Points, name: str) -> Column:
             return column
     known = [column.name for column in points.columns]
     hint = did_you_mean(name, known) if known else "there are none"
-    raise InputError(f"there is no covariate {name!r}; {hint}")
+    raise InputError(f"there is no covariate {name!r}; {hint}{in_backticks(name, known)}")
+
+
+def in_backticks(name: str, known: Sequence[str]) -> str:
+    """What to do where a formula has cut a name at a hyphen or a blank.
+
+    >>> in_backticks("hours", ["age", "hours-per-week"])
+    ' In formulas it stands in backticks: `hours-per-week`'
+    """
+    cut = [other for other in known if other.startswith((f"{name}-", f"{name} "))]
+    return f" In formulas it stands in backticks: `{cut[0]}`" if cut else ""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,11 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     "did you mean 'income'?"
     """
     folded = {other.casefold(): other for other in reversed(known)}
+    if name.casefold() in folded:
+        return f"did you mean {folded[name.casefold()]!r}?"
     close = get_close_matches(name, known, n=1) or [
         folded[found] for found in get_close_matches(name.casefold(), list(folded), n=1)
     ]
+    # A formula cuts `hours-per-week` at its first hyphen.
+    close = close or [other for other in known if other.startswith((f"{name}-", f"{name} "))]
     return f"did you mean {close[0]!r}?" if close else f"the names are {listed(known)}"

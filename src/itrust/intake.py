@@ -71,7 +71,9 @@ def read_labels(y: object, positive: object) -> tuple[FloatArray, tuple[Any, ...
             hint = (
                 " or ".join(f"positive={v!r}" for v in said) if len(said) == 2 else "positive=..."
             )
-            raise InputError(f"label has the values {listed(said)}; name the 1 with {hint}")
+            raise InputError(
+                f"label has the values {listed(said)}; say which value counts as 1 with {hint}"
+            )
         positive = 1
     elif positive not in values and len(values) == 2:
         close = [value for value in values if str(value).lower() == str(positive).lower()]
@@ -331,9 +333,10 @@ def settle_missing(parts: dict[str, Any], missing: Missing) -> dict[str, Any]:
     if counts and missing == "error":
         told = ", ".join(f"{name!r} in {counted(count, 'row')}" for name, count in counts.items())
         first = next(c for c in columns if c.name in counts)
+        where = f" of {first.name!r}" if len(counts) > 1 else ""
         raise InputError(
-            f"covariates are missing: {told} (first: {first.name!r}, row "
-            f"{int(np.argmax(first.missing))}); pass missing='level' or missing='drop'"
+            f"covariates have missing values: {told} (first: row {int(np.argmax(first.missing))}"
+            f"{where}); pass missing='level' or missing='drop'"
         )
     if counts and missing == "drop":
         keep = ~np.any([c.missing for c in columns], axis=0)

@@ -409,6 +409,8 @@ class AdaptiveResult(KLCEResult):
         more = len(self.story()) - len(told)
         if more:
             rows.append(("", f"and {more} more: see .story()"))
+        if any("bias" in str(finding) for finding in told):
+            rows.append(("bias", "observed - predicted: the lower, the more it overestimates"))
         if self.findings and not told:
             first = self.findings[0]
             rows.append(("most striking", f"{first.pvalue:.3g}  {first}"))

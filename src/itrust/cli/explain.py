@@ -21,7 +21,7 @@ CONDITIONS = {
     'region in ("south", "west")': "also not in",
     "income is missing": "also is not missing",
     'seen >= "2026-01-31"': "text and dates stand in quotes",
-    "`hours per week` > 40": "names with blanks stand in backticks",
+    "`hours per week` > 40": "names with blanks or hyphens stand in backticks",
     'not (age < 40 or race == "b")': "and, or, not, parentheses",
 }
 INTRODUCTION = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
@@ -24,7 +25,10 @@ PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean th
 DEBUG = "ITRUST_DEBUG"
 # Whatever click raises about options: typer exports only its children.
 UsageProblem: Any = typer.BadParameter.__mro__[2]
-ARGUMENTS = re.compile(r"\b(positive|missing|weights|cluster|level|draws|material)=('[^']*'|\w*)")
+ARGUMENTS = re.compile(
+    r"""\b(positive|missing|weights|cluster|level|draws|material)=('[^']*'|"[^"]*"|\w*)"""
+)
+NO_NUMBER = re.compile(r"Invalid value for '(--[\w-]+)': Input should be a valid (\w+).*")
 NAMED = re.compile(r"^(level|draws|material)(?= must)|`(on)`")
 ROW = re.compile(r"\brow \d")
 
@@ -67,14 +71,26 @@ class Guarded(PlainGroup):
 def in_options(message: str) -> str:
     """A sentence for Python users as one for the command line.
 
-    >>> in_options("name the 1 with positive='yes' or positive='no'")
-    'name the 1 with --positive yes or --positive no'
+    Values are quoted for the shell where it would take them for something else.
+
+    >>> in_options("say which value counts as 1 with positive='yes' or positive='>50K'")
+    "say which value counts as 1 with --positive yes or --positive '>50K'"
     """
-    said = ARGUMENTS.sub(lambda found: f"--{found[1]} {found[2].strip(chr(39))}".rstrip(), message)
+    said = ARGUMENTS.sub(lambda found: f"--{found[1]} {_for_shell(found[2])}".rstrip(), message)
     said = NAMED.sub(lambda found: f"--{found[1] or found[2]}", said)
     counted = " (rows count from 0, after the header)" if ROW.search(said) else ""
     first, *pointer = said.split("\n")
     return "\n".join([first + counted if not pointer else first, *pointer])
+
+
+def _wanted(found: re.Match[str]) -> str:
+    kind = "a whole number" if found[2] == "integer" else f"a {found[2]}"
+    return f"{found[1]} takes {kind}"
+
+
+def _for_shell(value: str) -> str:
+    text = value[1:-1] if value[:1] in {"'", '"'} else value
+    return shlex.quote(text) if text else ""
 
 
 def _usage(problem: Any) -> int:
@@ -85,6 +101,7 @@ def _usage(problem: Any) -> int:
         complain("itrust: a command is needed, such as 'itrust audit FILE'; see 'itrust --help'")
         return WRONG
     said = " ".join(said.split()).rstrip(".")
+    said = NO_NUMBER.sub(_wanted, said)
     joint = " See" if said.endswith("?") else "; see"
     complain(f"itrust: {said}{joint} '{command} --help'")
     return WRONG

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from itrust.conditions import in_backticks
 from itrust.errors import InputError, counted, did_you_mean, listed
 from itrust.readers import (
     column_names,
@@ -80,6 +81,8 @@ class Source:
             hint = "columns must be separated by commas (.csv) or tabs (.tsv), not semicolons"
         if name in self.partition_keys:
             hint = "it stands in names of folders only; write it into the files as a column"
+        if option == "--task":
+            hint += in_backticks(name, self.columns)
         raise InputError(f"{option}: {self.name} has no column {name!r}; {hint}")
 
     @property

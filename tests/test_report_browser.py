@@ -70,15 +70,20 @@ def address(tmp_path_factory) -> str:
     return audit.to_html(place).as_uri()
 
 
+def dress(browser: Browser, width: int, scheme: str) -> None:
+    """Give the window a width, and the reader a liking for light or dark."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
 @pytest.fixture
 def show(browser, address) -> Callable[..., Browser]:
     """Open the page anew at a width, light or dark, and wait for its charts."""
 
     def opened(width: int = 1280, scheme: str = "light") -> Browser:
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
-        size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        dress(browser, width, scheme)
         browser.get(address)
         wait(lambda: browser.execute_script("return document.documentElement.dataset.ready"))
         return browser
@@ -258,3 +263,13 @@ def test_the_keyboard_reaches_content_choices_and_tables(show):
     summary = browser.find_element(By.CSS_SELECTOR, "#curves summary")
     summary.send_keys(Keys.ENTER)
     assert browser.find_element(By.CSS_SELECTOR, "#table-curve caption").is_displayed()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
+def test_the_papers_page_fits_and_shows_its_pictures(browser, width, scheme):
+    dress(browser, width, scheme)
+    browser.get((Path(__file__).parents[1] / "docs" / "paper" / "paper.html").as_uri())
+    script = "return [...document.images].map((image) => image.naturalWidth)"
+    wait(lambda: len(sizes := browser.execute_script(script)) == 8 and min(sizes) > 0)
+    assert overflow(browser) <= 0
+    assert browser.get_log("browser") == []

@@ -248,7 +248,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
         lines=lines(results),
         finding=f"Of the {len(run)} cells that can be run as published, the exact test rejects "
         f"{rejected}. They say little about multicalibration as defined, for the reasons below. "
-        f"Done as defined, on rows of its own, with far smaller statistics, {outcome}.",
+        f"Done as defined, on rows of its own, {outcome}.",
         readings=[
             kit.Reading(
                 "Is the row MC multicalibration?",

@@ -36,7 +36,7 @@ def test_a_real_file_goes_straight_into_a_sample(data_folder):
     table = datasets.adult(data_home=data_folder)
     table = table.append_column("p", [[0.76] * table.num_rows])
     arguments = dict(label="income", prob="p", on=["age", "workclass"], positive="<=50K")
-    with pytest.raises(InputError, match="missing: 'workclass' in 2,799 rows"):
+    with pytest.raises(InputError, match="missing values: 'workclass' in 2,799 rows"):
         Sample.from_frame(table, **arguments)
     s = Sample.from_frame(table, **arguments, missing="level")
     assert s.column("workclass").levels[-1] == "(missing)"

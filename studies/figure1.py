@@ -71,15 +71,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
     )
 
 
-STUDY = kit.Study(
-    "figure1",
-    EXPERIMENT.compute,
-    describe,
-    housing.picture,
-    housing.FULL,
-    housing.QUICK,
-    housing.TINY,
-)
+STUDY = housing.study("figure1", EXPERIMENT, describe)
 
 if __name__ == "__main__":
     kit.main(STUDY)

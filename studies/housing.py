@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -228,3 +228,12 @@ def picture(results: kit.Results) -> Figure:
         axes[0, 3].axvline(truth, color=figures.INK, ls="--", lw=1.2, label="truth")
         figure.legend(*axes[0, 3].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
+
+
+def study(
+    name: str,
+    experiment: Experiment,
+    describe: Callable[[kit.Results, Mapping[str, Any]], kit.Item],
+) -> kit.Study:
+    """The study of one experiment, at the sizes of both."""
+    return kit.Study(name, experiment.compute, describe, picture, FULL, QUICK, TINY)

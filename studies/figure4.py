@@ -154,8 +154,8 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
             "data": "7,214 defendants in three subsets: 2,380 to fit the forest, 2,381 to fit the "
             "calibration, 2,453 to judge",
             "probabilities": results["source"],
-            "draws": f"{sizes['draws']} for the paper's nulls, one fewer for the exact test: both "
-            "end at the same smallest p",
+            "draws": f"{sizes['draws']} for the paper's nulls, one fewer for the adaptive one: "
+            "both end at the same smallest p",
             "bins of ECE and MCE": f"{BINS} of equal width",
             "paper's kernel": f"w = {WIDTH}, gamma = {GAMMA} on age / 10, sex, African-American; "
             "residuals permuted and centred",

@@ -29,6 +29,8 @@ from threadpoolctl import threadpool_limits
 import itrust as it
 from itrust import figures, nulls
 from itrust.kernels import RBF, Constant, LocalKernel
+from itrust.plain import plain
+from itrust.writing import write_whole
 
 mpl.use("Agg")  # to files, also where there is a screen
 
@@ -115,7 +117,7 @@ class Study:
         item = self.describe(results, sizes)
         folder.mkdir(parents=True, exist_ok=True)
         record = {"name": self.name, "sizes": sizes, **asdict(item), "results": results}
-        (folder / f"{self.name}.json").write_text(as_json(record) + "\n", encoding="utf-8")
+        write_whole(folder / f"{self.name}.json", as_json(record) + "\n")
         figure = self.picture(results)
         with mpl.rc_context({"svg.hashsalt": self.name}):
             nothing = {"Date": None, "Creator": None}
@@ -127,19 +129,15 @@ class Study:
 
 def as_json(value: Any) -> str:
     """JSON: keys as text, numbers of `DIGITS` significant digits, null where there is none."""
-    return json.dumps(_rounded(value), indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_rounded(plain(value)), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _rounded(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _rounded(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple, range, np.ndarray)):
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, list):
         return [_rounded(part) for part in value]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (float, np.floating)):
-        return float(f"{float(value):.{DIGITS}g}") if math.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def main(study: Study) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ import lcb
 import table1
 import table2
 import type1
+from itrust.writing import write_whole
 
 STUDIES = tuple(
     module.STUDY for module in (figure1, figure2, figure3, figure4, type1, lcb, table1, table2)
@@ -39,10 +41,10 @@ COLUMNS = {
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def records(folder: Path, studies: Sequence[kit.Study] = STUDIES) -> list[dict[str, Any]]:
+def records(folder: Path) -> list[dict[str, Any]]:
     """The files of all studies, with the heads of their tables filled in."""
     found = []
-    for study in studies:
+    for study in STUDIES:
         file = folder / f"{study.name}.json"
         if not file.exists():
             raise FileNotFoundError(
@@ -88,9 +90,9 @@ def _environment(*, escape: bool) -> Environment:
 def write_page(folder: Path, docs: Path | None) -> None:
     """paper.html in the folder and, for the documentation, paper.md."""
     items = records(folder)
-    (folder / "paper.html").write_text(html(items, folder), encoding="utf-8")
+    write_whole(folder / "paper.html", html(items, folder))
     if docs is not None:
-        (docs / "paper.md").write_text(markdown(items), encoding="utf-8")
+        write_whole(docs / "paper.md", markdown(items))
 
 
 def main() -> None:
@@ -98,7 +100,10 @@ def main() -> None:
     if not kit.asked("PAGE"):
         for study in STUDIES:
             kit.main(study)
-    write_page(folder, docs)
+    try:
+        write_page(folder, docs)
+    except FileNotFoundError as error:
+        sys.exit(f"paper: {error}")
     print(f"wrote {(folder / 'paper.html').relative_to(kit.ROOT)}")
 
 

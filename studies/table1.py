@@ -238,7 +238,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
         settings={
             "data": "American Housing Survey 2019: 36,495 training rows, "
             f"{sizes['most_rows']:,} of 12,165 test rows judged; X = income (log10), Black",
-            "draws": f"{sizes['draws']}, and one fewer for the exact test",
+            "draws": f"{sizes['draws']}, and one fewer for the adaptive test",
             "MC and PMC": "as the published code effectively runs them: proportional in both "
             f"rows, alpha {ALPHA}, gamma {GAMMA}, rho {RHO}, 10 bins, groups of exact incomes and "
             "race, on the training rows; here until nothing is left to shift",
@@ -351,6 +351,7 @@ def picture(results: kit.Results) -> Figure:
                 )
         ax.axhline(0, color=figures.FAINT, lw=0.8)
         ax.set_yscale("symlog", linthresh=FAINTEST)
+        ax.yaxis.set_major_formatter(lambda value, _: kit.significant(value, 1))
         ax.set_ylim(top=ax.get_ylim()[1] * 8)
         ax.set_xticks(np.arange(len(models)), [*models])
         ax.set_ylabel("published statistic")

@@ -286,7 +286,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
             "models": "two-logit softmax regression, standardised inputs, Adam .01, batches of 32, "
             f"{sizes['epochs']} epochs, penalty weight .7",
             "seeds": f"{sizes['seeds']} (the published fits are unseeded)",
-            "draws": f"{sizes['draws']}, and one fewer for the exact test",
+            "draws": f"{sizes['draws']}, and one fewer for the adaptive test",
             "test rows judged": f"at most {sizes['most_rows']:,}",
             KERNEL: f"w = {WIDTH}, gamma = {GAMMA:.0f} on raw X; residuals permuted "
             "and centred; ECE unweighted over 10 bins",

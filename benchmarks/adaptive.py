@@ -18,7 +18,7 @@ from scipy.special import expit
 
 import itrust as it
 from itrust import nulls
-from itrust.looks import prepare
+from itrust.calibration.pipeline import prepare
 
 DRAWS = 999
 PLAIN_DRAWS = 20  # the plain loop is timed on these and projected

@@ -17,12 +17,12 @@ from rich.table import Table
 from scipy.special import expit
 
 import itrust as it
-from itrust.neighbours import neighbour_kernel
+from itrust.bias import neighbour_kernel
 
 DRAWS = 499
 PLAIN_DRAWS = 10  # the plain loop is timed on these and projected
 CELLS = [(2_000, 2_000), (10_000, 2_000), (100_000, 2_000), (1_000_000, 2_000)]
-MOST_PLAIN = 10_000
+MAX_PLAIN = 10_000
 
 
 def data(n: int) -> it.Sample:
@@ -70,7 +70,7 @@ def main() -> None:
         table.add_column(heading, justify="right")
     for n, m in CELLS:
         mine = call("ours", n, m)
-        naive = call("plain", n, m)["seconds"] if n <= MOST_PLAIN else None
+        naive = call("plain", n, m)["seconds"] if n <= MAX_PLAIN else None
         table.add_row(
             f"{n:,}",
             f"{m:,}",

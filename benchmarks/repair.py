@@ -23,7 +23,7 @@ import itrust as it
 from itrust.recalibrate.features import Basis
 
 ROWS = [10_000, 100_000, 1_000_000]
-MOST_PLAIN = 100_000
+MAX_PLAIN = 100_000
 WIDTH, RIDGE = 0.1, 8.0  # narrow: all 150 features are used
 
 
@@ -68,7 +68,7 @@ def main() -> None:
         table.add_column(heading, justify="right")
     for n in ROWS:
         mine = call("ours", n)
-        naive = f"{call('plain', n)['fit']:.1f}" if n <= MOST_PLAIN else "-"
+        naive = f"{call('plain', n)['fit']:.1f}" if n <= MAX_PLAIN else "-"
         table.add_row(
             f"{n:,}",
             f"{mine['features']:.0f}",

@@ -65,7 +65,7 @@ def told(seconds: float, result) -> dict[str, object]:
 
 def warm() -> None:
     y, p, x = data(3_000)
-    it.klce_test(it.Sample(y, p, x), KERNEL, draws=9, rng=0, engine=it.engine.Factor())
+    it.klce_test(it.Sample(y, p, x), KERNEL, draws=9, rng=0, engine=it.engines.Factor())
 
 
 def memory(n: int, null: str) -> dict[str, object]:
@@ -128,7 +128,7 @@ def cluster(n: int, _null: str) -> dict[str, object]:
     dask.config.set(keep)
     local = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
     with local, Client(local) as client:
-        engine = it.engine.Dask(client)
+        engine = it.engines.Dask(client)
         small = it.scan(FOLDER / "100000.parquet", label="y", prob="p", on=["a", "b"])
         it.klce_test(small, KERNEL, draws=9, rng=0, engine=engine)  # workers import what they need
         scan = it.scan(FOLDER / f"{n}.parquet", label="y", prob="p", on=["a", "b"])
@@ -143,7 +143,7 @@ def profile(n: int, null: str) -> dict[str, object]:
     """Where the time goes, on one thread: `python benchmarks/rows.py profile 200000 exact`."""
     y, p, x = data(n)
     s = it.Sample(y, p, x)
-    factor = it.engine.Factor(threads=1)
+    factor = it.engines.Factor(threads=1)
     plan = factor.plan(s, KERNEL.resolve(s.points))
     watch = cProfile.Profile()
     draws = 0 if null == "spectral" else DRAWS
@@ -171,7 +171,7 @@ def write_file(n: int) -> None:
 
 def limits() -> str:
     """What a row costs at least: exponentials, multiply-adds and random bits at measured peak."""
-    from itrust.engine.threads import one_blas_thread
+    from itrust.engines import one_blas_thread
 
     with one_blas_thread():
         a = np.random.default_rng(0).random((2048, 512), dtype=np.float32)
@@ -182,7 +182,7 @@ def limits() -> str:
         bits = measured(lambda: np.random.Philox(0).random_raw(100_000), 20)[0] / 400_000
     y, p, x = data(200_000)
     s = it.Sample(y, p, x)
-    plan = it.engine.Factor().plan(s, KERNEL.resolve(s.points))
+    plan = it.engines.Factor().plan(s, KERNEL.resolve(s.points))
     marks, rank = len(plan.landmarks), plan.rank
     flops = 2 * marks * rank + 2 * rank * rank
     spectral = marks * exp + flops * gemm

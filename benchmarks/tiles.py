@@ -39,7 +39,7 @@ def ours(n: int) -> float:
     kernel = LocalKernel(RBF(WIDTH_P), RBF(WIDTHS_X))
     begun = time.perf_counter()
     it.klce_test(
-        it.Sample(y, p, x), kernel, draws=DRAWS, rng=0, progress=False, engine=it.engine.Tiles()
+        it.Sample(y, p, x), kernel, draws=DRAWS, rng=0, progress=False, engine=it.engines.Tiles()
     )
     return time.perf_counter() - begun
 

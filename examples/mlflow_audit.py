@@ -13,15 +13,16 @@ from pathlib import Path
 import mlflow
 
 import itrust as it
-from itrust import report
+from itrust.auditing import Audit, suppressed
+from itrust.render import page as report
 
 SCORES = ("brier", "log_loss", "ece", "smooth_ece")
-SETTINGS = ("level", "material", "draws", "seed")
+SETTINGS = ("alpha", "tolerance", "draws", "seed")
 
 
-def log_audit(audit: it.Audit, *, prefix: str = "itrust", min_cell: int = 10) -> None:
+def log_audit(audit: Audit, *, prefix: str = "itrust", min_cell: int = 10) -> None:
     """Add an audit to the active MLflow run."""
-    facts, _ = report.suppressed(audit.to_dict(), min_cell)
+    facts, _ = suppressed(audit.to_dict(), min_cell)
     mlflow.log_metrics({f"{prefix}.{name}": value for name, value in metrics_of(audit).items()})
     mlflow.log_params({f"{prefix}.{name}": getattr(audit, name) for name in SETTINGS})
     tasks = {f"task_{number}": task.name for number, task in enumerate(audit.tasks)}
@@ -34,7 +35,7 @@ def log_audit(audit: it.Audit, *, prefix: str = "itrust", min_cell: int = 10) ->
         mlflow.log_artifact(str(page), prefix)
 
 
-def metrics_of(audit: it.Audit) -> dict[str, float]:
+def metrics_of(audit: Audit) -> dict[str, float]:
     """The numbers that can be followed from run to run."""
     found = {name: getattr(audit.reliance, name) for name in SCORES}
     found |= {"n": audit.n, "klce2": audit.competency.statistic, "pvalue": audit.competency.pvalue}

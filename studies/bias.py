@@ -19,6 +19,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 import itrust as it
+from itrust.bias import LocalBias
 
 RUNS = int(os.environ.get("RUNS", "1000"))
 SLICE_RUNS = max(RUNS // 10, 20)
@@ -71,7 +72,7 @@ def _some(sample: it.Sample) -> it.Sample:
     return sample.take(np.linspace(0, sample.n - 1, 100).astype(int))
 
 
-def _smoothed(b: it.LocalBias, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _smoothed(b: LocalBias, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What the band is to cover, and which points have neighbours without a bias only."""
     gram = b.kernel.gram(b.points, b.sample.points).block(slice(None), slice(None))
     weights = np.maximum(gram - b.cut, 0)

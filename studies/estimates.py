@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 import itrust as it
-from itrust.tasks import Rows
+from itrust.tasks.expressions import Rows
 
 RUNS = int(os.environ.get("RUNS", "500"))
 ROWS, LABELLED = 6_000, 0.2

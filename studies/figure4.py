@@ -13,6 +13,7 @@ import compas
 import itrust as it
 import kit
 from itrust import figures, recalibrate, scores
+from itrust.calibration import AdaptiveResult
 
 FULL = {"draws": 1_000}
 QUICK = {"draws": 200}
@@ -58,7 +59,7 @@ def judged(draws: int, test: it.Sample, method: tuple[str, np.ndarray]) -> dict[
     bins = scores.EqualWidth(BINS)
     papers = kit.PapersTest.of(sample, WIDTH, GAMMA, draws, seed=0)
     adaptive = kit.quiet_test(sample, None, None, draws - 1, seed=0)
-    assert isinstance(adaptive, it.AdaptiveResult)
+    assert isinstance(adaptive, AdaptiveResult)
     curve = scores.reliability_curve(sample, bins)
     story = adaptive.story()
     return {

@@ -28,9 +28,9 @@ from threadpoolctl import threadpool_limits
 
 import itrust as it
 from itrust import figures, nulls
+from itrust._core import plain, write_whole
+from itrust.calibration import KLCEResult
 from itrust.kernels import RBF, Constant, LocalKernel
-from itrust.plain import plain
-from itrust.writing import write_whole
 
 mpl.use("Agg")  # to files, also where there is a screen
 
@@ -151,7 +151,7 @@ def main(study: Study) -> None:
             item = study.redraw(folder)
         else:
             item = study.run(study.quick if hurried else study.full, folder)
-    except (it.errors.DatasetError, FileNotFoundError) as error:
+    except (it.DatasetError, FileNotFoundError) as error:
         sys.exit(f"{study.name}: {error}")
     print(told(item))
     where = folder.relative_to(ROOT) / study.name
@@ -266,7 +266,7 @@ class PapersTest:
 
 def papers_statistics(sample: it.Sample, kernel: LocalKernel) -> tuple[float, float]:
     """KLCE^2 as the paper defines it, and as its code prints it."""
-    equation = it.klce2(sample, kernel, engine=it.engine.Tiles())
+    equation = it.klce2(sample, kernel, engine=it.engines.Tiles())
     return equation, equation / mean_kernel(sample, kernel)
 
 
@@ -299,7 +299,7 @@ def quiet_test(
     null: nulls.Null | None,
     draws: int,
     seed: int,
-) -> it.KLCEResult:
+) -> KLCEResult:
     """`klce_test` without progress or warnings: studies break assumptions on purpose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", it.AssumptionWarning)

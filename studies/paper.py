@@ -26,7 +26,7 @@ import lcb
 import table1
 import table2
 import type1
-from itrust.writing import write_whole
+from itrust._core import write_whole
 
 STUDIES = tuple(
     module.STUDY for module in (figure1, figure2, figure3, figure4, type1, lcb, table1, table2)

@@ -23,7 +23,7 @@ from scipy.stats import binomtest
 
 import itrust as it
 from itrust import nulls, simulate
-from itrust.looks import Looks, look, prepare
+from itrust.calibration.pipeline import Looks, look, prepare
 
 RUNS = int(os.environ.get("RUNS", "500"))
 LEVEL_RUNS = int(os.environ.get("LEVEL_RUNS", "2000"))
@@ -197,8 +197,8 @@ def check_of_detectable(pool: ProcessPoolExecutor) -> list[str]:
 
 
 def _checked(draws: int, where: str) -> float:
-    from itrust.planning import Setting
-    from itrust.regions import regions_of
+    from itrust.calibration.power import Setting
+    from itrust.data import regions_of
 
     town = simulate.survey(2_000, rng=0).sample
     setting = Setting.of(town, 0.05, 0.8, None, draws, 0, "auto")

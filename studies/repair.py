@@ -28,8 +28,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 import itrust as it
 from itrust import recalibrate
-from itrust.neighbours import Neighbours, neighbour_kernel
-from itrust.points import Points
+from itrust.bias import Neighbours, neighbour_kernel
+from itrust.data import Points
 
 RUNS = int(os.environ.get("RUNS", "20"))
 DRAWS = 199

@@ -113,9 +113,9 @@ def recalibrated(model: str, variant: str, households: int) -> np.ndarray:
         return probabilities(model, train, test)
     published = variant in (MC, PMC, TRUE_MC)
     # Published: groups by exact income, on the rows of the fit, proportional in both rows of the
-    # table. As defined: tenths of income crossed with race, on a third of the rows set aside.
-    aside = 2 * train.size // 3
-    fit, calibration = (train, train) if published else (train[:aside], train[aside:])
+    # table. As defined: tenths of income crossed with race, on a third of the rows set log.
+    log = 2 * train.size // 3
+    fit, calibration = (train, train) if published else (train[:log], train[log:])
     both = np.concatenate([calibration, test])
     p = probabilities(model, fit, both, steps=100 if published else 1_000)
     groups = groups_of(both, frequent_incomes(households) if published else None)

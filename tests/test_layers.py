@@ -1,4 +1,4 @@
-"""Data flows one way: a module imports only from the rooms above its own."""
+"""Data flows one way: a package imports only from the packages above its own, by the front door."""
 
 import ast
 import subprocess
@@ -9,88 +9,76 @@ import itrust
 
 ROOT = Path(itrust.__file__).parent
 
-# Top to bottom; rooms on one line do not import each other.
+# Top to bottom; packages on one line do not import each other.
 LAYERS = [
-    ["errors", "typing", "plain", "notebook"],
-    ["seeds", "progress", "tails", "multiplicity", "writing"],
-    ["columns"],
-    ["encoding", "points"],
-    ["intake", "readers", "tables", "regions"],
-    ["conditions"],
-    ["quantities"],
-    ["sample"],
-    ["files", "classes", "population"],
-    ["kernels"],
-    ["dictionary"],
-    ["engine"],
-    ["nulls"],
-    ["assumptions", "results", "evaluate"],
-    ["klce", "looks"],
-    ["adaptive", "witness", "tuning", "sensitivity", "averages"],
-    ["planning", "multiclass", "intervals", "neighbours", "search"],
-    ["groups"],
-    ["slices"],
+    ["_core"],
+    ["data"],
+    ["kernels", "nulls"],
+    ["engines"],
+    ["calibration"],
     ["bias"],
-    ["curves"],
     ["tasks"],
-    ["grammar", "evaluation"],
-    ["estimates"],
-    ["verdict", "scores", "simulate", "datasets", "losses"],
-    ["audits"],
-    ["comparison", "recalibrate", "telling"],
-    ["figures", "report"],
-    ["itrust"],  # the front door: what stands below it uses the package as users do
-    ["demo"],
+    ["recalibrate"],
+    ["auditing"],
+    ["render"],
     ["cli"],
 ]
-# Convenience methods of results, which import what stands below them when they are called.
-LAZY = {
-    ("bias.py", "curves"),
-    ("tasks.py", "grammar"),
-    ("tasks.py", "evaluation"),
-    ("tasks.py", "estimates"),
-    ("audits.py", "itrust"),
-    ("audits.py", "telling"),
-    ("audits.py", "report"),
-}
-DEPTH = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
-
-
-def room_of(path: Path) -> str:
-    part = path.relative_to(ROOT).parts[0]
-    return part.removesuffix(".py")
-
-
-def imports(path: Path) -> set[str]:
-    """Rooms of the package that a file imports, anywhere in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            parts = node.module.split(".")
-            if parts[0] == "itrust":
-                names = {alias.name for alias in node.names}
-                found |= {parts[1]} if len(parts) > 1 else names - {"__version__"}
-        elif isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
-            found |= {
-                parts[1] if len(parts) > 1 else "itrust" for parts in names if parts[0] == "itrust"
-            }
-    return found
-
+# Modules at the root: what they may import stands above this package.
+ROOT_MODULES = {"datasets": "data", "losses": "data", "simulate": "kernels"}
+DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
+DEPTH |= {name: DEPTH[below] + 0.5 for name, below in ROOT_MODULES.items()}
+# The front door stands before `cli`, which uses the package as users do.
+DEPTH |= {"itrust": DEPTH["cli"] - 0.5, "__main__": DEPTH["cli"] + 1}
+# Results know how to show themselves: they call `render` when they are asked.
+SHOWS_RESULTS = {("_core/result.py", "render"), ("auditing/audits.py", "render")}
 
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
 
 
-def test_every_room_has_its_place():
-    assert {room_of(path) for path in FILES} | {"itrust"} == set(DEPTH)
+def package_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[tuple[str, ...]]:
+    """Modules of the package that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            parts = tuple(node.module.split("."))
+            if parts == ("itrust",):
+                found |= {(alias.name,) for alias in node.names if alias.name != "__version__"}
+            elif parts[0] == "itrust":
+                found.add(parts[1:])
+        elif isinstance(node, ast.Import):
+            names = [tuple(alias.name.split(".")) for alias in node.names]
+            found |= {parts[1:] or ("itrust",) for parts in names if parts[0] == "itrust"}
+    return found
+
+
+def test_every_package_has_its_place():
+    assert {package_of(path) for path in FILES} == set(DEPTH) - {"itrust"}
+    assert len([path for path in FILES if path.parent == ROOT]) + 1 <= 6
 
 
 def test_imports_only_look_up():
     wrong = [
-        f"{path.relative_to(ROOT)} imports {other}"
+        f"{path.relative_to(ROOT)} imports {other[0]}"
         for path in FILES
-        for other in imports(path) - {room_of(path)}
-        if DEPTH[other] >= DEPTH[room_of(path)] and (path.name, other) not in LAZY
+        for other in imports(path)
+        if other[0] != package_of(path)
+        and DEPTH[other[0]] >= DEPTH[package_of(path)]
+        and (str(path.relative_to(ROOT)), other[0]) not in SHOWS_RESULTS
+    ]
+    assert wrong == []
+
+
+def test_packages_are_entered_by_the_front_door():
+    """Others take what `__init__` offers; `render.page` is a package of its own."""
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {'.'.join(other)}"
+        for path in FILES
+        for other in imports(path)
+        if len(other) > 1 and other[0] != package_of(path) and other != ("render", "page")
     ]
     assert wrong == []
 
@@ -101,7 +89,7 @@ def test_pictures_are_drawn_with_a_library_that_is_loaded_only_then():
 
 
 def test_kernels_never_see_labels():
-    """Widths and kernels must not leak y: nothing above `engine` but the door names Sample."""
+    """Widths and kernels must not leak y: nothing above `engines` but the door names Sample."""
     for path in (ROOT / "kernels").rglob("*.py"):
         tree = ast.parse(path.read_text())
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

@@ -4,59 +4,48 @@
 >>> sample = it.simulate.survey(2_000, rng=0).sample
 >>> it.klce_test(sample, rng=0).pvalue
 0.001
+
+Every name is loaded when it is first asked for, so importing the package costs next to nothing.
+Classes of results stand in the packages that make them, such as `itrust.calibration`.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0.dev0"
 
-from itrust import datasets, engine, grammar, kernels, nulls, recalibrate, scores, simulate, tasks
-from itrust.adaptive import default_dictionary, klce_test
-from itrust.audits import Audit, audit
-from itrust.bias import HeldOut, LocalBias, local_bias
-from itrust.classes import MulticlassSample
-from itrust.comparison import Comparison, compare
-from itrust.curves import BiasCurve, BiasMap, bias_curve, bias_map
-from itrust.dictionary import Dictionary
-from itrust.errors import ApproximationWarning, AssumptionWarning, DatasetError, InputError
-from itrust.files import Scan, scan
-from itrust.groups import GroupTable, bias_groups
-from itrust.klce import klce2, null_sd
-from itrust.multiclass import MulticlassResult, multiclass_test
-from itrust.planning import Detectable, SampleSize, detectable, sample_size
-from itrust.population import Population
-from itrust.results import AdaptiveResult, KLCEResult
-from itrust.sample import Sample
-from itrust.slices import SliceTable, bias_slices
-from itrust.tuning import tune_widths, tuned_test
-from itrust.verdict import Verdict
-from itrust.witness import Across, Forward, WitnessResult, witness_test
+if TYPE_CHECKING:
+    from itrust import datasets, engines, kernels, losses, nulls, recalibrate, simulate, tasks
+    from itrust._core import ApproximationWarning, AssumptionWarning, DatasetError, InputError
+    from itrust.auditing import Verdict, audit, compare
+    from itrust.bias import bias_curve, bias_groups, bias_map, bias_slices, local_bias
+    from itrust.calibration import (
+        Dictionary,
+        default_dictionary,
+        detectable,
+        klce2,
+        klce_test,
+        multiclass_test,
+        null_sd,
+        sample_size,
+        scores,
+        tune_widths,
+        tuned_test,
+        witness_test,
+    )
+    from itrust.data import MulticlassSample, Population, Sample, scan
+    from itrust.render import figures
 
 __all__ = [
-    "Across",
-    "AdaptiveResult",
     "ApproximationWarning",
     "AssumptionWarning",
-    "Audit",
-    "BiasCurve",
-    "BiasMap",
-    "Comparison",
     "DatasetError",
-    "Detectable",
     "Dictionary",
-    "Forward",
-    "GroupTable",
-    "HeldOut",
     "InputError",
-    "KLCEResult",
-    "LocalBias",
-    "MulticlassResult",
     "MulticlassSample",
     "Population",
     "Sample",
-    "SampleSize",
-    "Scan",
-    "SliceTable",
     "Verdict",
-    "WitnessResult",
     "__version__",
     "audit",
     "bias_curve",
@@ -67,18 +56,17 @@ __all__ = [
     "datasets",
     "default_dictionary",
     "detectable",
-    "engine",
+    "engines",
     "figures",
-    "grammar",
     "kernels",
     "klce2",
     "klce_test",
     "local_bias",
+    "losses",
     "multiclass_test",
     "null_sd",
     "nulls",
     "recalibrate",
-    "report",
     "sample_size",
     "scan",
     "scores",
@@ -89,11 +77,42 @@ __all__ = [
     "witness_test",
 ]
 
+# Where the names stand: each package with those of its names that are offered here.
+_ROOMS = {
+    "itrust._core": ("ApproximationWarning", "AssumptionWarning", "DatasetError", "InputError"),
+    "itrust.data": ("MulticlassSample", "Population", "Sample", "scan"),
+    "itrust.calibration": (
+        *("Dictionary", "default_dictionary", "detectable", "klce2", "klce_test"),
+        *("multiclass_test", "null_sd", "sample_size", "scores"),
+        *("tune_widths", "tuned_test", "witness_test"),
+    ),
+    "itrust.bias": ("bias_curve", "bias_groups", "bias_map", "bias_slices", "local_bias"),
+    "itrust.auditing": ("Verdict", "audit", "compare"),
+}
+_MODULES = {
+    "figures": "itrust.render.figures",
+    **{
+        name: f"itrust.{name}"
+        for name in (
+            *("datasets", "engines", "kernels", "losses", "nulls"),
+            *("recalibrate", "simulate", "tasks"),
+        )
+    },
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
 
 def __getattr__(name: str) -> object:
-    """Load what draws pictures and pages only when it is asked for."""
-    if name in ("figures", "report"):
-        import importlib
+    """Load a name when it is first asked for."""
+    if name in _MODULES:
+        found: object = import_module(_MODULES[name])
+    elif name in _HOME:
+        found = getattr(import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"module 'itrust' has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
-        return importlib.import_module(f"itrust.{name}")
-    raise AttributeError(f"module 'itrust' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 import requests
 
-from itrust.errors import DatasetError
+from itrust._core import DatasetError
 
 __all__ = [
     "Dataset",

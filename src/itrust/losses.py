@@ -19,8 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from itrust.errors import InputError, counted, listed
-from itrust.typing import AnyArray, FloatArray
+from itrust._core import AnyArray, FloatArray, InputError, counted, listed
 
 try:
     import torch

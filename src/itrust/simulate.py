@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit
 
-from itrust.errors import InputError, did_you_mean
-from itrust.sample import Sample
-from itrust.seeds import Rng, as_generator
-from itrust.typing import AnyArray, FloatArray
+from itrust._core import AnyArray, FloatArray, InputError, Rng, as_generator, did_you_mean
+from itrust.data import Sample
 
 __all__ = [
     "ALTERNATIVES",

@@ -10,11 +10,11 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from itrust.cli.guard import Guarded
-from itrust.cli.helping import PlainCommand
+from itrust.cli.console import Log
+from itrust.cli.exit import Guarded
+from itrust.cli.help import PlainCommand
 from itrust.cli.outputs import refuse_standard_output
 from itrust.cli.settings import find_settings
-from itrust.cli.voice import Aside
 
 START = """
 Start here:
@@ -121,7 +121,7 @@ def start(
     """Tell whether a classifier's probabilities can be trusted for inference."""
     if version:
         from itrust import __version__
-        from itrust.cli.voice import answer
+        from itrust.cli.console import answer
 
         answer(f"itrust {__version__}")
         raise typer.Exit(0)
@@ -141,9 +141,9 @@ def _use_settings(ctx: typer.Context, name: str) -> None:
     ctx.obj = found
 
 
-def _say_settings(ctx: typer.Context, aside: Aside) -> None:
+def _say_settings(ctx: typer.Context, log: Log) -> None:
     if ctx.obj is not None and ctx.obj.path is not None:
-        aside.say(f"settings from {ctx.obj.path}")
+        log.say(f"settings from {ctx.obj.path}")
 
 
 @app.command("audit", cls=PlainCommand, epilog=AUDIT_EXAMPLES)
@@ -168,10 +168,10 @@ def audit_command(
             rich_help_panel=TEST,
         ),
     ] = None,
-    level: Annotated[
+    alpha: Annotated[
         float, typer.Option(metavar="P", help="Of test and intervals.", rich_help_panel=TEST)
     ] = 0.05,
-    material: Annotated[
+    tolerance: Annotated[
         float,
         typer.Option(metavar="SIZE", help="Local bias that would matter.", rich_help_panel=TEST),
     ] = 0.05,
@@ -222,13 +222,13 @@ def audit_command(
     quiet: Quiet = False,
 ) -> int:
     """Judge the probabilities in a file, given the covariates you care about."""
-    from itrust.cli.audit import Wishes, run
+    from itrust.cli.audit import Options, run
 
-    _say_settings(ctx, Aside(quiet))
+    _say_settings(ctx, Log(quiet))
     refuse_standard_output({"--report": report, "--junit": junit, "--summary": summary})
     outputs = {"--report": report, "--json": json, "--junit": junit, "--summary": summary}
     return run(
-        Wishes(
+        Options(
             file=file,
             label=label,
             probs=prob or (),
@@ -238,8 +238,8 @@ def audit_command(
             positive=positive,
             missing=missing.value,
             tasks=task or (),
-            level=level,
-            material=material,
+            alpha=alpha,
+            tolerance=tolerance,
             draws=draws,
             seed=seed,
             min_cell=min_cell,
@@ -345,15 +345,15 @@ def recalibrate_command(
     quiet: Quiet = False,
 ) -> int:
     """Fit a repair of the probabilities on one file and apply it to another."""
-    from itrust.cli.repair import Wishes, run
+    from itrust.cli.recalibrate import Options, run
 
-    _say_settings(ctx, Aside(quiet))
+    _say_settings(ctx, Log(quiet))
     refuse_standard_output({"--out": out, "--save": save})
     typed = _typed(ctx)
     if file is not None and "load" not in typed:
         load = None  # the command line wins over a setting
     return run(
-        Wishes(
+        Options(
             file=file,
             label=label,
             probs=prob or (),
@@ -389,7 +389,7 @@ def demo_command(
     ] = None,
 ) -> int:
     """Audit a simulated survey whose truth is known; needs no data."""
-    from itrust import demo
+    from itrust.cli import demo
     from itrust.cli.outputs import refuse_bad_places
 
     refuse_standard_output({"--report": report})
@@ -404,7 +404,7 @@ def tasks_command(
     ] = None,
 ) -> int:
     """Explain how to write the numbers you report."""
-    from itrust.cli.explain import explain
+    from itrust.cli.tasks import explain
 
     explain(expression)
     return 0

@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import itrust as it
-from itrust import recalibrate, report
-from itrust.cli.gate import is_closed
-from itrust.cli.guard import CLOSED, DONE
-from itrust.cli.junit import junit_xml
+from itrust import recalibrate
+from itrust.auditing import Audit, Comparison, Disclosure, suppressed
+from itrust.cli.console import Log, answer, width
+from itrust.cli.exit import CLOSED, DONE
+from itrust.cli.inputs import Source, opened
 from itrust.cli.outputs import Write, refuse_bad_places, text_writer, write_whole
 from itrust.cli.roles import Roles, positive_value, settle
-from itrust.cli.source import Source, opened
-from itrust.cli.summary import summary_markdown
-from itrust.cli.voice import Aside, answer, width
-from itrust.intake import Missing
-from itrust.telling import fitted, told
+from itrust.data import MissingRule
+from itrust.render import fitted, is_closed, junit_xml, summary_markdown, told
+from itrust.render.page import Remade, write
 
 COLOURS = {
     "untrustworthy": "bold red",
@@ -36,7 +35,7 @@ COMPARED = ("platt", "isotonic", "beta", "local")  # by --repair
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Options:
     """What the options ask for, columns as they were typed."""
 
     file: str
@@ -46,10 +45,10 @@ class Wishes:
     weights: str | None
     cluster: str | None
     positive: str | None
-    missing: Missing
+    missing: MissingRule
     tasks: Sequence[str]
-    level: float
-    material: float
+    alpha: float
+    tolerance: float
     draws: int
     seed: int
     min_cell: int
@@ -73,50 +72,50 @@ class Wishes:
 class Found:
     """All that was found, and how to find it again."""
 
-    audit: it.Audit
-    comparison: it.Comparison | None
+    audit: Audit
+    comparison: Comparison | None
     repairs: recalibrate.RepairTable | None
-    made: report.Remade
+    made: Remade
 
 
-def run(wishes: Wishes) -> int:
+def run(options: Options) -> int:
     """Do all of it; the exit code."""
-    aside = Aside(wishes.quiet)
-    tasks = [it.grammar.parse(text) for text in wishes.tasks]  # before anything is read
-    _refuse_bad_numbers(wishes)
-    refuse_bad_places(wishes.files, [])
-    with opened(wishes.file) as source, _told_in_the_result():
-        refuse_bad_places(wishes.files, source.files)
+    log = Log(options.quiet)
+    tasks = [it.tasks.parse(text) for text in options.tasks]  # before anything is read
+    _refuse_bad_numbers(options)
+    refuse_bad_places(options.files, [])
+    with opened(options.file) as source, _told_in_the_result():
+        refuse_bad_places(options.files, source.files)
         roles = settle(
             source,
-            aside,
-            label=wishes.label,
-            probs=wishes.probs,
-            on=wishes.on,
-            weights=wishes.weights,
-            cluster=wishes.cluster,
-            positive=wishes.positive,
+            log,
+            label=options.label,
+            probs=options.probs,
+            on=options.on,
+            weights=options.weights,
+            cluster=options.cluster,
+            positive=options.positive,
         )
         covariates = _needed(source, tasks, roles)
-        samples = read_samples(source, roles, covariates, wishes.positive, wishes.missing)
-        audit, comparison = _judge(wishes, roles, samples, tasks, aside)
-        repairs = _repairs(wishes, roles, covariates, samples)
-        made = report.Remade(command(wishes, roles), source.name, source.checksum, wishes.seed)
+        samples = read_samples(source, roles, covariates, options.positive, options.missing)
+        audit, comparison = _judge(options, roles, samples, tasks, log)
+        repairs = _repairs(options, roles, covariates, samples)
+        made = Remade(command(options, roles), source.name, source.checksum, options.seed)
         found = Found(audit, comparison, repairs, made)
-        facts = _facts(found, wishes.min_cell)
-        write_whole(_writers(wishes, found, facts))
-    _tell(wishes, found, facts)
-    for option, path in wishes.files.items():
+        facts = _facts(found, options.min_cell)
+        write_whole(_writers(options, found, facts))
+    _tell(options, found, facts)
+    for option, path in options.files.items():
         if path is not None:
-            aside.say(f"{option[2:]} in {path}")
-    return _gate(wishes, audit, roles, aside)
+            log.say(f"{option[2:]} in {path}")
+    return _gate(options, audit, roles, log)
 
 
-def _refuse_bad_numbers(wishes: Wishes) -> None:
-    if wishes.min_cell < 1:
-        raise it.InputError(f"--min-cell must be at least 1 row, not {wishes.min_cell}")
-    if wishes.seed < 0:
-        raise it.InputError(f"--seed must not be negative, not {wishes.seed}")
+def _refuse_bad_numbers(options: Options) -> None:
+    if options.min_cell < 1:
+        raise it.InputError(f"--min-cell must be at least 1 row, not {options.min_cell}")
+    if options.seed < 0:
+        raise it.InputError(f"--seed must not be negative, not {options.seed}")
 
 
 @contextmanager
@@ -144,7 +143,7 @@ def read_samples(
     roles: Roles,
     covariates: Sequence[str],
     positive: str | None,
-    missing: Missing,
+    missing: MissingRule,
 ) -> dict[str, it.Sample]:
     """One sample for each column of probabilities, on the same rows."""
     frame = source.table([*roles.used, *covariates])
@@ -164,97 +163,97 @@ def read_samples(
 
 
 def _judge(
-    wishes: Wishes,
+    options: Options,
     roles: Roles,
     samples: dict[str, it.Sample],
     tasks: Sequence[it.tasks.Task],
-    aside: Aside,
-) -> tuple[it.Audit, it.Comparison | None]:
+    log: Log,
+) -> tuple[Audit, Comparison | None]:
     first, *others = samples.values()
-    settings: dict[str, Any] = {"level": wishes.level, "draws": wishes.draws, "rng": wishes.seed}
+    settings: dict[str, Any] = {"alpha": options.alpha, "draws": options.draws, "rng": options.seed}
     audit = it.audit(
         first,
         tasks,
         on=roles.on,
-        material=wishes.material,
-        progress=False if wishes.quiet else None,
+        tolerance=options.tolerance,
+        progress=False if options.quiet else None,
         **settings,
     )
     if not others:
         return audit, None
-    aside.say(f"audited: {roles.probs[0]!r}, the first of {len(samples)} models; all are compared")
+    log.say(f"audited: {roles.probs[0]!r}, the first of {len(samples)} models; all are compared")
     return audit, it.compare(samples, tasks, on=roles.on, **settings)
 
 
 def _repairs(
-    wishes: Wishes, roles: Roles, covariates: Sequence[str], samples: dict[str, it.Sample]
+    options: Options, roles: Roles, covariates: Sequence[str], samples: dict[str, it.Sample]
 ) -> recalibrate.RepairTable | None:
     """Repairs learned from another file, judged on the audited rows."""
-    if wishes.repair is None:
+    if options.repair is None:
         return None
     prob = roles.probs[0]
-    with opened(wishes.repair) as source:
-        refuse_bad_places(wishes.files, source.files)
+    with opened(options.repair) as source:
+        refuse_bad_places(options.files, source.files)
         for name in (*roles.used, *covariates):
             if name not in roles.probs[1:]:
                 source.require("--repair", name)
         one = replace(roles, probs=(prob,))
-        learn = read_samples(source, one, covariates, wishes.positive, wishes.missing)[prob]
+        learn = read_samples(source, one, covariates, options.positive, options.missing)[prob]
     chosen = {name: recalibrate.METHODS[name]() for name in COMPARED}
     return recalibrate.compare(
         chosen,
         learn.only(*roles.on),
         samples[prob].only(*roles.on),
-        level=wishes.level,
-        draws=wishes.draws,
-        rng=wishes.seed,
+        alpha=options.alpha,
+        draws=options.draws,
+        rng=options.seed,
     )
 
 
-def command(wishes: Wishes, roles: Roles) -> str:
+def command(options: Options, roles: Roles) -> str:
     """The command that makes this audit again, guesses and settings spelt out."""
-    options: list[tuple[str, object]] = [
+    typed: list[tuple[str, object]] = [
         ("--label", roles.label),
         *(("--prob", name) for name in roles.probs),
         *(("--on", name) for name in roles.on),
         ("--weights", roles.weights),
         ("--cluster", roles.cluster),
-        ("--positive", wishes.positive),
-        *(("--task", text) for text in wishes.tasks),
-        ("--repair", wishes.repair),
-        ("--level", repr(wishes.level)),
-        ("--material", repr(wishes.material)),
-        ("--draws", wishes.draws),
-        ("--seed", wishes.seed),
-        ("--min-cell", wishes.min_cell),
-        ("--missing", None if wishes.missing == "error" else wishes.missing),
+        ("--positive", options.positive),
+        *(("--task", text) for text in options.tasks),
+        ("--repair", options.repair),
+        ("--alpha", repr(options.alpha)),
+        ("--tolerance", repr(options.tolerance)),
+        ("--draws", options.draws),
+        ("--seed", options.seed),
+        ("--min-cell", options.min_cell),
+        ("--missing", None if options.missing == "error" else options.missing),
     ]
-    said = [str(part) for option in options if option[1] is not None for part in option]
-    return shlex.join(["itrust", "audit", wishes.file, *said])
+    said = [str(part) for option in typed if option[1] is not None for part in option]
+    return shlex.join(["itrust", "audit", options.file, *said])
 
 
 def _facts(found: Found, min_cell: int) -> dict[str, Any]:
     whole = found.audit.to_dict()
-    facts, _ = report.suppressed(whole, min_cell)
-    discretion = report.Discretion.of(whole, min_cell)
-    compared = None if found.comparison is None else discretion.reworded(found.comparison.to_dict())
-    repaired = None if found.repairs is None else discretion.repairs(found.repairs.to_dict())
+    facts, _ = suppressed(whole, min_cell)
+    disclosure = Disclosure.of(whole, min_cell)
+    compared = None if found.comparison is None else disclosure.reworded(found.comparison.to_dict())
+    repaired = None if found.repairs is None else disclosure.repairs(found.repairs.to_dict())
     about = {name: getattr(found.made, name) for name in ("command", "file", "sha256")}
     return {**facts, "made": about, "comparison": compared, "repair": repaired}
 
 
-def _writers(wishes: Wishes, found: Found, facts: dict[str, Any]) -> dict[Path, Write]:
+def _writers(options: Options, found: Found, facts: dict[str, Any]) -> dict[Path, Write]:
     audit, name = found.audit, str(found.made.file)
-    words = report.Discretion.of(audit.to_dict(), wishes.min_cell).words
+    words = Disclosure.of(audit.to_dict(), options.min_cell).words
 
     def page(place: Path) -> None:
-        report.write(
+        write(
             audit,
             place,
             remade=found.made,
             repair=found.repairs,
             comparison=found.comparison,
-            min_cell=wishes.min_cell,
+            min_cell=options.min_cell,
         )
 
     texts = {
@@ -264,7 +263,7 @@ def _writers(wishes: Wishes, found: Found, facts: dict[str, Any]) -> dict[Path, 
     }
     return {
         path: page if option == "--report" else text_writer(texts[option]())
-        for option, path in wishes.files.items()
+        for option, path in options.files.items()
         if path is not None
     }
 
@@ -273,25 +272,25 @@ def _as_json(facts: dict[str, Any]) -> str:
     return json.dumps(facts, indent=2, allow_nan=False) + "\n"
 
 
-def _tell(wishes: Wishes, found: Found, facts: dict[str, Any]) -> None:
-    if wishes.to_stdout:
+def _tell(options: Options, found: Found, facts: dict[str, Any]) -> None:
+    if options.to_stdout:
         answer(_as_json(facts).rstrip("\n"))
         return
     answer(told(found.audit, width()), COLOURS.get(found.audit.verdict.name, ""))
     if found.comparison is not None:
         answer("\n" + fitted(str(found.comparison), width()))
     if found.repairs is not None:
-        answer("\n" + fitted(f"REPAIRS  learned from {wishes.repair}\n{found.repairs}", width()))
+        answer("\n" + fitted(f"REPAIRS  learned from {options.repair}\n{found.repairs}", width()))
 
 
-def _gate(wishes: Wishes, audit: it.Audit, roles: Roles, aside: Aside) -> int:
-    if not wishes.gate:
+def _gate(options: Options, audit: Audit, roles: Roles, log: Log) -> int:
+    if not options.gate:
         return DONE
     which = f" ({roles.probs[0]!r} is judged, the first --prob)" if len(roles.probs) > 1 else ""
     if is_closed(audit.verdict):
-        aside.say(f"gate closed: {audit.verdict.name}{which}")
+        log.say(f"gate closed: {audit.verdict.name}{which}")
         return CLOSED
     too_few = audit.verdict.name == "not enough data"
     why = "; too few rows to show anything, which is no proof of trust" if too_few else ""
-    aside.say(f"gate open: {audit.verdict.name}{why}{which}")
+    log.say(f"gate open: {audit.verdict.name}{why}{which}")
     return DONE

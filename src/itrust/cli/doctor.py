@@ -12,10 +12,10 @@ import pooch
 from threadpoolctl import threadpool_info
 
 from itrust import __version__
-from itrust.cli.voice import answer, width
+from itrust.cli.console import answer, width
 from itrust.datasets import FOLDER_VARIABLE
-from itrust.engine.threads import available_threads
-from itrust.telling import wrapped
+from itrust.engines import available_threads
+from itrust.render import wrapped
 
 CORE = (
     *("numpy", "scipy", "scikit-learn", "pyarrow", "narwhals", "matplotlib", "rich", "typer"),

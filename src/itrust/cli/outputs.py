@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from itrust.errors import InputError
+from itrust._core import InputError
 
 Write = Callable[[Path], object]
 

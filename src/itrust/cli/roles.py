@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust.cli.source import Source
-from itrust.cli.voice import Aside
-from itrust.errors import InputError, listed
-from itrust.intake import read_probabilities
+from itrust._core import InputError, listed
+from itrust.cli.console import Log
+from itrust.cli.inputs import Source
+from itrust.data import read_probabilities
 
 LABELS = ("y", "label", "labels", "target", "outcome", "y_true", "truth", "actual", "observed")
 PROBS = (
@@ -41,7 +41,7 @@ class Roles:
 
 def settle(
     source: Source,
-    aside: Aside,
+    log: Log,
     *,
     label: str | None,
     probs: Sequence[str],
@@ -57,22 +57,22 @@ def settle(
     `purpose` says what the covariates are for; unless they are needed, there may be none.
     """
     for remark in source.remarks:
-        aside.say(remark)
+        log.say(remark)
     for option, name in (("--weights", weights), ("--cluster", cluster)):
         if name is not None:
             source.require(option, name)
     taken = {name for name in (weights, cluster) if name is not None}
     if label is None:
         what, fits = ("two", _has_two_values) if positive else ("0/1", _is_binary)
-        label = _guess(source, aside, "--label", what, LABELS, fits, taken)
+        label = _guess(source, log, "--label", what, LABELS, fits, taken)
     source.require("--label", label)
     chosen = split_names(source, "--prob", probs)
     if not chosen:
         used = taken | {label}
-        chosen = (_guess(source, aside, "--prob", "[0, 1]", PROBS, _is_probability, used),)
+        chosen = (_guess(source, log, "--prob", "[0, 1]", PROBS, _is_probability, used),)
     _refuse_other_numbers(source, chosen)
     taken |= {label, *chosen}
-    covariates = _covariates(source, aside, on, taken, purpose) if on or on_needed else ()
+    covariates = _covariates(source, log, on, taken, purpose) if on or on_needed else ()
     return Roles(label, chosen, covariates, weights, cluster)
 
 
@@ -101,12 +101,12 @@ def split_names(source: Source, option: str, given: Sequence[str]) -> tuple[str,
 
 
 def _covariates(
-    source: Source, aside: Aside, on: Sequence[str], taken: set[str], purpose: str
+    source: Source, log: Log, on: Sequence[str], taken: set[str], purpose: str
 ) -> tuple[str, ...]:
     rest = [name for name in source.columns if name not in taken]
     if list(on) == [EVERYTHING] and EVERYTHING not in source.columns:
         done = "judged on" if purpose == "judge on" else "repaired by"
-        aside.say(f"{done} all other columns: {', '.join(rest) or 'there are none'}")
+        log.say(f"{done} all other columns: {', '.join(rest) or 'there are none'}")
         return tuple(rest)
     if on:
         return split_names(source, "--on", on)
@@ -119,7 +119,7 @@ def _covariates(
 
 def _guess(
     source: Source,
-    aside: Aside,
+    log: Log,
     option: str,
     what: str,
     words: Sequence[str],
@@ -132,7 +132,7 @@ def _guess(
         rows = source.table(named)
         named = [name for name in named if fits(rows[name])]
     if len(named) == 1:
-        aside.say(f"taking {named[0]!r} for {option} ({what} values)")
+        log.say(f"taking {named[0]!r} for {option} ({what} values)")
         return named[0]
     if named:
         raise InputError(f"{listed(named)} could all be {option}; name one")

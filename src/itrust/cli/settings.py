@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from itrust.errors import InputError, did_you_mean
+from itrust._core import InputError, did_you_mean
 
 NAME, PROJECT = "itrust.toml", "pyproject.toml"
 TEXT, NUMBER, COUNT, SWITCH, SEVERAL = "text", "a number", "a whole number", "true or false", "list"
@@ -24,8 +24,8 @@ KINDS = {
     "positive": TEXT,
     "missing": TEXT,
     "task": SEVERAL,
-    "level": NUMBER,
-    "material": NUMBER,
+    "alpha": NUMBER,
+    "tolerance": NUMBER,
     "draws": COUNT,
     "seed": COUNT,
     "min-cell": COUNT,

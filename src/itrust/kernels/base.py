@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from itrust.columns import Column
-from itrust.errors import InputError, did_you_mean, listed
+from itrust._core import InputError, did_you_mean, listed
+from itrust.data import Column
 from itrust.kernels.grams import Gram, SumGram, product
 
 

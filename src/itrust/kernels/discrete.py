@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from itrust.columns import Column, share_codes
-from itrust.errors import InputError
+from itrust._core import FloatArray, InputError
+from itrust.data import Column, share_codes
 from itrust.kernels.base import Kernel
 from itrust.kernels.grams import ConstantGram, DenseGram, Gram, MatchGram, product
-from itrust.typing import FloatArray
 
 
 @dataclass(frozen=True)

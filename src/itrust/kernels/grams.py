@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from itrust.columns import Column, share_codes
-from itrust.typing import AnyArray, FloatArray, IntArray
+from itrust._core import AnyArray, FloatArray, IntArray
+from itrust.data import Column, share_codes
 
 # Above this squared norm the expansion |a|^2 + |b|^2 - 2ab loses more than 1e-11.
 LARGEST_EXPANDED_NORM = 1e4

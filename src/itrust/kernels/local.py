@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from itrust.columns import Column
-from itrust.errors import InputError, listed
+from itrust._core import InputError, listed
+from itrust.data import Column, Points
 from itrust.kernels.base import Kernel, On, Product
 from itrust.kernels.discrete import Constant, Delta
 from itrust.kernels.grams import Gram, product
 from itrust.kernels.smooth import RBF
 from itrust.kernels.widths import Median
-from itrust.points import Points
 
 
 @dataclass(frozen=True)

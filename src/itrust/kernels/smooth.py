@@ -14,19 +14,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from itrust.columns import Column, share_codes
-from itrust.errors import InputError, counted, listed
+from itrust._core import FloatArray, InputError, counted, listed
+from itrust.data import Column, share_codes
 from itrust.kernels.base import Kernel
-from itrust.kernels.grams import (
-    DistanceGram,
-    GaussianGram,
-    Gram,
-    LinearGram,
-    MatchGram,
-    product,
-)
+from itrust.kernels.grams import DistanceGram, GaussianGram, Gram, LinearGram, MatchGram, product
 from itrust.kernels.widths import Median, WidthRule
-from itrust.typing import FloatArray
 
 Width = float | Sequence[float] | WidthRule
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from itrust.typing import FloatArray
+from itrust._core import FloatArray
 
 # Medians of distances are taken over this many order statistics: exact up to there, and
 # beyond it independent of the order of the rows.
-MOST_POINTS = 500
+MAX_POINTS = 500
 
 
 class WidthRule(ABC):
@@ -74,8 +74,8 @@ class Scale(WidthRule):
 
 
 def _thinned(present: FloatArray) -> FloatArray:
-    if present.size <= MOST_POINTS:
+    if present.size <= MAX_POINTS:
         return present
-    middle_of_slots = (np.arange(MOST_POINTS) + 0.5) / MOST_POINTS
+    middle_of_slots = (np.arange(MAX_POINTS) + 0.5) / MAX_POINTS
     thinned: FloatArray = np.sort(present)[(middle_of_slots * present.size).astype(int)]
     return thinned

@@ -2,7 +2,13 @@
 
 from itrust.nulls.analytic import Hoeffding, Spectral
 from itrust.nulls.base import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull
-from itrust.nulls.simulated import Bernoulli, Permutation, Rademacher, ResidualBootstrap
+from itrust.nulls.simulated import (
+    Bernoulli,
+    Permutation,
+    Rademacher,
+    ResidualBootstrap,
+    redrawn_labels,
+)
 
 __all__ = [
     "AnalyticNull",
@@ -16,4 +22,5 @@ __all__ = [
     "RowwiseNull",
     "SimulatedNull",
     "Spectral",
+    "redrawn_labels",
 ]

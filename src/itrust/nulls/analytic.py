@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from itrust.errors import InputError
+from itrust._core import InputError
 from itrust.nulls.base import AnalyticNull, Facts
 from itrust.nulls.chisquare import weighted_chi2_sf
 
@@ -58,13 +58,13 @@ class Hoeffding(AnalyticNull):
         """Number m of independent pairs the bound counts."""
         return n if self.papers_constant else n // 2
 
-    def threshold(self, level: float, n: int, supremum: float) -> float:
+    def threshold(self, alpha: float, n: int, supremum: float) -> float:
         """Largest statistic in the acceptance region at this level.
 
         >>> round(Hoeffding().threshold(0.05, 1000, 1.0), 4)
         0.1095
         """
-        return supremum * math.sqrt(2 * math.log(1 / level) / self.blocks(n))
+        return supremum * math.sqrt(2 * math.log(1 / alpha) / self.blocks(n))
 
     def tail(self, facts: Facts) -> float:
         """Bound on the probability of a statistic at least as large."""

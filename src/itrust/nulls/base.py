@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from itrust.points import Chunk
-from itrust.sample import Sample
-from itrust.typing import AnyArray, FloatArray
+from itrust._core import AnyArray, FloatArray
+from itrust.data import Chunk, Sample
 
 DRAWS_AT_ONCE = 128  # random bits held at once
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from itrust.typing import FloatArray
+from itrust._core import FloatArray
 
 NEGLIGIBLE = 1e-13  # weights below this share of the largest one change no digit
 BEYOND_DOUBLES = 1e6  # exp(-value / 2) is 0 long before

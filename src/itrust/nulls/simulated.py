@@ -7,11 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from itrust._core import AnyArray, BoolArray, FloatArray, keyed_bits, keyed_fractions
+from itrust.data import Chunk, Sample
 from itrust.nulls.base import RowwiseNull, SimulatedNull, column_blocks
-from itrust.points import Chunk
-from itrust.sample import Sample
-from itrust.seeds import keyed_bits, keyed_fractions
-from itrust.typing import AnyArray, BoolArray, FloatArray
 
 BITS = 32
 DIGIT_BITS = 16

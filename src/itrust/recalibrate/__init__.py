@@ -12,15 +12,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from itrust.errors import InputError, did_you_mean
+from itrust._core import InputError, did_you_mean
 from itrust.recalibrate.base import SCHEMA, Recalibrator
-from itrust.recalibrate.bins import BBQ, HistogramBinning, Isotonic
+from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.classifier import RecalibratedClassifier
+from itrust.recalibrate.comparison import Repair, RepairTable, compare
 from itrust.recalibrate.local import Local
 from itrust.recalibrate.mcgrad import MCGrad
 from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
 from itrust.recalibrate.sigmoid import Beta, Platt, Temperature
-from itrust.recalibrate.table import Repair, RepairTable, compare
 
 __all__ = [
     "BBQ",

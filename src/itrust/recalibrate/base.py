@@ -15,15 +15,18 @@ from scipy.special import logit
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from itrust.columns import Column
-from itrust.errors import InputError, listed, shown
-from itrust.intake import named_columns, read_covariates, same_length
-from itrust.plain import plain
-from itrust.points import Points
-from itrust.population import Population
-from itrust.sample import Sample, checked_sample
-from itrust.typing import FloatArray
-from itrust.writing import write_whole
+from itrust import __version__
+from itrust._core import FloatArray, InputError, listed, plain, shown, write_whole
+from itrust.data import (
+    Column,
+    Points,
+    Population,
+    Sample,
+    checked_sample,
+    named_columns,
+    read_covariates,
+    same_length,
+)
 
 SCHEMA = "itrust-repair/1"
 NO_DISTANCE = 1e-9  # closer to 0 or 1 than this is rounding
@@ -149,8 +152,6 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     def to_dict(self) -> dict[str, Any]:
         """Settings and what was learned, ready for JSON."""
         self._check_fitted()
-        from itrust import __version__
-
         return {
             "schema": SCHEMA,
             "version": __version__,

@@ -12,11 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
-from itrust.errors import InputError, did_you_mean
-from itrust.intake import frame_columns
+from itrust._core import AnyArray, FloatArray, InputError, did_you_mean
+from itrust.data import Sample, frame_columns
 from itrust.recalibrate.base import Recalibrator
-from itrust.sample import Sample
-from itrust.typing import AnyArray, FloatArray
 
 
 class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -16,15 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from itrust.columns import Column
-from itrust.dictionary.terms import fading
-from itrust.points import Points
+from itrust._core import FloatArray
+from itrust.calibration import fading
+from itrust.data import Column, Points
 from itrust.recalibrate.base import packed, unpacked
-from itrust.typing import FloatArray
 
-MOST_KNOTS = 256
-MOST_WAVES = 24
-MOST_LEVELS = 40
+MAX_KNOTS = 256
+MAX_WAVES = 24
+MAX_LEVELS = 40
 FEW_LEVELS = 6
 FEW_COORDINATES = 6  # up to here products of three
 SMALLEST = 1e-2
@@ -55,8 +54,8 @@ class Scale:
             low, high = knots[0], knots[-1]
         places = np.clip((knots - low) / (high - low), 0, 1)
         heights = SHARE_OF_RANKS * ranks + (1 - SHARE_OF_RANKS) * places
-        if knots.size > MOST_KNOTS:
-            kept = np.unique(np.linspace(0, knots.size - 1, MOST_KNOTS).astype(int))
+        if knots.size > MAX_KNOTS:
+            kept = np.unique(np.linspace(0, knots.size - 1, MAX_KNOTS).astype(int))
             knots, heights = knots[kept], heights[kept]
         return cls(knots, heights)
 
@@ -83,12 +82,12 @@ class Coordinate:
         """Read the rows of a column, labels unseen."""
         if column.is_category:
             codes, counts = np.unique(column.values[~column.missing], return_counts=True)
-            kept = codes[np.argsort(-counts, kind="stable")][:MOST_LEVELS]
+            kept = codes[np.argsort(-counts, kind="stable")][:MAX_LEVELS]
             levels = tuple(column.levels[code] for code in np.sort(kept))
             share = math.sqrt(FEW_LEVELS / max(len(levels), FEW_LEVELS))  # many have less each
             return cls(name, None, levels, (share,) * len(levels))
         values = np.asarray(column.values, dtype=float)
-        waves = [fading(width, order) for order in range(1, MOST_WAVES + 1)]
+        waves = [fading(width, order) for order in range(1, MAX_WAVES + 1)]
         waves = [size for size in waves if size > SMALLEST]
         absent = (None,) if column.missing.any() else ()
         sizes = (WAVE_SIZE, *(WAVE_SIZE * size for size in waves), *(1.0 for _ in absent))

@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import expit
 
-from itrust.adaptive import klce_test
-from itrust.engine.stream import ordered_map
-from itrust.engine.threads import available_threads, one_blas_thread
-from itrust.errors import InputError
-from itrust.points import Points
+from itrust._core import FloatArray, InputError, IntArray, smallest_tickets, tickets
+from itrust.calibration import klce_test
+from itrust.data import Points, Sample
+from itrust.engines import available_threads, one_blas_thread, ordered_map
 from itrust.recalibrate.base import (
     NO_DISTANCE,
     Recalibrator,
@@ -25,17 +24,14 @@ from itrust.recalibrate.base import (
     one_class,
 )
 from itrust.recalibrate.features import Basis
-from itrust.recalibrate.logistic import Block, Fit, Sketch, fit_logistic
+from itrust.recalibrate.ridge import Block, Fit, Sketch, fit_logistic
 from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
-from itrust.sample import Sample
-from itrust.seeds import smallest_tickets, tickets
-from itrust.typing import FloatArray, IntArray
 
 BLOCK_ROWS = 8_192
-MOST_NUMBERS_KEPT = 2**25  # of a feature matrix; beyond that features are made again each step
+MAX_NUMBERS_KEPT = 2**25  # of a feature matrix; beyond that features are made again each step
 TUNING_ROWS, TESTED_ROWS = 20_000, 20_000
-FEWEST_ROWS = 40  # to divide among learning and judging
-FEWEST_TO_FOLD = 8
+MIN_ROWS = 40  # to divide among learning and judging
+MIN_TO_FOLD = 8
 HELD_OUT = 1 / 5
 MARGIN = 1.0  # standard errors that a correction must gain: the best of many is flattered
 MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  # plain ones first
@@ -127,7 +123,7 @@ class Local(Recalibrator):
 
     Parameters
     ----------
-    level : float
+    alpha : float
         Of the tests inside.
     rounds : int
         Most local corrections.
@@ -170,7 +166,7 @@ class Local(Recalibrator):
 
     def __init__(
         self,
-        level: float = 0.1,
+        alpha: float = 0.1,
         rounds: int = 3,
         features: int = 150,
         widths: Sequence[float] = (0.1, 0.2, 0.4, 0.8),
@@ -178,7 +174,7 @@ class Local(Recalibrator):
         draws: int = 99,
         seed: int = 0,
     ) -> None:
-        self.level, self.rounds, self.features = level, rounds, features
+        self.alpha, self.rounds, self.features = alpha, rounds, features
         self.widths, self.ridges, self.draws, self.seed = widths, ridges, draws, seed
 
     def _fit(self, sample: Sample) -> None:
@@ -198,7 +194,7 @@ class Local(Recalibrator):
     def _monotone_method(self, sample: Sample) -> type[Sigmoid] | None:
         """The plainest map that no other beats by a standard error; None: as given."""
         some = _few(sample)
-        if _units(some) < FEWEST_TO_FOLD:
+        if _units(some) < MIN_TO_FOLD:
             return None
         fold, losses = _folds(some, self.seed), np.zeros((len(MONOTONE), some.n))
         for held in np.unique(fold):
@@ -219,7 +215,7 @@ class Local(Recalibrator):
         """Corrections that calibration rows ask for; fills `steps_`."""
         first = self._pvalue(sample.with_predictions(_without_certainty(sample.p, self.edge_)))
         self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
-        if first > self.level or _units(sample) < FEWEST_ROWS:
+        if first > self.alpha or _units(sample) < MIN_ROWS:
             return []
         learn, judge = sample.split([1 - HELD_OUT, HELD_OUT], rng=self.seed)
         if one_class(learn):
@@ -229,7 +225,7 @@ class Local(Recalibrator):
         pvalue = self._pvalue(chain.applied(judge))
         steps = [Step(f"monotone ({name})", None, pvalue, True)]
         choices: list[Choice] = []
-        while len(choices) < self.rounds and (not choices or pvalue <= self.level):
+        while len(choices) < self.rounds and (not choices or pvalue <= self.alpha):
             choice, gains, rows = self._tuned(learn, chain.logits(learn.points))
             longer = _corrected(learn, chain, choice, self.features)
             if judge.n > TUNING_ROWS:  # more rows than settings were chosen on
@@ -309,7 +305,7 @@ class Local(Recalibrator):
         self.steps_ = tuple(Step(**step) for step in learned["steps"])
 
     def _check_settings(self) -> None:
-        checked_share(self.level, "level")
+        checked_share(self.alpha, "alpha")
         for name in ("rounds", "features", "draws"):
             checked_count(getattr(self, name), name)
         for name in ("widths", "ridges"):
@@ -392,7 +388,7 @@ def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterato
     def fresh() -> Iterator[Block]:
         return _side_by_side(block, sample.n)
 
-    if sample.n * len(basis) > MOST_NUMBERS_KEPT:
+    if sample.n * len(basis) > MAX_NUMBERS_KEPT:
         return fresh
     kept = list(fresh())
     return lambda: iter(kept)

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from itrust.errors import InputError
-from itrust.points import Points
+from itrust._core import FloatArray, InputError
+from itrust.data import Points, Sample
 from itrust.recalibrate.base import Recalibrator
-from itrust.sample import Sample
-from itrust.typing import FloatArray
 
 PREDICTION, LABEL, WEIGHT = "itrust p", "itrust y", "itrust w"
 

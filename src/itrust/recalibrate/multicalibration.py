@@ -15,19 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from itrust.columns import Column
-from itrust.points import Points
-from itrust.recalibrate.base import (
-    Recalibrator,
-    checked_count,
-    checked_share,
-    packed,
-    unpacked,
-)
-from itrust.sample import Sample
-from itrust.typing import BoolArray, FloatArray, IntArray
+from itrust._core import BoolArray, FloatArray, IntArray
+from itrust.data import Column, Points, Sample
+from itrust.recalibrate.base import Recalibrator, checked_count, checked_share, packed, unpacked
 
-MOST_LEVELS = 40
+MAX_LEVELS = 40
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class Cells:
         present = column.values[~column.missing]
         values, counts = np.unique(present, return_counts=True)
         if column.is_category:
-            order = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
+            order = np.argsort(-counts, kind="stable")[:MAX_LEVELS]
             return cls(column.name, tuple(column.levels[code] for code in values[order]))
         if values.size <= parts:
             return cls(column.name, tuple(float(value) for value in values))

@@ -10,11 +10,9 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from itrust.errors import InputError
-from itrust.points import Points
+from itrust._core import FloatArray, InputError
+from itrust.data import Points, Sample
 from itrust.recalibrate.base import Recalibrator, checked_share, edge_of, held_logit
-from itrust.sample import Sample
-from itrust.typing import FloatArray
 
 STEEPEST = 1e3  # of an inverse temperature
 

@@ -1,0 +1,75 @@
+"""Checks of single arguments: each passes a value on or raises one clear sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from itrust._core.errors import InputError
+from itrust._core.text import did_you_mean, listed
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def checked_count(value: object, argument: str, *, at_least: int = 1) -> int:
+    """Pass a whole number on; refuse anything else.
+
+    >>> checked_count(9, "draws")
+    9
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < at_least:
+        raise InputError(
+            f"{{argument}} must be a whole number of at least {at_least}, not {{value}}",
+            argument=argument,
+            value=value,
+        )
+    return int(value)
+
+
+def checked_share(value: object, argument: str) -> float:
+    """Pass a number between 0 and 1 on, ends excluded; refuse anything else.
+
+    >>> checked_share(0.05, "alpha")
+    0.05
+    """
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0 < float(value) < 1:  # type: ignore[arg-type]
+        raise InputError(
+            "{argument} must lie between 0 and 1, not {value}", argument=argument, value=value
+        )
+    return float(value)  # type: ignore[arg-type]
+
+
+def checked_positive(value: object, argument: str) -> float:
+    """Pass a finite number above 0 on; refuse anything else.
+
+    >>> checked_positive(2, "width")
+    2.0
+    """
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
+        raise InputError(
+            "{argument} must be a number above 0, not {value}", argument=argument, value=value
+        )
+    return float(value)  # type: ignore[arg-type]
+
+
+def checked_choice(value: object, argument: str, choices: Sequence[Choice]) -> Choice:
+    """Pass one of some words on; refuse anything else.
+
+    >>> checked_choice("drop", "missing", ["error", "level", "drop"])
+    'drop'
+    """
+    for choice in choices:
+        if value == choice:
+            return choice
+    hint = did_you_mean(value, choices) if isinstance(value, str) else None
+    raise InputError(
+        f"{{argument}} must be one of {listed(choices)}, not {{value}}",
+        argument=argument,
+        value=value,
+        hint=hint,
+    )

@@ -1,0 +1,100 @@
+"""`Result`: what every outcome that a user can hold knows how to do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from itrust._core.errors import InputError
+from itrust._core.plain import plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Result(ABC):
+    """An outcome: values inside, shown as text, HTML or a picture when it is asked for.
+
+    A subclass gives its facts (`_facts`) and, where it is a table, its rows (`_rows`). Words and
+    pictures stand in `itrust.render`, which is loaded when they are needed: results are the one
+    place of the package that looks down.
+    """
+
+    @abstractmethod
+    def _facts(self) -> Mapping[str, Any]:
+        """All that was found, by name."""
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        """The result as rows of a table; by default one row of all that is a single value."""
+        single = str | int | float | bool | None
+        return [{k: v for k, v in self.to_dict().items() if isinstance(v, single)}]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Plain numbers, texts and lists; None where there is no number.
+        """
+        found: dict[str, Any] = plain(self._facts())
+        return found
+
+    def to_arrow(self) -> pa.Table:
+        """Give the result as a table.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each part of the result.
+        """
+        return pa.Table.from_pylist([plain(row) for row in self._rows()])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the result as a data frame; needs pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The rows of `to_arrow`.
+        """
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise InputError(
+                "pandas is not installed; pip install pandas, or use to_arrow()"
+            ) from None
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def plot(self, ax: Any = None, **settings: Any) -> Any:
+        """Draw the result with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        **settings
+            What the display of this result takes.
+
+        Returns
+        -------
+        Display
+            It keeps the figure (`figure_`) and the axes (`ax_`).
+        """
+        from itrust.render import as_figure
+
+        return as_figure(self, ax=ax, **settings)
+
+    def __str__(self) -> str:
+        from itrust.render import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from itrust.render import as_html
+
+        return as_html(self)

@@ -1,0 +1,65 @@
+"""Values in sentences: quoted, counted, listed, with a guess at what was meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value as Python would write it, cut where it is long.
+
+    >>> shown("x" * 100, most=10)
+    "'xxxxxx..."
+    """
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "row"), counted(2_000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(values: Iterable[object], most: int = 6) -> str:
+    """Join values for a message: quoted as Python would, cut after `most`.
+
+    >>> listed(["a", "b", 3], most=2)
+    "'a', 'b', ... (3 in all)"
+    """
+    items = list(values)
+    text = ", ".join(shown(value) for value in items[:most])
+    return text if len(items) <= most else f"{text}, ... ({len(items):,} in all)"
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Give the closest known name as a question, or list what is known.
+
+    >>> did_you_mean("incom", ["income", "race"])
+    "did you mean 'income'?"
+    """
+    folded = {other.casefold(): other for other in reversed(known)}
+    if name.casefold() in folded:
+        return f"did you mean {folded[name.casefold()]!r}?"
+    close = get_close_matches(name, known, n=1) or [
+        folded[found] for found in get_close_matches(name.casefold(), list(folded), n=1)
+    ]
+    # A formula cuts `hours-per-week` at its first hyphen.
+    close = close or [other for other in known if other.startswith((f"{name}-", f"{name} "))]
+    return f"did you mean {close[0]!r}?" if close else f"the names are {listed(known)}"
+
+
+def printable(text: str) -> str:
+    r"""Text of the user's file without power over the terminal: control characters spelt out.
+
+    >>> printable("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)

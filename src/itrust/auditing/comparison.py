@@ -1,0 +1,320 @@
+"""Several models on the same rows: what each does, and paired differences with uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import ndtri, xlogy
+
+from itrust._core import FloatArray, InputError, Rng, as_seed, did_you_mean, plain
+from itrust._core import html as notebook
+from itrust.bias import checked_reach, names_of
+from itrust.calibration import KLCEResult, klce_test, scores
+from itrust.data import Sample, checked_sample
+from itrust.tasks import (
+    TASK_HEAD,
+    Task,
+    TaskResult,
+    as_tasks,
+    checked_tasks,
+    evaluate_tasks,
+    spread_of,
+)
+
+CLIP = float(np.finfo(float).eps)  # as scikit-learn's log loss
+
+
+@dataclass(frozen=True, eq=False)
+class ModelReport:
+    """One model.
+
+    Attributes
+    ----------
+    name : str
+    accuracy : float
+        Of the label that has the larger probability.
+    brier, log_loss, ece, smooth_ece : float
+    test : KLCEResult
+    tasks : tuple of TaskResult
+    """
+
+    name: str
+    accuracy: float
+    brier: float
+    log_loss: float
+    ece: float
+    smooth_ece: float
+    test: KLCEResult
+    tasks: tuple[TaskResult, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        numbers = ("accuracy", "brier", "log_loss", "ece", "smooth_ece")
+        return {
+            "name": self.name,
+            **{name: getattr(self, name) for name in numbers},
+            "statistic": self.test.statistic,
+            "pvalue": self.test.pvalue,
+            "tasks": [task.to_dict() for task in self.tasks],
+        }
+
+
+@dataclass(frozen=True)
+class Difference:
+    """First model minus second, on the same rows.
+
+    Attributes
+    ----------
+    what : str
+        A score, or the plug-in estimate of a task.
+    first, second : str
+    value, lower, upper : float
+    """
+
+    what: str
+    first: str
+    second: str
+    value: float
+    lower: float
+    upper: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.lower > 0 or self.upper < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Outcome of `compare`.
+
+    Attributes
+    ----------
+    models : tuple of ModelReport
+    differences : tuple of Difference
+        Every pair, every score and task; intervals each on its own.
+    """
+
+    models: tuple[ModelReport, ...]
+    differences: tuple[Difference, ...]
+    alpha: float
+    n: int
+    draws: int
+    seed: int
+
+    def __getitem__(self, name: str) -> ModelReport:
+        for model in self.models:
+            if model.name == name:
+                return model
+        known = [model.name for model in self.models]
+        raise InputError(f"there is no model {name!r}; {did_you_mean(name, known)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """All facts, ready for JSON."""
+        found: dict[str, Any] = plain(self._facts())
+        return found
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "models": [model.to_dict() for model in self.models],
+            "differences": [part.to_dict() for part in self.differences],
+            "alpha": self.alpha,
+            "n": self.n,
+            "draws": self.draws,
+            "seed": self.seed,
+        }
+
+    def to_frame(self) -> pa.Table:
+        """One row a model, as an Arrow table."""
+        rows = []
+        for model in self.models:
+            row = model.to_dict()
+            tasks = row.pop("tasks")
+            for task in tasks:
+                row[f"{task['task']}: plug-in"] = task["plugin"]
+                row[f"{task['task']}: bias"] = task["bias"]
+                row[f"{task['task']}: p"] = task["pvalue"]
+            rows.append(row)
+        return pa.Table.from_pylist(rows)
+
+    def _repr_html_(self) -> str:
+        models = [
+            (m.name, *(f"{v:.4f}" for v in (m.accuracy, m.brier, m.ece)), f"{m.test.pvalue:.3g}")
+            for m in self.models
+        ]
+        tasks = [(m.name, *task._html_row()) for m in self.models for task in m.tasks]
+        differences = [
+            (
+                d.what,
+                f"{d.first} - {d.second}",
+                f"{d.value:+.4g}",
+                notebook.interval(d.lower, d.upper, "+.4g"),
+                "excludes 0" if d.clear else "",
+            )
+            for d in self.differences
+        ]
+        return notebook.card(
+            f"{len(self.models)} models on the same {self.n:,} rows",
+            notebook.table(["model", "accuracy", "Brier", "ECE", "p given covariates"], models),
+            notebook.table(["model", *TASK_HEAD], tasks),
+            notebook.table(["difference in", "of", "value", "interval", ""], differences),
+            notebook.notes(["task bias: with labels - with probabilities"]),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {', '.join(model.name for model in self.models)}>"
+
+    def __str__(self) -> str:
+        width = max(len("model"), *(len(model.name) for model in self.models))
+        head = f"{'model':<{width}}  accuracy    Brier      ECE  smooth ECE  p given covariates"
+        lines = [head]
+        lines.extend(
+            f"{m.name:<{width}}  {m.accuracy:>8.4f} {m.brier:>8.4f} {m.ece:>8.4f}  "
+            f"{m.smooth_ece:>10.4f}  {m.test.pvalue:>18.3g}"
+            for m in self.models
+        )
+        for k, task in enumerate(self.models[0].tasks):
+            lines.append("")
+            lines.append(f"{task.name}   (with labels {task.from_labels:.5g})")
+            for m in self.models:
+                own = m.tasks[k]
+                lines.append(
+                    f"  {m.name:<{width}} {own.plugin:>10.5g}  bias {own.bias:+.3g} "
+                    f"({own.lower:+.3g} to {own.upper:+.3g}), p {own.pvalue:.3g}"
+                )
+        lines += [
+            "",
+            f"differences, first minus second, {100 * (1 - self.alpha):g} % intervals each",
+        ]
+        for part in self.differences:
+            mark = "*" if part.clear else " "
+            lines.append(
+                f"{mark} {part.what}: {part.first} - {part.second} {part.value:+.4g} "
+                f"({part.lower:+.4g} to {part.upper:+.4g})"
+            )
+        lines.append("* excludes 0. Task bias: with labels - with probabilities.")
+        return "\n".join(lines)
+
+
+def compare(
+    models: Mapping[str, Sample],
+    tasks: Sequence[Task | str] | Task | str = (),
+    *,
+    on: str | Sequence[str] | None = None,
+    alpha: float = 0.05,
+    draws: int = 999,
+    rng: Rng = None,
+) -> Comparison:
+    """Compare models on the same labelled rows.
+
+    Parameters
+    ----------
+    models : mapping of names to samples
+        Same labels, covariates, weights and clusters; different probabilities.
+    tasks : tasks or their text forms, optional
+    on : names of covariates, optional
+        What to judge the probabilities on; default: all of the samples.
+    alpha : float
+        Of the intervals.
+    draws : int
+    rng : int, Generator or None
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> town = it.simulate.survey(2_000, rng=0)
+    >>> right = it.simulate.survey(2_000, rng=0, trustworthy=True)
+    >>> c = it.compare({"model": town.sample, "truth": right.sample}, draws=199, rng=0)
+    >>> c["model"].test.pvalue < 0.05 < c["truth"].test.pvalue
+    True
+    """
+    if not isinstance(models, Mapping) or len(models) < 2:
+        raise InputError("compare takes a mapping of at least two names to samples")
+    names = [str(name) for name in models]
+    samples = [checked_sample(sample) for sample in models.values()]
+    for name, sample in zip(names[1:], samples[1:], strict=True):
+        _refuse_other_rows(names[0], samples[0], name, sample)
+    draws, seed, wanted = checked_reach(draws, alpha), as_seed(rng), as_tasks(tasks)
+    plug_ins = [checked_tasks(sample, wanted)[0] for sample in samples]
+    judged_on = [s if on is None else s.only(*names_of(on)) for s in samples]
+    settings: dict[str, Any] = {"draws": draws, "rng": seed}
+    reports = tuple(
+        ModelReport(
+            name=name,
+            accuracy=float(np.average((s.p > 0.5) == (s.y == 1), weights=s.weights)),
+            brier=scores.brier(s),
+            log_loss=scores.log_loss(s),
+            ece=scores.ece(s),
+            smooth_ece=scores.smooth_ece(s),
+            test=klce_test(judged, progress=False, **settings),
+            tasks=evaluate_tasks(s, wanted, alpha=alpha, **settings),
+        )
+        for name, s, judged in zip(names, samples, judged_on, strict=True)
+    )
+    wide = float(ndtri(1 - alpha / 2))
+    found = []
+    for a, b in combinations(range(len(samples)), 2):
+        for what, loss in LOSSES.items():
+            influence, value = _mean_difference(samples[a], samples[b], loss)
+            found.append((what, a, b, value, spread_of(influence, samples[a])))
+        for k, task in enumerate(wanted):
+            one, two = plug_ins[a][k], plug_ins[b][k]
+            error = spread_of(one.influence - two.influence, samples[a])
+            found.append((f"{task}, plug-in", a, b, one.value - two.value, error))
+    differences = tuple(
+        Difference(what, names[a], names[b], value, value - wide * error, value + wide * error)
+        for what, a, b, value, error in found
+    )
+    return Comparison(reports, differences, float(alpha), samples[0].n, draws, seed)
+
+
+def _squared(y: FloatArray, p: FloatArray) -> FloatArray:
+    return np.square(y - p)
+
+
+def _surprise(y: FloatArray, p: FloatArray) -> FloatArray:
+    kept = np.clip(p, CLIP, 1 - CLIP)
+    return np.asarray(-xlogy(y, kept) - xlogy(1 - y, 1 - kept))
+
+
+LOSSES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "Brier": _squared,
+    "log loss": _surprise,
+}
+
+
+def _mean_difference(
+    a: Sample, b: Sample, loss: Callable[[FloatArray, FloatArray], FloatArray]
+) -> tuple[FloatArray, float]:
+    w = a.weights_or_ones / a.n
+    gap = loss(a.y, a.p) - loss(b.y, b.p)
+    value = float(w @ gap)
+    return w * (gap - value), value
+
+
+def _refuse_other_rows(first: str, a: Sample, name: str, b: Sample) -> None:
+    """Paired differences need the same rows."""
+    if a.n != b.n:
+        raise InputError(f"{first!r} has {a.n:,} rows and {name!r} {b.n:,}; compare takes the same")
+    if (a.y != b.y).any():
+        row = int(np.argmax(a.y != b.y))
+        raise InputError(f"{first!r} and {name!r} have different labels in row {row}")
+    if a.names != b.names:
+        raise InputError(f"{first!r} and {name!r} have different covariates")
+    for one, two in zip(a.columns, b.columns, strict=True):
+        same = one.values == two.values
+        if one.levels != two.levels or not (same | (one.missing & two.missing)).all():
+            raise InputError(f"{first!r} and {name!r} differ in the covariate {one.name!r}")
+    for what in ("weights", "cluster"):
+        one, two = getattr(a, what), getattr(b, what)
+        if (one is None) != (two is None) or (one is not None and not np.array_equal(one, two)):
+            raise InputError(f"{first!r} and {name!r} have different {what}")

@@ -1,0 +1,324 @@
+"""Search for rules where residuals lean one way: discovery, which proves nothing by itself.
+
+Every covariate, and the prediction, is cut into a few parts. For each pair of them, sums over all
+cells give those of every rectangle at once; the most striking rectangle, simple rules preferred, is
+taken, narrowed by a further condition where that pays, and its bias subtracted before the next
+look.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from itrust._core import BoolArray, FloatArray, IntArray
+from itrust.data import OTHER_NAME, PREDICTION, Between, Column, Every, Level, Region, Sample
+
+PARTS = 16
+MAX_LEVELS = 30
+MAX_CROSSED = 40  # covariates, the most striking by themselves, that are taken in pairs
+MIN_ROWS = 5_000  # to search in, however many covariates there are
+THRIFT = 0.6  # how much more a complex rule has to show
+FAINT = 3.0  # standard errors below which a rule is not worth a test
+FAINT_PART = 1.5  # and below which it is not worth a further condition
+BEAM = 12  # rules that are given a further condition
+MAX_CELLS = 3e9  # looked at in all; above, some rows stand for all
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A rule and what it shows where it was found.
+
+    Attributes
+    ----------
+    region : Region
+    bias : float
+        On the rows of the search, and so exaggerated.
+    standard : float
+        The same in standard errors.
+    worth : float
+        Half of its square less the price of the rule's conditions: the log of a betting odd.
+    """
+
+    region: Region
+    bias: float
+    standard: float
+    worth: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """One covariate in cells, and the conditions that can be made of them."""
+
+    name: str
+    codes: IntArray
+    cells: int
+    conditions: tuple[Region | None, ...]  # None: no condition
+    members: FloatArray  # (conditions, cells)
+    price: FloatArray  # (conditions,): log of how many conditions are as complex
+
+    @classmethod
+    def of(cls, column: Column) -> _Axis | None:
+        """None for a column with nothing to choose."""
+        values, counts = np.unique(column.values[~column.missing], return_counts=True)
+        if not values.size:
+            return None
+        cells: list[Region]
+        if column.kind in ("number", "date") and values.size > 2:
+            edges = _edges(column, values, counts)
+            cells = [range_of(column, low, high) for low, high in pairwise(edges)]
+            ranges = len(cells)
+            codes = np.searchsorted(edges, column.values, side="right") - 1
+        else:
+            frequent = values[np.argsort(-counts, kind="stable")][:MAX_LEVELS]
+            cells, ranges = _level_cells(column, frequent), 0
+            known = np.sort(frequent)
+            at = np.searchsorted(known, column.values).clip(max=known.size - 1)
+            rare = len(cells) + int(column.missing.any())  # after the cell of missing values
+            codes = np.where(known[at] == column.values, np.argsort(frequent)[at], rare)
+        codes[column.missing] = len(cells)
+        if column.missing.any():
+            cells.append(Level(column.name, None))
+        if len(cells) < 2:
+            return None
+        chosen: list[tuple[Region | None, list[int], float]] = [(None, list(range(len(cells))), 0)]
+        if ranges:
+            chosen.extend(_ranges(column, cells[:ranges]))
+        singles = range(ranges, len(cells)) if ranges else range(len(cells))
+        chosen.extend((cells[k], [k], math.log(len(cells))) for k in singles)
+        members = np.zeros((len(chosen), len(cells) + 1))  # the last cell: rare levels
+        for number, (_, inside, _) in enumerate(chosen):
+            members[number, inside] = 1.0
+        members[0] = 1.0
+        return cls(
+            column.name,
+            codes,
+            len(cells) + 1,
+            tuple(region for region, _, _ in chosen),
+            members,
+            np.array([price for _, _, price in chosen]),
+        )
+
+
+def _level_cells(column: Column, values: FloatArray) -> list[Region]:
+    return [
+        Level(column.name, column.levels[int(v)] if column.is_category else float(v))
+        for v in values
+    ]
+
+
+def _edges(column: Column, values: FloatArray, counts: IntArray) -> list[float]:
+    """Ends of cells with about equally many rows, at round numbers where there is room."""
+    if values.size <= PARTS:
+        inner = [float(v) for v in values[1:]]
+    else:
+        ranks = np.cumsum(counts) / counts.sum()
+        around = [[(k - 0.25) / PARTS, (k + 0.25) / PARTS] for k in range(1, PARTS)]
+        ends = values[np.searchsorted(ranks, np.array(around) - 1e-12)]
+        whole = column.kind == "date"
+        found = {_whole(low, high) if whole else roundest(low, high) for low, high in ends}
+        inner = sorted(cut for cut in found if values[0] < cut <= values[-1])
+    return [-math.inf, *inner, math.inf]
+
+
+def _whole(low: float, high: float) -> float:
+    """Midnight before a cut, if that is still above `low`."""
+    return float(math.floor(high)) if math.floor(high) > low else float(high)
+
+
+def roundest(low: float, high: float) -> float:
+    """The number with the fewest digits above `low`, up to `high`.
+
+    >>> roundest(0.3169, 0.3272), roundest(24_706.5, 31_059.7), roundest(2.0, 2.0)
+    (0.32, 30000.0, 2.0)
+    """
+    if not low < high:
+        return float(high)
+    largest = math.floor(math.log10(max(abs(low), abs(high))))
+    for power in range(largest, largest - 17, -1):
+        step = 10.0**power
+        if step == 0:
+            break
+        # 2.3 / 0.1 is a little below 23; what is that close counts as equal.
+        candidate = float(f"{(math.floor(low / step + 1e-6) + 1) * step:.12g}")
+        if low < candidate <= high:
+            return candidate
+    return float(high)
+
+
+def _ranges(
+    column: Column, cells: list[Region]
+) -> Iterator[tuple[Region | None, list[int], float]]:
+    """Below, at or above a cut, and between two cuts."""
+    parts = [cell for cell in cells if isinstance(cell, Between)]
+    last = len(parts) - 1
+    one_sided, two_sided = math.log(2 * last), math.log(max(len(parts) * last / 2, 1))
+    for first in range(len(parts)):
+        for stop in range(first, len(parts)):
+            if first == 0 and stop == last:
+                continue
+            region = range_of(column, parts[first].low, parts[stop].high)
+            price = one_sided if first == 0 or stop == last else max(one_sided, two_sided) + 0.7
+            yield region, list(range(first, stop + 1)), price
+
+
+def range_of(column: Column, low: float, high: float) -> Between:
+    """Rows from `low` to below `high` in the words of a rule."""
+    ends = [_exactly(column, end) if math.isfinite(end) else "" for end in (low, high)]
+    if not math.isfinite(low):
+        text = f"< {ends[1]}"
+    elif not math.isfinite(high):
+        text = f">= {ends[0]}"
+    else:
+        text = f"from {ends[0]} to below {ends[1]}"
+    return Between(column.name, low, high, text)
+
+
+def _exactly(column: Column, end: float) -> str:
+    """A cut with as many digits as it takes to be the cut."""
+    if column.kind == "date":
+        return column.shown(end, 17)
+    return next(
+        text
+        for digits in (6, 9, 12, 17)
+        if float(text := column.shown(end, digits)) == end or digits == 17
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    worth: float
+    standard: float
+    conditions: tuple[Region, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Searcher:
+    """Rows to search in, cut into cells.
+
+    Parameters
+    ----------
+    sample : Sample
+    conditions : int
+        The most a rule may have.
+    fewest : int
+        Effective rows that a rule must hold.
+    """
+
+    sample: Sample
+    conditions: int
+    fewest: int
+
+    @cached_property
+    def axes(self) -> tuple[_Axis, ...]:
+        """Covariates, and the prediction, that differ between rows."""
+        taken = PREDICTION in self.sample.names
+        prediction = Column(OTHER_NAME if taken else PREDICTION, "number", self.sample.p)
+        columns = [*self.sample.columns, prediction]
+        found = (_Axis.of(column) for column in columns)
+        return tuple(axis for axis in found if axis is not None)
+
+    def candidates(self, most: int) -> list[Candidate]:
+        """The most striking rules, one after the other."""
+        found: list[Candidate] = []
+        w, residuals = self.sample.weights_or_ones, self.sample.residuals.copy()
+        for _ in range(most):
+            best = self._best(w, residuals)
+            if not best:
+                break
+            for rule in best:
+                region = rule.conditions[0] if len(rule.conditions) == 1 else Every(rule.conditions)
+                if len(found) < most and all(region != known.region for known in found):
+                    inside = region.rows(self.sample.points)
+                    whole = float(w[inside] @ self.sample.residuals[inside] / w[inside].sum())
+                    found.append(Candidate(region, whole, rule.standard, rule.worth))
+            inside = Every(best[0].conditions).rows(self.sample.points)
+            residuals[inside] -= float(w[inside] @ residuals[inside] / w[inside].sum())
+        return found
+
+    def _best(self, w: FloatArray, e: FloatArray) -> list[_Found]:
+        """The rule with the largest worth, and the best with a single condition."""
+        sums = self._sums(w, e, np.ones(e.size, dtype=bool))
+        alone = [self._in_pair(axis, None, sums, 0.0) for axis in self.axes]
+        found = [f for f in alone if f is not None and f.standard >= FAINT_PART]
+        if self.conditions > 1:
+            worth = [-math.inf if f is None else f.worth for f in alone]
+            striking = sorted(np.argsort(worth)[::-1][:MAX_CROSSED])
+            pairs = combinations([self.axes[k] for k in striking], 2)
+            crossed = (self._in_pair(a, b, sums, FAINT_PART) for a, b in pairs)
+            found.extend(f for f in crossed if f is not None)
+        beam = sorted(found, key=lambda f: -f.worth)
+        best = [f for f in beam if f.standard >= FAINT][:1]
+        for _ in range(2, self.conditions):
+            longer = [self._narrowed(short, w, e) for short in beam[:BEAM]]
+            beam = sorted((f for f in longer if f is not None), key=lambda f: -f.worth)
+            best.extend(f for f in beam[:1] if f.standard >= FAINT)
+        best.sort(key=lambda f: -f.worth)
+        single = [f for f in found if len(f.conditions) == 1 and f.standard >= FAINT]
+        return [*best[:1], *sorted(single, key=lambda f: -f.worth)[:1]]
+
+    def _sums(self, w: FloatArray, e: FloatArray, inside: BoolArray) -> FloatArray:
+        """What is summed: w e, its variance by p and by itself, w, w^2, (5, n)."""
+        p = self.sample.p
+        told = np.stack([w * e, w**2 * p * (1 - p), (w * e) ** 2, w, w**2])
+        return np.where(inside, told, 0.0)
+
+    def _in_pair(
+        self, a: _Axis, b: _Axis | None, sums: FloatArray, faintest: float
+    ) -> _Found | None:
+        """The best rectangle of two covariates, or the best condition on one."""
+        names = math.log(len(self.axes)) * (1 if b is None else 2)
+        if b is None:
+            cells = np.stack([np.bincount(a.codes, s, minlength=a.cells) for s in sums])
+            told = cells @ a.members.T
+            prices = a.price + names
+            told, prices = told[:, 1:], prices[1:]  # without "no condition"
+        else:
+            code = a.codes * b.cells + b.codes
+            cells = np.stack([np.bincount(code, s, minlength=a.cells * b.cells) for s in sums])
+            tables = cells.reshape(-1, a.cells, b.cells)
+            told = a.members[1:] @ tables @ b.members[1:].T
+            prices = a.price[1:, None] + b.price[1:] + names
+        standard = self._standard(told)
+        worth = np.where(standard >= faintest, standard**2 / 2 - THRIFT * prices, -np.inf)
+        at = np.unravel_index(int(np.argmax(worth)), worth.shape)
+        if not np.isfinite(worth[at]):
+            return None
+        axes = [a] if b is None else [a, b]
+        regions = tuple(axis.conditions[int(k) + 1] for axis, k in zip(axes, at, strict=True))
+        return _Found(float(worth[at]), float(standard[at]), regions)  # type: ignore[arg-type]
+
+    def _standard(self, told: FloatArray) -> FloatArray:
+        """Mean residual in standard errors; 0 where too few rows are."""
+        lean, by_p, by_itself, mass, squares = told
+        size = np.divide(mass**2, squares, out=np.zeros_like(mass), where=squares > 1e-12)
+        variance = np.maximum(by_p, by_itself)
+        enough = (size >= self.fewest) & (variance > 0)
+        scale = np.sqrt(np.where(enough, variance, 1.0))
+        return np.asarray(np.where(enough, np.abs(lean) / scale, 0.0))
+
+    def _narrowed(self, found: _Found, w: FloatArray, e: FloatArray) -> _Found | None:
+        """A rule with one more condition."""
+        inside = Every(found.conditions).rows(self.sample.points)
+        taken = {getattr(condition, "name", "") for condition in found.conditions}
+        sums = self._sums(w, e, inside)
+        price = found.standard**2 / 2 - found.worth  # of the conditions so far
+        best: _Found | None = None
+        for axis in self.axes:
+            more = None if axis.name in taken else self._in_pair(axis, None, sums, FAINT)
+            if more is not None and (best is None or more.worth - price > best.worth):
+                conditions = (*found.conditions, *more.conditions)
+                best = _Found(more.worth - price, more.standard, conditions)
+        return best
+
+
+def rows_to_search(sample: Sample, most: int) -> int:
+    """How many rows can be looked at within reasonable time."""
+    crossed = min(len(sample.columns) + 1, MAX_CROSSED)
+    looks = crossed * (crossed + 1) / 2 + len(sample.columns)
+    return max(int(MAX_CELLS / (5 * looks * most)), MIN_ROWS)

@@ -1,0 +1,454 @@
+"""Weighted mean residuals at many places, for the data and for all draws, in one pass.
+
+A place is anything that gives every row a weight: a kernel around a point, a group, a rule. What
+is summed besides the residuals are the moments that tell how much such a mean varies if the
+bias there has some value.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.special import ndtri
+
+from itrust._core import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    as_seed,
+    keyed_bits,
+    keyed_fractions,
+    progress_bar,
+)
+from itrust.calibration import normal_score
+from itrust.data import Chunk, Points, Region, Sample
+from itrust.engines import available_threads, one_blas_thread
+from itrust.nulls import RowwiseNull
+
+CHUNK_ROWS = 8_192
+CHUNK_BYTES = 2**26  # of random numbers held at once by a thread
+MAX_IN_DOUBLE = 2e10  # rows x places x draws
+BEYOND_DOUBT = 1e5  # score of a label that was called impossible: above all others
+NORMALS = ndtri((np.arange(2**16) + 0.5) / 2**16)
+
+Tile = tuple[IntArray, IntArray, FloatArray]  # places, rows and the weights between them
+
+
+class Weights(ABC):
+    """How much every row counts at every place, known without labels."""
+
+    @property
+    @abstractmethod
+    def places(self) -> int:
+        """Number of places."""
+
+    @abstractmethod
+    def tiles(self, rows: Points, *, whole: bool) -> Iterator[Tile]:
+        """Weights of some rows at all places, without those that are 0 throughout.
+
+        With `whole`, all rows of a place come in one tile.
+        """
+
+
+@dataclass(frozen=True)
+class Members(Weights):
+    """A row counts 1 inside a region and 0 outside."""
+
+    regions: Sequence[Region]
+
+    @property
+    def places(self) -> int:
+        """Number of regions."""
+        return len(self.regions)
+
+    def tiles(self, rows: Points, *, whole: bool) -> Iterator[Tile]:  # noqa: ARG002
+        """One tile: all regions, all rows."""
+        inside = np.array([region.rows(rows) for region in self.regions], dtype=float)
+        yield np.arange(self.places), np.arange(len(rows)), inside
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """How a weighted mean of y - p varies if the bias at its place is b: sums over rows.
+
+    With a_i the weight of row i, survey weight included, and P the weighted mean of p: labels with
+    a mean bias b are taken to be 1 with probability p (1 + b / P) if b is negative, and 0 with
+    probability (1 - p) (1 - b / (1 - P)) if it is positive. So variance and third central
+    moment of sum a_i (y_i - p_i) are polynomials in b, and all is possible from "never" to
+    "always".
+
+    Attributes
+    ----------
+    mass : (m,) array
+        Sum of a.
+    predicted : (m,) array
+        Sum of a p.
+    second : (3, m) array
+        Sums of a^2 times 1, p, p^2.
+    third : (4, m) array
+        Sums of a^3 times 1, p, p^2, p^3.
+    squares : (3, m) array
+        Coefficients in b of sum a^2 (y - p - b)^2: how much the residuals do vary.
+    clustered : (3, m) array
+        The same with residuals summed within clusters before they are squared.
+    """
+
+    mass: FloatArray
+    predicted: FloatArray
+    second: FloatArray
+    third: FloatArray
+    squares: FloatArray
+    clustered: FloatArray
+
+    @property
+    def size(self) -> FloatArray:
+        """Effective number of rows, or of clusters, (sum a)^2 / sum a^2, (m,)."""
+        return _ratio(self.mass**2, self.clustered[2])
+
+    @property
+    def mean_prediction(self) -> FloatArray:
+        """Weighted mean of p, (m,)."""
+        return _ratio(self.predicted, self.mass)
+
+    def central(self, bias: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        """Variance and third central moment of the sum if the bias is this, (m,) each."""
+        mean = np.nan_to_num(self.mean_prediction, nan=0.5)
+        up = bias > 0
+        room = np.where(up, 1 - mean, mean)
+        c = np.clip(1 - np.abs(bias) / np.where(room > 0, room, 1.0), 0.0, 1.0)
+        # With q = 1 - p the upward case is the downward one of the other label.
+        one, p, pp = self.second
+        q1, q2 = np.where(up, one - p, p), np.where(up, one - 2 * p + pp, pp)
+        variance = c * q1 - c**2 * q2
+        one, p, pp, ppp = self.third
+        r1 = np.where(up, one - p, p)
+        r2 = np.where(up, one - 2 * p + pp, pp)
+        r3 = np.where(up, one - 3 * p + 3 * pp - ppp, ppp)
+        skew = c * r1 - 3 * c**2 * r2 + 2 * c**3 * r3
+        return np.maximum(variance, 0.0), np.where(up, -skew, skew)
+
+    def take(self, places: IntArray) -> Moments:
+        """Some places."""
+        return Moments(**{name: part[..., places] for name, part in vars(self).items()})
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+
+
+def polynomial(coefficients: FloatArray, at: FloatArray | float) -> FloatArray:
+    """Sum of coefficients (k, m) times powers of `at`, by Horner's rule, (m,)."""
+    value = coefficients[-1] + np.zeros_like(at)
+    for coefficient in coefficients[-2::-1]:
+        value = value * at + coefficient
+    return np.asarray(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """Sums of weighted residuals at m places.
+
+    Attributes
+    ----------
+    sums : (m, 1 + draws) array
+        Sum of a (y - p), data first, then redrawn labels.
+    multiplied : (m, draws) array
+        The same with the data's residuals times normal numbers.
+    spread : (m, 1 + draws) array, or one column where it was not asked for
+        Sum of a^2 (y - p)^2, data first.
+    residual : (m,) array
+        Sum of a (y - p) of the data in double precision, whatever `sums` are made in.
+    moments : Moments
+    has_clusters : bool
+    """
+
+    sums: FloatArray
+    multiplied: FloatArray
+    spread: FloatArray
+    residual: FloatArray
+    moments: Moments
+    has_clusters: bool
+
+    def take(self, places: IntArray) -> Averages:
+        """Some places."""
+        return Averages(
+            self.sums[places],
+            self.multiplied[places],
+            self.spread[places],
+            self.residual[places],
+            self.moments.take(places),
+            self.has_clusters,
+        )
+
+    @property
+    def values(self) -> FloatArray:
+        """Weighted mean residual of the data, (m,); NaN where no row counts."""
+        return _ratio(self.residual, self.moments.mass)
+
+    @property
+    def stderr(self) -> FloatArray:
+        """Standard error of the values, from how much residuals (of clusters) vary, (m,)."""
+        variance = polynomial(self.moments.clustered, np.nan_to_num(self.values))
+        return _ratio(np.sqrt(np.maximum(variance, 0.0)), self.moments.mass)
+
+    @cached_property
+    def inflation(self) -> FloatArray:
+        """How much clusters add to the variance, at least 1, (m,)."""
+        if not self.has_clusters:
+            return np.ones(self.residual.size)
+        b = np.nan_to_num(self.values)
+        plain = polynomial(self.moments.squares, b)
+        ratio = _ratio(polynomial(self.moments.clustered, b), plain)
+        return np.fmax(1.0, ratio * _ratio(self.moments.size, self.moments.size - 1))
+
+    def null_scale(self) -> tuple[FloatArray, FloatArray]:
+        """Variance and skewness of the sums under "no row has a bias", (m,) each.
+
+        With clusters, those of flipped signs: flips change neither, and have no skewness.
+        """
+        if self.has_clusters:
+            return self.moments.clustered[0], np.zeros(self.residual.size)
+        variance, third = self.moments.central(0.0)
+        lively = variance > 1e-12 * self.moments.second[0]
+        scale = np.where(lively, variance, 1.0)
+        return np.where(lively, variance, 0.0), third * scale**-1.5 * lively
+
+    def null_scores(self, *, studentised: bool) -> FloatArray:
+        """Normal scores under "no row has a bias", data first, (m, 1 + draws).
+
+        With `studentised`, a place whose residuals vary more than p (1 - p) says is divided by
+        how much they do: the score then also holds where biases of its rows cancel.
+        """
+        moments = self.moments
+        variance, skewness = self.null_scale()
+        lively = variance > 0
+        scale = np.where(lively, variance, 1.0)
+        scores = self.sums / np.sqrt(scale)[:, None]
+        if studentised and not self.has_clusters:
+            scores /= np.sqrt(np.maximum(self.spread / scale[:, None], 1.0))
+        scores = normal_score(scores, skewness[:, None])
+        # Rows that cannot vary have no draws; a residual there is a label called impossible.
+        impossible = ~lively & (np.abs(self.residual) > 1e-9 * np.maximum(moments.mass, 1e-300))
+        scores[~lively] = 0.0
+        scores[impossible, 0] = BEYOND_DOUBT * np.sign(self.residual[impossible])
+        return scores
+
+    def multiplier_scores(self) -> FloatArray:
+        """Standard normal at every place, correlated as the estimates are, (m, draws)."""
+        spread = self.moments.clustered[0]
+        scale = np.sqrt(np.where(spread > 0, spread, 1.0))
+        return np.asarray(self.multiplied / scale[:, None])
+
+
+def average(
+    sample: Sample,
+    weights: Weights,
+    null: RowwiseNull,
+    draws: int,
+    seed: int,
+    *,
+    spread: bool = False,
+    title: str = "local bias",
+) -> Averages:
+    """Mean residuals at all places: one pass over the rows.
+
+    Cost O(n m draws) at most; places without a share in a tile are skipped. Memory O(m draws) a
+    thread. The answer is the same to the last bit for any number of threads. Large work is done
+    in single precision, data and draws alike; values and moments never are.
+
+    Parameters
+    ----------
+    sample : Sample
+    weights : Weights
+    null : RowwiseNull
+    draws : int
+    seed : int
+    spread : bool
+        Also sum a^2 (y - p)^2 of every draw.
+    title : str
+        Of the progress bar.
+    """
+    source = (
+        sample if sample.cluster is None else sample.take(np.argsort(sample.cluster, kind="stable"))
+    )
+    multiplier_seed = as_seed(np.random.default_rng([seed, 1]))
+    large = float(sample.n) * weights.places * draws > MAX_IN_DOUBLE
+    dtype = np.float32 if large else np.float64
+    work = _Work(weights, null, draws, seed, multiplier_seed, spread, dtype)
+    chunks = list(_bounds(source, draws))
+    threads = min(available_threads(), len(chunks))
+    total = work.empty()
+    with (
+        one_blas_thread(),
+        ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool,
+        progress_bar(title, source.n) as advance,
+    ):
+        for batch in _batches(chunks, threads):
+            parts = (pool.map if pool else map)(lambda rows: work.of(_chunk(source, rows)), batch)
+            for rows, part in zip(batch, parts, strict=True):
+                total.add(part)  # in the order of the rows, whatever thread came first
+                advance(rows.stop - rows.start)
+    return total.finished(sample.cluster is not None)
+
+
+def _bounds(source: Sample, draws: int) -> Iterator[slice]:
+    """Some rows at a time; a cluster stays whole."""
+    size = int(np.clip(CHUNK_BYTES // (16 * (draws + 1)), 256, CHUNK_ROWS))
+    if source.cluster is None:
+        yield from (slice(at, min(at + size, source.n)) for at in range(0, source.n, size))
+        return
+    ends = np.append(np.flatnonzero(np.diff(source.cluster)) + 1, source.n)
+    at = 0
+    while at < source.n:
+        fits = ends[(ends > at) & (ends <= at + size)]
+        stop = int(fits[-1]) if fits.size else int(ends[ends > at][0])
+        yield slice(at, stop)
+        at = stop
+
+
+def _chunk(source: Sample, rows: slice) -> Chunk:
+    return Chunk(
+        rows.start,
+        source.y[rows],
+        source.p[rows],
+        source.points.take(rows),
+        source.weights_or_ones[rows],
+        None if source.cluster is None else source.cluster[rows],
+    )
+
+
+def _batches(chunks: list[slice], threads: int) -> Iterator[list[slice]]:
+    """So many at once that finished parts do not pile up."""
+    for at in range(0, len(chunks), 2 * threads):
+        yield chunks[at : at + 2 * threads]
+
+
+@dataclass(eq=False)
+class _Sums:
+    """What is added up over chunks."""
+
+    sums: FloatArray
+    multiplied: FloatArray
+    spread: FloatArray
+    plain: FloatArray  # sums of a, a p, a (y - p)
+    second: FloatArray
+    third: FloatArray
+    clustered: FloatArray
+
+    def add(self, other: _Sums) -> None:
+        for name, mine in vars(self).items():
+            mine += vars(other)[name]
+
+    def finished(self, has_clusters: bool) -> Averages:
+        one, p, pp, q0, q1 = self.second
+        moments = Moments(
+            mass=self.plain[0],
+            predicted=self.plain[1],
+            second=np.stack([one, p, pp]),
+            third=self.third,
+            squares=np.stack([q0, -2 * q1, one]),
+            clustered=self.clustered,
+        )
+        return Averages(
+            self.sums, self.multiplied, self.spread, self.plain[2], moments, has_clusters
+        )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The share of one chunk in all sums."""
+
+    weights: Weights
+    null: RowwiseNull
+    draws: int
+    seed: int
+    multiplier_seed: int
+    spread: bool
+    dtype: DTypeLike
+
+    def empty(self) -> _Sums:
+        m = self.weights.places
+        return _Sums(
+            sums=np.zeros((m, 1 + self.draws)),
+            multiplied=np.zeros((m, self.draws)),
+            spread=np.zeros((m, 1 + self.draws if self.spread else 1)),
+            plain=np.zeros((3, m)),
+            second=np.zeros((5, m)),
+            third=np.zeros((4, m)),
+            clustered=np.zeros((3, m)),
+        )
+
+    def of(self, chunk: Chunk) -> _Sums:
+        part = self.empty()
+        w, p, e = chunk.weights, chunk.p, chunk.y - chunk.p
+        assert w is not None
+        drawn = self._residuals(chunk, e)
+        squares = w[:, None] ** 2 * drawn**2 if self.spread else (w * e)[:, None] ** 2
+        drawn *= w[:, None].astype(self.dtype)
+        multiplied = self._multipliers(chunk)
+        multiplied *= (w * e)[:, None].astype(self.dtype)
+        plain = np.column_stack([w, w * p, w * e])
+        second = np.column_stack([np.ones_like(p), p, p**2, e**2, e])
+        second *= w[:, None] ** 2
+        third = np.column_stack([np.ones_like(p), p, p**2, p**3])
+        third *= w[:, None] ** 3
+        for places, rows, weights in self.weights.tiles(
+            chunk.points, whole=chunk.cluster is not None
+        ):
+            rough = weights.astype(self.dtype, copy=False)
+            part.sums[places] += rough @ drawn[rows]
+            part.multiplied[places] += rough @ multiplied[rows]
+            part.plain[:, places] += (weights @ plain[rows]).T
+            power = weights * weights
+            part.spread[places] += power @ squares[rows]
+            part.second[:, places] += (power @ second[rows]).T
+            power *= weights
+            part.third[:, places] += (power @ third[rows]).T
+            if chunk.cluster is not None:
+                part.clustered[:, places] += _within_clusters(
+                    weights * w[rows], e[rows], chunk.cluster[rows]
+                )
+        if chunk.cluster is None:
+            part.clustered[:] = part.second[[3, 4, 0]] * np.array([[1], [-2], [1]])
+        return part
+
+    def _residuals(self, chunk: Chunk, e: FloatArray) -> AnyArray:
+        """Of the data and all draws, (rows, 1 + draws)."""
+        drawn = np.empty((e.size, 1 + self.draws), dtype=self.dtype)
+        # Data and draws by the same arithmetic: what ties must tie to the last bit.
+        p = chunk.p.astype(self.dtype)
+        np.subtract(chunk.y.astype(bool), p, out=drawn[:, 0])
+        if self.draws:
+            labels = self.null.draw(chunk, range(self.draws), self.seed)
+            if labels.dtype == bool:
+                np.subtract(labels, p[:, None], out=drawn[:, 1:])
+            else:
+                drawn[:, 1:] = labels
+        return drawn
+
+    def _multipliers(self, chunk: Chunk) -> AnyArray:
+        """Standard normal numbers, one a row or cluster and draw."""
+        if chunk.cluster is None:
+            bits = keyed_bits(self.multiplier_seed, chunk.rows, range(self.draws), np.uint16)
+            return NORMALS.astype(self.dtype)[bits]
+        units, unit = np.unique(chunk.cluster, return_inverse=True)
+        fractions = keyed_fractions(
+            self.multiplier_seed, units[:, None], np.arange(self.draws, dtype=np.int64)
+        )
+        return NORMALS.astype(self.dtype)[(fractions * 2**16).astype(np.int64)][unit]
+
+
+def _within_clusters(a: FloatArray, e: FloatArray, cluster: IntArray) -> FloatArray:
+    """Coefficients in b of the sum over clusters of (sum of a (e - b))^2, (3, places)."""
+    order = np.argsort(cluster, kind="stable")
+    first = np.flatnonzero(np.diff(cluster[order], prepend=-1))
+    errors = np.add.reduceat((a * e)[:, order], first, axis=1)
+    masses = np.add.reduceat(a[:, order], first, axis=1)
+    return np.stack([(errors**2).sum(1), -2 * (errors * masses).sum(1), (masses**2).sum(1)])

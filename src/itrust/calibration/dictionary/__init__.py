@@ -1,0 +1,10 @@
+"""Dictionaries: the checks that an adaptive test makes, built without labels."""
+
+from itrust.calibration.dictionary.default import default_dictionary_for
+from itrust.calibration.dictionary.entries import Dictionary, Entry
+
+__all__ = [
+    "Dictionary",
+    "Entry",
+    "default_dictionary_for",
+]

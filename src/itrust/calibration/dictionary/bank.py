@@ -1,0 +1,360 @@
+"""All entries of a dictionary that are made of features, through one matrix product.
+
+Every entry's kernel is F F' with few features F, and entries share features, so S = F'We for the
+data and all draws serves them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.sparse import csr_array
+
+from itrust._core import AnyArray, FloatArray, IntArray
+from itrust.calibration.dictionary.entries import Entry, Feature
+from itrust.calibration.dictionary.terms import ColumnName, Is, RankScale, Readings, Term, read
+from itrust.data import Chunk, Points
+from itrust.engines import Additive, Drawn, Plan, Products, Tiles
+from itrust.kernels import Gram, PowerGram, split_match
+
+ROWS_FOR_PAIRS = 256
+ROWS_FOR_KERNELS = 512
+NO_VARIANCE = 1e-18
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """Null moments of entries on pilot rows: where the tail of each begins and how long it is.
+
+    For an entry of one feature phi, of the sum of w e phi; for others, of the sum over i != j of
+    w_i e_i P_ij w_j e_j. All are closed forms in p, so no label is looked at.
+
+    Attributes
+    ----------
+    expected : (E,) array
+        Mean of the sum of w^2 e^2 P_ii, which for a single feature is the variance.
+    variance : (E,) array
+        2 sum over i != j of P_ij^2 v_i v_j.
+    triangles, pairs : (E,) arrays
+        The third moment: 8 sum over distinct i, j, k of P_ij P_jk P_ki v_i v_j v_k, and
+        4 sum over i != j of P_ij^3 m_i m_j with m = v(1 - 2p).
+    cubic : (E,) array
+        Third moment of the sum along a single feature.
+    """
+
+    expected: FloatArray
+    variance: FloatArray
+    triangles: FloatArray
+    pairs: FloatArray
+    cubic: FloatArray
+
+    def skewness_of_singles(self, expected: FloatArray) -> FloatArray:
+        """Skewness of the sums along single features, all rows; `expected` is their variance."""
+        return np.asarray(self.cubic / self.expected**1.5 / np.sqrt(expected / self.expected))
+
+    def of_forms(self, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Standard deviation and skewness of the forms, all rows."""
+        ratio = expected / self.expected
+        variance = self.variance * ratio**2
+        third = self.triangles * ratio**3 + self.pairs * ratio**2
+        some = np.maximum(variance, np.finfo(float).tiny ** 0.5)  # single features have none
+        return np.sqrt(variance), np.maximum(third / some**1.5, 0.0)
+
+    def take(self, kept: IntArray) -> Shapes:
+        """Keep some entries."""
+        return Shapes(**{name: values[kept] for name, values in vars(self).items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """Entries made of features, ready for a pass over the rows.
+
+    Attributes
+    ----------
+    entries : those that have null variance
+    features : the distinct ones
+    centres : (R,) array
+        Taken off, so that features are uncorrelated with the overall level under the null.
+    selector : (E, R) sparse array
+        scale^2 where an entry uses a feature.
+    single : (E,) array
+        The feature of an entry that has one only, else -1.
+    """
+
+    entries: tuple[Entry, ...]
+    features: tuple[Feature, ...]
+    scales: Mapping[ColumnName, RankScale]
+    centres: FloatArray
+    selector: csr_array
+    single: IntArray
+    shapes: Shapes
+    unit: float
+    dtype: DTypeLike = np.float64
+
+    def matrix(self, points: Points) -> AnyArray:
+        """All features of some rows, (R, n)."""
+        return feature_matrix(self.features, self.scales, self.centres, points, self.dtype)
+
+    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _BankPart:
+        """Start on a chunk."""
+        return _BankPart(self, chunk, weights, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class BankSums(Additive):
+    """S (R, 1 + draws), the diagonals (E, 1 + draws) and their means (E,), data first."""
+
+    forms: FloatArray
+    diagonals: FloatArray
+    expected: FloatArray
+
+
+class _BankPart:
+    """What one chunk contributes, being made."""
+
+    def __init__(self, bank: Bank, chunk: Chunk, w: FloatArray, columns: int) -> None:
+        matrix = bank.matrix(chunk.points)
+        squares = (bank.selector @ np.square(matrix)).astype(bank.dtype)
+        squares *= np.square(w).astype(bank.dtype)
+        weighted = matrix * w.astype(bank.dtype)
+        variances = (chunk.p * (1 - chunk.p)).astype(bank.dtype)
+        self.expected = (squares @ variances).astype(np.float64)
+        self.products = Products(weighted.T, squares.T, chunk.p)
+        self.forms = np.zeros((len(weighted), columns))
+        self.diagonals = np.zeros((len(squares), columns))
+
+    def add(self, drawn: Drawn) -> None:
+        """Take in some columns."""
+        forms, diagonals = self.products.of(drawn)
+        self.forms[:, drawn.columns] = forms
+        self.diagonals[:, drawn.columns] = diagonals
+
+    def finished(self) -> BankSums:
+        """The sums of the chunk."""
+        return BankSums(self.forms, self.diagonals, self.expected)
+
+
+def make_bank(
+    entries: Sequence[Entry],
+    pilot: Points,
+    variances: FloatArray,
+    unit: float,
+) -> Bank:
+    """Number the features, centre them, and work out the null moments on the pilot rows.
+
+    Entries without null variance are left out.
+
+    Parameters
+    ----------
+    entries : made of features
+    pilot : Points
+        Random rows of the whole.
+    variances : (m,) array
+        w^2 p (1 - p) of the pilot rows, weights in units of `unit`.
+    """
+    features, index = _numbered(entries)
+    scales = _scales(features, pilot)
+    centres = _centres(features, scales, pilot, variances)
+    matrix = feature_matrix(features, scales, centres, pilot, np.float64)
+    thirds = third_moments(pilot.p, variances)
+    shapes = _shapes(entries, index, matrix, variances, thirds)
+    centre = dict(zip(features, centres, strict=True))
+    total = float(variances.sum())
+    lively = shapes.expected > NO_VARIANCE * total
+    lively &= np.array([i.size == 1 for i in index], dtype=bool) | (
+        shapes.variance > NO_VARIANCE * total**2
+    )
+    kept = [entry for entry, alive in zip(entries, lively, strict=True) if alive]
+    features, index = _numbered(kept)
+    return Bank(
+        entries=tuple(kept),
+        features=features,
+        scales=scales,
+        centres=np.array([centre[feature] for feature in features]),
+        selector=_selector(kept, index, len(features)),
+        single=np.array([i[0] if i.size == 1 else -1 for i in index], dtype=np.int64),
+        shapes=shapes.take(np.flatnonzero(lively)),
+        unit=unit,
+    )
+
+
+def _numbered(entries: Sequence[Entry]) -> tuple[tuple[Feature, ...], list[IntArray]]:
+    """The distinct features of some entries, and where each entry finds its own."""
+    features = tuple(dict.fromkeys(feature for e in entries for feature in e.features))
+    number = {feature: k for k, feature in enumerate(features)}
+    return features, [np.array([number[f] for f in e.features], dtype=np.int64) for e in entries]
+
+
+def feature_matrix(
+    features: Sequence[Feature],
+    scales: Mapping[ColumnName, RankScale],
+    centres: FloatArray,
+    points: Points,
+    dtype: DTypeLike,
+) -> AnyArray:
+    """Products of terms minus their centres, (R, n)."""
+    found = _Products(read(points, scales))
+    matrix = np.empty((len(features), len(points)), dtype=dtype)
+    for row, feature in enumerate(features):
+        gate, rest = found.gate_and_rest(feature)
+        matrix[row] = (rest - centres[row]) * gate
+    return matrix
+
+
+def _centres(
+    features: Sequence[Feature],
+    scales: Mapping[ColumnName, RankScale],
+    points: Points,
+    variances: FloatArray,
+) -> FloatArray:
+    """What makes features uncorrelated with the overall level under the null, (R,).
+
+    A function within a group is centred within the group, so that it is uncorrelated with the
+    group, too.
+    """
+    found = _Products(read(points, scales))
+    centres = np.zeros(len(features))
+    for row, feature in enumerate(features):
+        if feature:
+            gate, rest = found.gate_and_rest(feature)
+            mass = gate * variances
+            total = float(mass.sum())
+            centres[row] = float(np.sum(mass * rest)) / total if total > 0 else 0.0
+    return centres
+
+
+class _Products:
+    """Values of features on some rows, every term worked out once."""
+
+    def __init__(self, readings: Readings) -> None:
+        self.readings = readings
+        self.found: dict[Term, FloatArray] = {}
+
+    def gate_and_rest(self, feature: Feature) -> tuple[FloatArray | float, FloatArray | float]:
+        """The product of a feature's indicators if there are other terms, and of its others."""
+        gates = [term for term in feature if isinstance(term, Is)]
+        others = [term for term in feature if not isinstance(term, Is)]
+        return (
+            (self._product(gates), self._product(others)) if others else (1.0, self._product(gates))
+        )
+
+    def _product(self, terms: Sequence[Term]) -> FloatArray | float:
+        values: FloatArray | float = 1.0
+        for term in terms:
+            if term not in self.found:
+                self.found[term] = term.of(self.readings[term.column])
+            values = values * self.found[term]
+        return values
+
+
+def third_moments(p: FloatArray, variances: FloatArray) -> FloatArray:
+    """E (w e)^3 = w^3 v (1 - 2p), from w^2 v."""
+    v = p * (1 - p)
+    w = np.sqrt(np.divide(variances, v, out=np.zeros_like(v), where=v > 0))
+    return np.asarray(variances * w * (1 - 2 * p))
+
+
+def _scales(features: Sequence[Feature], pilot: Points) -> dict[ColumnName, RankScale]:
+    """A rank scale for the prediction and for every number that a feature reads."""
+    wanted = {term.column for feature in features for term in feature}
+    columns = {column.name: column for column in pilot.columns if not column.is_category}
+    scales = {
+        name: RankScale.of(columns[name].values[~columns[name].missing])
+        for name in wanted
+        if name in columns
+    }
+    return {None: RankScale.of(pilot.p), **scales}  # type: ignore[dict-item]
+
+
+def _selector(entries: Sequence[Entry], index: Sequence[IntArray], features: int) -> csr_array:
+    rows = np.repeat(np.arange(len(entries)), [i.size for i in index])
+    columns = np.concatenate([*index, np.empty(0, dtype=np.int64)]).astype(np.int64)
+    squares = np.array([s**2 for e in entries for s in e.scales])
+    return csr_array((squares, (rows, columns)), shape=(len(entries), features))
+
+
+def _shapes(
+    entries: Sequence[Entry],
+    index: Sequence[IntArray],
+    matrix: FloatArray,
+    variances: FloatArray,
+    thirds: FloatArray,
+) -> Shapes:
+    squares = np.square(matrix)
+    squares, cubes = squares @ variances, (squares * matrix) @ thirds
+    moments = np.zeros((len(entries), 5))
+    for k, (entry, rows) in enumerate(zip(entries, index, strict=True)):
+        scales = np.array(entry.scales)
+        if rows.size == 1:
+            moments[k] = squares[rows[0]] * scales[0] ** 2, 0, 0, 0, cubes[rows[0]] * scales[0] ** 3
+        else:
+            moments[k, :4] = _moments(matrix[rows] * scales[:, None], variances, thirds)
+    return Shapes(*moments.T)
+
+
+def _moments(f: FloatArray, v: FloatArray, m: FloatArray) -> tuple[float, float, float, float]:
+    """Expected diagonal, variance, triangles and pairs of the kernel f'f, f (r, rows)."""
+    c = (f * v) @ f.T
+    diagonal = v * np.square(f).sum(axis=0)  # of A = V^(1/2) P V^(1/2)
+    diagonal_of_square = v * np.einsum("ri,ri->i", f, c @ f)
+    variance = 2 * (np.square(c).sum() - np.square(diagonal).sum())
+    triangles = 8 * (
+        np.trace(c @ c @ c) - 3 * diagonal @ diagonal_of_square + 2 * (diagonal**3).sum()
+    )
+    few = slice(0, ROWS_FOR_PAIRS)
+    p = f[:, few].T @ f[:, few]
+    np.fill_diagonal(p, 0.0)
+    pairs = 4 * m[few] @ (p * p * p) @ m[few] * _as_many_pairs(v.size, len(p))
+    return float(diagonal.sum()), float(max(variance, 0.0)), float(triangles), float(pairs)
+
+
+def _as_many_pairs(n: int, m: int) -> float:
+    return n * (n - 1) / max(m * (m - 1), 1)
+
+
+def planned_shape(plan: Plan, points: Points, v: FloatArray, m: FloatArray) -> Shapes:
+    """Null moments of a kernel of low rank on pilot rows, block by block of exact matches."""
+    totals = np.zeros(5)
+    for rows, _, features in plan.features(points):
+        inside = np.arange(len(points))[rows]
+        f = features[_some(inside.size)].astype(float)
+        some = inside[_some(inside.size)]
+        p = f @ f.T
+        expected = float(np.diagonal(p) @ v[some])
+        np.fill_diagonal(p, 0.0)
+        root, more = np.sqrt(v[some]), inside.size / some.size
+        a = p * root * root[:, None]
+        variance, triangles = 2 * np.square(a).sum(), 8 * np.sum(a * (a @ a))
+        pairs = 4 * m[some] @ (p * p * p) @ m[some]
+        totals += expected * more, variance * more**2, triangles * more**3, pairs * more**2, 0.0
+    return Shapes(*totals[:, None])
+
+
+def _some(size: int) -> IntArray:
+    """Positions of the rows of a group that stand for all of it."""
+    return np.linspace(0, size - 1, min(size, ROWS_FOR_KERNELS)).astype(np.int64)
+
+
+def tiled_shape(gram: Gram, tiles: Tiles, v: FloatArray, m: FloatArray) -> Shapes:
+    """Null moments of a kernel on all rows; only triangles are sampled, group by group.
+
+    Rows that share their exact matches form a group, and of a large group some rows stand for
+    all; the moments of second order and of pairs are those of every pair.
+    """
+    variance = 2 * float(tiles.forms(PowerGram(gram, 2), v[:, None])[0])
+    pairs = 4 * float(tiles.forms(PowerGram(gram, 3), m[:, None])[0])
+    _, match = split_match(gram)
+    codes = np.zeros(v.size, dtype=np.int64) if match is None else match.left
+    order = np.argsort(codes, kind="stable")
+    triangles = 0.0
+    for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        some = rows[_some(rows.size)]
+        root = np.sqrt(v[some])
+        a = gram.block(some, some) * root * root[:, None]
+        np.fill_diagonal(a, 0.0)
+        triangles += 8 * float(np.sum(a * (a @ a))) * (rows.size / some.size) ** 3
+    expected = float(gram.diagonal() @ v)
+    return Shapes(*(np.array([moment]) for moment in (expected, variance, triangles, pairs, 0.0)))

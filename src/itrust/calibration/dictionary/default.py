@@ -1,0 +1,325 @@
+"""The dictionary that is used unless another is given: from coarse to fine, one family each.
+
+Shares are stated, not learned. Straight directions get nearly half of the attention, for they are
+what most errors of a model look like and what a long list of other entries would drown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from itrust.calibration.dictionary.entries import Dictionary, Entry, Feature
+from itrust.calibration.dictionary.terms import (
+    Absent,
+    ColumnName,
+    Curve,
+    Is,
+    Line,
+    Part,
+    Slope,
+    Term,
+    Wave,
+    fading,
+)
+from itrust.data import Column, Points, parts_of
+from itrust.kernels import RBF, Constant, Delta, LocalKernel
+
+SHARES = {
+    "overall": 0.05,
+    "prediction": 0.07,
+    "linear": 0.46,
+    "curved": 0.07,
+    "parts": 0.06,
+    "smooth": 0.06,
+    "with prediction": 0.04,
+    "pairs": 0.07,
+    "crossed groups": 0.05,
+    "full": 0.07,
+}
+BROAD, FINE = 0.25, 0.08  # widths of smooth entries on the scale of ranks
+FULL_WIDTHS = (1.0, 2.0, 0.5, 0.25)  # times the default widths
+TENTHS, FIFTHS = 10, 5
+FEW_COLUMNS = 20  # up to here every smooth entry gets all its waves
+FEW_NUMBERS = 10  # up to here pairs of numbers get smooth entries, too
+MAX_LEVELS = 40  # of a category that are looked at one by one
+MAX_PAIR_FEATURES = 3_000
+MIN_ROWS = 5  # of a level, among the pilot rows, to be looked at by itself
+
+
+def default_dictionary_for(points: Points) -> Dictionary:
+    """Build the default dictionary from rows without labels (all, or a random part).
+
+    Overall level; the prediction alone; per covariate a trend, a bend, a twist, two smooth
+    entries and one crossed with the prediction; per category its levels; pairs; and the
+    default kernel on everything at four widths.
+    """
+    described = [_Described.of(column) for column in points.columns]
+    useful = [column for column in described if column.is_useful]
+    many = len(useful) > FEW_COLUMNS
+    entries = [*_of_the_prediction()]
+    for column in useful:
+        entries.extend(_of_one(column, many=many))
+    pairs, notes = _of_pairs(useful)
+    entries.extend(pairs)
+    entries.extend(_of_everything(points))
+    return Dictionary(tuple(_distinct(entries)), SHARES, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Described:
+    """A column, the levels it is looked at by, and whether values are missing."""
+
+    name: str
+    levels: tuple[Any, ...]  # of the pilot rows, frequent ones first; empty for a number
+    rows: tuple[int, ...]
+    has_missing: bool
+    is_number: bool
+    column: Column
+
+    @classmethod
+    def of(cls, column: Column) -> _Described:
+        present = column.values[~column.missing]
+        values, counts = np.unique(present, return_counts=True)
+        missing = bool(column.missing.any())
+        if column.kind in ("number", "date") and values.size > 2:
+            return cls(column.name, (), (), missing, True, column)
+        order = np.argsort(-counts, kind="stable")
+        levels = [column.levels[v] if column.is_category else float(v) for v in values[order]]
+        return cls(column.name, tuple(levels), tuple(counts[order]), missing, False, column)
+
+    @property
+    def is_useful(self) -> bool:
+        return self.is_number or len(self.levels) > 1 or self.has_missing
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all levels can be features."""
+        return len(self.levels) <= MAX_LEVELS
+
+    def told(self, level: Any) -> str:
+        text = f"{level:g}" if isinstance(level, float) else str(level)
+        return f"{self.name} = {text}"
+
+
+def _single(
+    name: str, family: str, covariates: tuple[str, ...], feature: Feature, leans: tuple[str, str]
+) -> Entry:
+    return Entry(name, family, covariates, (feature,), (1.0,), leans=leans)
+
+
+# Directions are centred, so they tell how the bias (observed minus predicted) differs between
+# rows, and say nothing about its sign in any of them.
+
+
+THERE = "the bias is higher there than elsewhere", "the bias is lower there than elsewhere"
+
+
+def _rising(what: str) -> tuple[str, str]:
+    return f"the bias rises with {what}", f"the bias falls with {what}"
+
+
+def _ends(what: str) -> tuple[str, str]:
+    return (
+        f"the bias is higher at both ends of {what} than between",
+        f"the bias is lower at both ends of {what} than between",
+    )
+
+
+def _of_the_prediction() -> Iterator[Entry]:
+    yield _single("overall level", "overall", (), (), ("too low overall", "too high overall"))
+    family = "prediction"
+    slope = (
+        "too timid: the bias rises with the prediction",
+        "too bold: the bias falls with the prediction",
+    )
+    yield _single("prediction: slope", family, (), (Slope(),), slope)
+    yield _single("prediction: bend", family, (), (Curve(None, 2),), _ends("the prediction"))
+    yield _smooth("prediction alone", family, (), None, BROAD, 4)
+    yield _smooth("prediction alone, fine", family, (), None, FINE, 12)
+
+
+def _smooth(
+    name: str, family: str, covariates: tuple[str, ...], column: ColumnName, width: float, most: int
+) -> Entry:
+    orders = range(1, most + 1)
+    features = tuple((Wave(column, order),) for order in orders)
+    return Entry(name, family, covariates, features, tuple(fading(width, k) for k in orders))
+
+
+def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
+    name, only = column.name, (column.name,)
+    if column.has_missing:
+        yield _single(f"{name} missing", "linear", only, (Absent(name),), THERE)
+    if not column.is_number:
+        yield from _of_category(column)
+        return
+    yield _single(f"{name}: trend", "linear", only, (Line(name),), _rising(name))
+    yield _single(f"{name}: bend", "curved", only, (Curve(name, 2),), _ends(name))
+    yield _single(f"{name}: twist", "curved", only, (Curve(name, 3),), ("", ""))
+    yield _smooth(f"{name} alone", "smooth", only, name, BROAD, 4)
+    yield _smooth(f"{name} alone, fine", "smooth", only, name, FINE, 6 if many else 12)
+    for part in parts_of(column.column, FIFTHS if many else TENTHS):
+        feature = (Part(name, part.low, part.high),)
+        yield _single(str(part), "parts", only, feature, THERE)
+    across, along = (2, 2) if many else (4, 3)
+    yield _crossed(
+        f"{name} x prediction", "with prediction", only, _waves(name, across), _waves(None, along)
+    )
+
+
+def _of_category(column: _Described) -> Iterator[Entry]:
+    name, only = column.name, (column.name,)
+    frequent = [
+        level for level, rows in zip(column.levels, column.rows, strict=True) if rows >= MIN_ROWS
+    ][:MAX_LEVELS]
+    singles = frequent
+    if len(frequent) == len(column.levels) == 2 and not column.has_missing:  # one says all
+        singles = frequent[-1:] if isinstance(frequent[0], str) else [max(frequent)]
+    for level in singles:
+        yield _single(column.told(level), "linear", only, (Is(name, level),), THERE)
+    if len(column.levels) > 2 and column.is_small:
+        features = tuple((Is(name, level),) for level in column.levels)
+        yield Entry(f"{name} alone", "smooth", only, features, (1.0,) * len(features))
+    elif len(column.levels) > 2:
+        kernel = LocalKernel(Constant(), Delta().on(name))
+        yield Entry(f"{name} alone", "smooth", only, kernel=kernel)
+    title = f"{name} x prediction"
+    if column.is_small:
+        along = [((Slope(),), 1.0), *_waves(None, 3)]
+        yield _crossed(title, "with prediction", only, _levels(column), along)
+    else:
+        kernel = LocalKernel(RBF(), Delta().on(name))
+        yield Entry(title, "with prediction", only, kernel=kernel)
+
+
+Scaled = tuple[Feature, float]
+
+
+def _waves(column: ColumnName, most: int) -> list[Scaled]:
+    return [((Wave(column, order),), fading(BROAD, order)) for order in range(1, most + 1)]
+
+
+def _levels(column: _Described) -> list[Scaled]:
+    return [((Is(column.name, level),), 1.0) for level in column.levels]
+
+
+def _crossed(
+    name: str,
+    family: str,
+    covariates: tuple[str, ...],
+    first: Sequence[Scaled],
+    second: Sequence[Scaled],
+) -> Entry:
+    """All products of two sets of functions."""
+    both = [(a + b, s * t) for a, s in first for b, t in second]
+    features, scales = zip(*both, strict=True)
+    return Entry(name, family, covariates, features, scales)
+
+
+def _of_pairs(columns: Sequence[_Described]) -> tuple[list[Entry], tuple[str, ...]]:
+    """Pairs of covariates, one kind after the other while there is room."""
+    numbers = [column for column in columns if column.is_number]
+    categories = [column for column in columns if not column.is_number and len(column.levels) > 1]
+    kinds: list[tuple[str, list[tuple[_Described, _Described]], _Maker]] = [
+        ("trends of two numbers", list(combinations(numbers, 2)), _trend_of_two),
+        ("crossed categories", list(combinations(categories, 2)), _crossing),
+        (
+            "trends within categories",
+            [(a, b) for a in categories for b in numbers],
+            _trends_within,
+        ),
+    ]
+    if len(numbers) <= FEW_NUMBERS:
+        kinds.append(("smooth pairs", kinds[0][1], _smooth_pair))
+    entries: list[Entry] = []
+    left_out: list[str] = []
+    for title, pairs, make in kinds:
+        made = [entry for pair in pairs for entry in make(*pair)]
+        size = sum(len(entry.features) for entry in (*entries, *made))
+        if size <= MAX_PAIR_FEATURES:
+            entries.extend(made)
+        elif made:
+            left_out.append(f"{title} ({len(pairs):,} pairs)")
+    notes = (
+        (f"too many covariates to look at {' and '.join(left_out)} one by one",) if left_out else ()
+    )
+    return entries, notes
+
+
+_Maker = Callable[[_Described, _Described], list[Entry]]
+
+
+def _trend_of_two(a: _Described, b: _Described) -> list[Entry]:
+    alike = f"where {a.name} and {b.name} are both high or both low than elsewhere"
+    leans = f"the bias is higher {alike}", f"the bias is lower {alike}"
+    feature: tuple[Term, ...] = (Line(a.name), Line(b.name))
+    names = a.name, b.name
+    return [_single(f"{a.name} x {b.name}: trend", "pairs", names, feature, leans)]
+
+
+def _smooth_pair(a: _Described, b: _Described) -> list[Entry]:
+    title, names = f"{a.name} x {b.name}", (a.name, b.name)
+    return [_crossed(title, "pairs", names, _waves(a.name, 4), _waves(b.name, 4))]
+
+
+def _crossing(a: _Described, b: _Described) -> list[Entry]:
+    title, names = f"{a.name} x {b.name}", (a.name, b.name)
+    if not (a.is_small and b.is_small):
+        kernel = LocalKernel(Constant(), Delta().on(a.name, b.name))
+        return [Entry(title, "pairs", names, kernel=kernel)]
+    whole = _crossed(title, "pairs", names, _levels(a), _levels(b))
+    cells = [
+        _single(
+            f"{a.told(s)}, {b.told(t)}",
+            "crossed groups",
+            names,
+            (Is(a.name, s), Is(b.name, t)),
+            THERE,
+        )
+        for s in a.levels
+        for t in b.levels
+    ]
+    return [whole, *cells]
+
+
+def _trends_within(a: _Described, b: _Described) -> list[Entry]:
+    if not a.is_small:
+        return []
+    title, names = f"{a.name} x {b.name}", (a.name, b.name)
+    trends = [
+        _single(
+            f"{b.name}: trend where {a.told(level)}",
+            "pairs",
+            names,
+            (Is(a.name, level), Line(b.name)),
+            _rising(f"{b.name} there"),
+        )
+        for level in a.levels
+    ]
+    return [_crossed(title, "pairs", names, _levels(a), _waves(b.name, 4)), *trends]
+
+
+def _of_everything(points: Points) -> Iterator[Entry]:
+    """The default kernel at several widths."""
+    names = tuple(column.name for column in points.columns)
+    kernel = LocalKernel().resolve(points)
+    for width in FULL_WIDTHS:
+        what = "everything together" if names else "prediction, by the default kernel"
+        title = what if width == 1 else f"{what}, width x {width:g}"
+        yield Entry(title, "full", names, kernel=kernel.widened(width))
+
+
+def _distinct(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Tell entries apart whose names a covariate's name made equal."""
+    seen: set[str] = set()
+    for entry in entries:
+        name, number = entry.name, 2
+        while name in seen:
+            name, number = f"{entry.name} ({number})", number + 1
+        seen.add(name)
+        yield replace(entry, name=name)

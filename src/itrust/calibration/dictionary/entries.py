@@ -1,0 +1,187 @@
+"""Dictionary entries: the places a test looks at, named so that people understand them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from itrust._core import InputError, did_you_mean, listed
+from itrust.calibration.dictionary.terms import Term
+from itrust.kernels import Constant, Kernel, LocalKernel
+
+Feature = tuple[Term, ...]  # the product of its terms; the empty product is 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One place to look at.
+
+    Parameters
+    ----------
+    name : str
+        In words: "age alone", "income x race".
+    family : str
+        Entries of a family share its weight.
+    covariates : names of those it looks at
+    features, scales : tuples
+        The kernel is the sum of scale^2 phi(row) phi(row') over features; each feature is
+        centred so that it is uncorrelated with the overall level when the model is right.
+    kernel : LocalKernel, optional
+        Instead of features.
+    leans : (str, str)
+        What a positive and a negative sum of residuals along a single feature mean.
+    """
+
+    name: str
+    family: str
+    covariates: tuple[str, ...] = ()
+    features: tuple[Feature, ...] = ()
+    scales: tuple[float, ...] = ()
+    kernel: LocalKernel | None = None
+    leans: tuple[str, str] = ("", "")
+
+    @property
+    def rank(self) -> int | None:
+        """Number of features; None for a kernel."""
+        return len(self.features) if self.kernel is None else None
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """All the places one test looks at, and how much of its attention each gets.
+
+    Parameters
+    ----------
+    entries : tuple of Entry
+    shares : mapping of families to positive numbers
+        How the attention is divided between families; within a family all entries get the same.
+    notes : what was left out and why
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> town = it.simulate.survey(500, rng=0).sample
+    >>> d = it.default_dictionary(town)
+    >>> print(d.only(families=["linear"]))
+    Dictionary of 5 entries
+      linear      1.00  'income: trend', 'age: trend', ... (5 in all)
+    """
+
+    entries: tuple[Entry, ...]
+    shares: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.entries:
+            raise InputError("a dictionary needs at least one entry")
+        twice = [name for name, count in Counter(e.name for e in self.entries).items() if count > 1]
+        if twice:
+            raise InputError(f"two dictionary entries are called {twice[0]!r}")
+        for family in self.families:
+            share = self.shares.get(family, 0.0)
+            if not isinstance(share, int | float) or not 0 < share < math.inf:
+                raise InputError(f"family {family!r} needs a positive share, not {share!r}")
+
+    @classmethod
+    def of(cls, kernels: Mapping[str, LocalKernel | Kernel]) -> Dictionary:
+        """A dictionary of named kernels; a kernel on x alone leaves the prediction out."""
+        entries = []
+        for name, kernel in kernels.items():
+            if isinstance(kernel, Kernel):
+                kernel = LocalKernel(Constant(), kernel)
+            if not isinstance(kernel, LocalKernel):
+                raise InputError(
+                    f"dictionary entry {name!r} must be a kernel such as LocalKernel(...) or "
+                    f"RBF(10).on('age'), not {kernel!r}"
+                )
+            entries.append(Entry(str(name), "own", kernel=kernel))
+        return cls(tuple(entries), {"own": 1.0})
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Families that have entries, in order."""
+        return tuple(dict.fromkeys(entry.family for entry in self.entries))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the entries."""
+        return tuple(entry.name for entry in self.entries)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Names of the covariates that entries look at."""
+        return tuple(dict.fromkeys(name for entry in self.entries for name in entry.covariates))
+
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each entry; they sum to 1."""
+        count = Counter(entry.family for entry in self.entries)
+        total = sum(self.shares[family] for family in count)
+        return tuple(self.shares[e.family] / total / count[e.family] for e in self.entries)
+
+    def only(
+        self, *, families: Iterable[str] | None = None, covariates: Iterable[str] | None = None
+    ) -> Dictionary:
+        """Keep entries of these families that look at no other covariates than these."""
+        kept = self.entries
+        if families is not None:
+            wanted = _known(families, self.families, "family")
+            kept = tuple(entry for entry in kept if entry.family in wanted)
+        if covariates is not None:
+            wanted = _known(covariates, self.covariates, "covariate")
+            kept = tuple(entry for entry in kept if wanted.issuperset(entry.covariates))
+        return replace(self, entries=kept)
+
+    def without(
+        self, *, families: Iterable[str] = (), covariates: Iterable[str] = ()
+    ) -> Dictionary:
+        """Leave out entries of these families and those that look at these covariates."""
+        left_out = _known(families, self.families, "family")
+        unseen = _known(covariates, self.covariates, "covariate")
+        kept = (
+            entry
+            for entry in self.entries
+            if entry.family not in left_out and unseen.isdisjoint(entry.covariates)
+        )
+        return replace(self, entries=tuple(kept))
+
+    def weighted(self, **shares: float) -> Dictionary:
+        """Change the shares of some families; write spaces in names as underscores.
+
+        Shares are relative: what counts is their ratio.
+        """
+        named = {family.replace("_", " "): share for family, share in shares.items()}
+        _known(named, self.families, "family")
+        return replace(self, shares={**self.shares, **named})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Families with their shares and numbers of entries, ready for JSON."""
+        count = Counter(entry.family for entry in self.entries)
+        total = sum(self.shares[family] for family in count)
+        return {
+            family: {"share": self.shares[family] / total, "entries": count[family]}
+            for family in self.families
+        }
+
+    def __str__(self) -> str:
+        width = max(10, *(len(family) for family in self.families))
+        lines = []
+        for family, facts in self.to_dict().items():
+            names = listed([entry.name for entry in self.entries if entry.family == family], most=2)
+            lines.append(f"  {family:<{width}}  {facts['share']:.2f}  {names}")
+        return "\n".join([f"Dictionary of {len(self.entries):,} entries", *lines])
+
+    def __repr__(self) -> str:
+        return f"<Dictionary: {len(self.entries):,} entries in {len(self.families)} families>"
+
+
+def _known(names: Iterable[str], known: Collection[str], what: str) -> set[str]:
+    wanted = {names} if isinstance(names, str) else set(names)
+    for name in wanted:
+        if name not in known:
+            raise InputError(
+                f"the dictionary has no {what} {name!r}; {did_you_mean(name, list(known))}"
+            )
+    return wanted

@@ -1,0 +1,51 @@
+"""P-values for many statistics at once, adjusted by the same draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from itrust._core import FloatArray, IntArray
+
+COLUMNS_AT_ONCE = 512
+TIE = 1e-9  # draws within this share of the largest value count as ties with the data
+
+
+def unadjusted_pvalues(scores: FloatArray) -> FloatArray:
+    """(1 + draws at least as large) / (1 + draws) for every row, data first, (E,)."""
+    return _shares(scores, np.arange(len(scores)), lambda part: part)
+
+
+def step_down(scores: FloatArray) -> FloatArray:
+    """Step-down max-T p-values (Westfall and Young 1993), (E,).
+
+    The largest score is compared with the maxima of all rows, the second with the maxima
+    of all but that row, and so on. Scores (E, 1 + draws) are on one scale, data first.
+
+    >>> import numpy as np
+    >>> step_down(np.array([[3.0, 1.0, 2.0, 0.0], [2.0, 2.5, 0.0, 0.0]]))
+    array([0.25, 0.5 ])
+    """
+    order = np.argsort(-scores[:, 0], kind="stable")
+    shares = _shares(scores, order, lambda part: np.maximum.accumulate(part[::-1], axis=0)[::-1])
+    adjusted = np.empty(len(scores))
+    adjusted[order] = np.maximum.accumulate(shares)
+    return adjusted
+
+
+def _shares(
+    scores: FloatArray, order: IntArray, combined: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """Share of columns whose combined rows reach what was observed, in this order of rows.
+
+    The data, in column 0, always do. Some columns at a time, so that no copy is as large as the
+    scores.
+    """
+    observed = scores[order, 0]
+    tie = TIE * np.abs(scores[np.isfinite(scores)]).max(initial=0.0)
+    reached = np.ones(len(scores))
+    for at in range(1, scores.shape[1], COLUMNS_AT_ONCE):
+        part = combined(scores[order, at : at + COLUMNS_AT_ONCE])
+        reached += np.count_nonzero(part >= (observed - tie)[:, None], axis=1)
+    return np.asarray(reached / scores.shape[1])

@@ -1,0 +1,319 @@
+"""A learned direction: a regressor says where the model errs, and rows it has not seen decide.
+
+For high dimension and for errors that no dictionary has an entry for. Given the rows a witness
+was learned from, its test on other rows is exact; so is the combination of folds that are tested
+in a row, each by a witness that saw the folds before it alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.stats import chi2
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from itrust._core import FloatArray, InputError, IntArray, Rng, as_seed, counted
+from itrust.calibration.klce import checked_draws, checked_null, cluster_notes, doubts_about
+from itrust.calibration.multiplicity import TIE
+from itrust.data import Sample, Table, checked_sample
+from itrust.nulls import Null, RowwiseNull
+
+DRAWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Folds(ABC):
+    """How rows are divided between learning and testing."""
+
+    number: int = 5
+    meaning: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.number, bool) or not isinstance(self.number, int) or self.number < 2:
+            raise InputError(f"folds must be a whole number of at least 2, not {self.number!r}")
+
+    @abstractmethod
+    def roles(self) -> Iterator[tuple[Sequence[int], int]]:
+        """Folds to learn from and the fold to test on, in turn."""
+
+    @abstractmethod
+    def combined(self, pvalues: FloatArray) -> float:
+        """One p-value for all tested folds."""
+
+
+@dataclass(frozen=True)
+class Forward(Folds):
+    """Learn from the folds before k, test on k; Fisher's combination.
+
+    Each p-value is valid given all folds before it, which is what Fisher's sum needs. All
+    folds but the first are tested on.
+    """
+
+    meaning: ClassVar[str] = "learned from the folds before, combined by Fisher's sum"
+
+    def roles(self) -> Iterator[tuple[Sequence[int], int]]:
+        """Folds to learn from and the fold to test on, in turn."""
+        return ((range(k), k) for k in range(1, self.number))
+
+    def combined(self, pvalues: FloatArray) -> float:
+        """Upper tail of -2 sum of logs as chi-square."""
+        return float(chi2.sf(-2 * np.log(pvalues).sum(), 2 * pvalues.size))
+
+
+@dataclass(frozen=True)
+class Across(Folds):
+    """Learn from all other folds, test on k; the smallest p-value times the number of folds.
+
+    The p-values depend on each other (a witness has seen the labels that another is tested
+    on), so sums of them are not valid; Bonferroni's bound is.
+    """
+
+    meaning: ClassVar[str] = "learned from all other folds, smallest p-value times their number"
+
+    def roles(self) -> Iterator[tuple[Sequence[int], int]]:
+        """Folds to learn from and the fold to test on, in turn."""
+        everyone = range(self.number)
+        return (([j for j in everyone if j != k], k) for k in everyone)
+
+    def combined(self, pvalues: FloatArray) -> float:
+        """Bonferroni."""
+        return min(1.0, pvalues.size * float(pvalues.min()))
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """The test of one witness on one fold.
+
+    Attributes
+    ----------
+    learned_from, tested_on : int
+        Numbers of rows.
+    correlation : float
+        Of the witness with the residuals it had not seen.
+    pvalue : float
+        One-sided: a witness that is right has residuals on its side.
+    """
+
+    learned_from: int
+    tested_on: int
+    correlation: float
+    pvalue: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WitnessResult:
+    """Outcome of `witness_test`."""
+
+    parts: tuple[FoldResult, ...]
+    folds: Folds
+    regressor: str
+    n: int
+    names: tuple[str, ...]
+    null: Null
+    draws: int
+    seed: int
+    elapsed: float
+    doubts: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def pvalue(self) -> float:
+        """Of all folds together."""
+        return self.folds.combined(np.array([part.pvalue for part in self.parts]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All facts, ready for JSON."""
+        return {
+            "pvalue": self.pvalue,
+            "folds": {"kind": type(self.folds).__name__, "number": self.folds.number},
+            "parts": [vars(part) for part in self.parts],
+            "regressor": self.regressor,
+            "n": self.n,
+            "on": list(self.names),
+            "null": self.null.to_dict(),
+            "draws": self.draws,
+            "seed": self.seed,
+            "elapsed": self.elapsed,
+            "alarms": list(self.doubts),
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        return f"<WitnessResult: p {self.pvalue:.4g}, n {self.n:,}>"
+
+    def __str__(self) -> str:
+        kind = "exact" if self.null.exact else "approximate"
+        lines = [
+            "Can the errors be predicted?   H0: P(y = 1 | x, p) = p",
+            "",
+            f"  p-value         {self.pvalue:.4g}   ({kind}; {self.folds.meaning})",
+            f"  witness         {self.regressor}",
+            "",
+            "  correlation: of the witness with the residuals y - p of rows it has not seen",
+            "",
+            f"  {'learned from':>14} {'tested on':>10} {'correlation':>12} {'p-value':>8}",
+            *(
+                f"  {part.learned_from:>14,} {part.tested_on:>10,} {part.correlation:>+12.3f} "
+                f"{part.pvalue:>8.3g}"
+                for part in self.parts
+            ),
+            "",
+            f"  {counted(self.draws, 'draw')} a fold, seed {self.seed}, {self.elapsed:.2g} s",
+            *(f"  ! {doubt}" for doubt in self.doubts),
+            *(f"  note: {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
+
+
+def witness_test(
+    sample: Sample,
+    regressor: Any = None,
+    *,
+    folds: Folds | None = None,
+    draws: int = 999,
+    rng: Rng = None,
+) -> WitnessResult:
+    """Learn where the model errs on some rows, test that direction exactly on others.
+
+    Use it beside `klce_test` when errors may follow a rule that no dictionary has, such as
+    interactions of three and more covariates, and rows are many; the dictionary is the
+    better test for simple errors and few rows (docs/studies/power.md).
+
+    Parameters
+    ----------
+    sample : Sample
+    regressor : scikit-learn regressor, optional
+        Learns y - p from the prediction and the covariates (one column a level, missing
+        numbers marked). Default: gradient boosting with small trees.
+    folds : Forward or Across, optional
+        Default: `Forward(5)`.
+    draws : int
+    rng : int, Generator or None
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> r = it.witness_test(it.simulate.survey(1_000, rng=0).sample, draws=199, rng=0)
+    >>> r.pvalue < 0.05
+    True
+    """
+    checked_sample(sample)
+    folds = Forward() if folds is None else folds
+    if not isinstance(folds, Folds):
+        raise InputError(f"folds must be Forward(5) or Across(5), not {folds!r}")
+    if regressor is not None and (isinstance(regressor, type) or not hasattr(regressor, "predict")):
+        raise InputError(
+            f"regressor must be a scikit-learn regressor such as Ridge(), not {regressor!r}"
+        )
+    begun = time.perf_counter()
+    draws, seed = checked_draws(draws), as_seed(rng)
+    null = checked_null(None, sample)
+    assert isinstance(null, RowwiseNull)
+    doubts = doubts_about(sample, null)
+    model = regressor if regressor is not None else default_regressor(seed)
+    rows = _fold_rows(sample, folds.number, seed)
+    parts = []
+    for learned, tested in folds.roles():
+        seen = np.concatenate([rows[k] for k in learned])
+        # Bits of their own for each fold, so that no draw of one says anything about another's.
+        own_seed = as_seed(np.random.default_rng([seed, tested]))
+        witness = _learn(model, sample.take(seen))
+        parts.append(_tested(witness, seen.size, sample.take(rows[tested]), null, draws, own_seed))
+    return WitnessResult(
+        parts=tuple(parts),
+        folds=folds,
+        regressor=type(model).__name__,
+        n=sample.n,
+        names=sample.names,
+        null=null,
+        draws=draws,
+        seed=seed,
+        elapsed=time.perf_counter() - begun,
+        doubts=doubts,
+        notes=(*sample.notes, *cluster_notes(sample, null)),
+    )
+
+
+def default_regressor(seed: int = 0) -> HistGradientBoostingRegressor:
+    """Gradient boosting with small trees: errors of a decent model are faint."""
+    return HistGradientBoostingRegressor(
+        learning_rate=0.1,
+        max_iter=60,
+        max_depth=3,
+        min_samples_leaf=20,
+        early_stopping=False,
+        random_state=seed % 2**32,
+    )
+
+
+def _fold_rows(sample: Sample, number: int, seed: int) -> list[IntArray]:
+    """Rows of each fold, at random; clusters stay whole."""
+    codes = np.arange(sample.n) if sample.cluster is None else sample.cluster
+    units, unit = np.unique(codes, return_inverse=True)
+    if units.size < 2 * number:
+        what = "rows" if sample.cluster is None else "clusters"
+        raise InputError(
+            f"{number} folds need at least {2 * number} {what}; this sample has {units.size}"
+        )
+    fold = np.empty(units.size, dtype=np.int64)
+    order = np.random.default_rng([seed, number]).permutation(units.size)
+    fold[order] = np.arange(units.size) * number // units.size
+    return [np.flatnonzero(fold[unit] == k) for k in range(number)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Witness:
+    """A fitted regressor and how it reads rows."""
+
+    table: Table
+    model: Any
+
+    def __call__(self, sample: Sample) -> FloatArray:
+        values = np.asarray(self.model.predict(self.table.matrix(sample.points)), dtype=float)
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"{type(self.model).__name__} predicts values that are not finite; choose "
+                f"another regressor"
+            )
+        return values.reshape(sample.n)
+
+
+def _learn(regressor: Any, sample: Sample) -> _Witness:
+    table = Table.of(sample.points)
+    model = clone(regressor)
+    try:
+        model.fit(table.matrix(sample.points), sample.residuals)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{type(model).__name__} is no regressor that can be fitted to residuals ({error})"
+        ) from error
+    return _Witness(table, model)
+
+
+def _tested(
+    witness: _Witness, learned_from: int, sample: Sample, null: RowwiseNull, draws: int, seed: int
+) -> FoldResult:
+    direction = witness(sample) * sample.weights_or_ones
+    (chunk,) = sample.chunks(sample.n)
+    sums = [float(direction @ sample.residuals)]
+    for at in range(0, draws, DRAWS_AT_ONCE):
+        drawn = null.draw(chunk, range(at, min(at + DRAWS_AT_ONCE, draws)), seed)
+        shift = direction @ sample.p if drawn.dtype == bool else 0.0
+        sums.extend((direction @ drawn - shift).tolist())
+    values = np.array(sums)
+    tie = TIE * float(np.abs(values).max())
+    as_large = int(np.count_nonzero(values[1:] >= values[0] - tie))
+    norm = float(np.linalg.norm(direction) * np.linalg.norm(sample.residuals))
+    return FoldResult(
+        learned_from=learned_from,
+        tested_on=sample.n,
+        correlation=values[0] / norm if norm > 0 and math.isfinite(norm) else 0.0,
+        pvalue=(1 + as_large) / (1 + draws),
+    )

@@ -1,0 +1,73 @@
+"""`itrust tasks`: the task grammar, and one task explained."""
+
+from __future__ import annotations
+
+from itrust.cli.console import answer, width
+from itrust.render import NARROW, wrapped
+from itrust.tasks import parser as grammar
+
+EXAMPLES = {
+    "mean(age)": "mean age among positives",
+    'mean(age | race == "b")': "the same in one group",
+    "share(age >= 65)": "share of positives who are 65 or over",
+    'prevalence(region == "south")': "rate of positives in the south",
+    "prevalence()": "rate of positives among all rows",
+    'mean(age | race == "b") - mean(age | race == "w")': "a gap between groups",
+    'prevalence(region == "south") / prevalence()': "a ratio",
+    "mean(log(income))": "formulas: + - * / **, log, log10, exp, sqrt, abs",
+}
+CONDITIONS = {
+    'race == "b"': "also != < <= > >=",
+    'region in ("south", "west")': "also not in",
+    "income is missing": "also is not missing",
+    'seen >= "2026-01-31"': "text and dates stand in quotes",
+    "`hours per week` > 40": "names with blanks or hyphens stand in backticks",
+    'not (age < 40 or race == "b")': "and, or, not, parentheses",
+}
+INTRODUCTION = (
+    "A task is the number you want to report. The audit computes it with probabilities and with "
+    "labels, and says whether they differ. Means and shares are among positives."
+)
+SHELL = "In a shell, put the whole task between single quotes:"
+COMMAND = "  itrust audit homes.csv --on age,race --task 'mean(age | race == \"b\")'"
+LAST = "'itrust tasks EXPR' reads one task and says what it is."
+
+
+def explain(expression: str | None) -> None:
+    """Tell the grammar, or what one expression means."""
+    answer("\n".join(_grammar() if expression is None else _one(expression)))
+
+
+def _grammar() -> list[str]:
+    columns = width()
+    return [
+        *wrapped(INTRODUCTION, columns),
+        "",
+        *_pairs(EXAMPLES, columns),
+        "",
+        "Conditions:",
+        *_pairs(CONDITIONS, columns),
+        "",
+        *wrapped(SHELL, columns),
+        COMMAND,  # whole: a command that is broken up cannot be copied
+        "",
+        *wrapped(LAST, columns),
+    ]
+
+
+def _pairs(pairs: dict[str, str], columns: int) -> list[str]:
+    """Examples beside their meaning, or above it where either needs the room."""
+    lines = []
+    for example, meaning in pairs.items():
+        beside = f"  {example:<31} {meaning}"
+        if columns >= NARROW and len(example) <= 31 and len(beside) <= columns:
+            lines.append(beside)
+        else:
+            lines += [f"  {example}", *wrapped(meaning, columns, "      ")]
+    return lines
+
+
+def _one(expression: str) -> list[str]:
+    task = grammar.parse(expression)
+    said = [f"read as  {task}", f"columns  {', '.join(sorted(task.names)) or 'none'}"]
+    return [line for text in said for line in wrapped(text, width(), "", " " * 9)]

@@ -1,0 +1,179 @@
+"""One covariate, typed and frozen, and the codes by which rows of two samples are matched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from itrust._core import AnyArray, BoolArray, listed, shown
+
+NUMBER_OR_DATE = re.compile(
+    r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?|\d{4}-\d\d?-\d\d?.*|\d\d?[./]\d\d?[./]\d+"
+)
+
+MISSING_LEVEL = "(missing)"
+
+Kind = Literal["number", "boolean", "date", "category"]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One covariate, encoded and frozen.
+
+    Parameters
+    ----------
+    name : str
+        The name in messages and reports.
+    kind : {"number", "boolean", "date", "category"}
+        Dates are numbers of days since 1970-01-01; booleans are 0 and 1.
+    values : (n,) array
+        float64 with NaN where missing, or for a category the int64 position in `levels`
+        with -1 where missing.
+    levels : tuple
+        The values of a category in sorted order; empty for the other kinds.
+    """
+
+    name: str
+    kind: Kind
+    values: AnyArray
+    levels: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.values.flags.writeable = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.values.flags.writeable = False
+
+    def __len__(self) -> int:
+        return int(self.values.size)
+
+    @property
+    def is_category(self) -> bool:
+        """Whether values are positions in `levels`, which have no order or distance."""
+        return self.kind == "category"
+
+    @property
+    def missing(self) -> BoolArray:
+        """Mark the rows without a value, shape (n,)."""
+        mask: BoolArray = self.values < 0 if self.is_category else np.isnan(self.values)
+        return mask
+
+    def take(self, rows: AnyArray | slice) -> Column:
+        """Keep some rows; name and levels stay."""
+        return replace(self, values=self.values[rows])
+
+    def with_missing_level(self) -> Column:
+        """Give missing values of a category a level of their own; numbers keep their NaN."""
+        if not self.is_category or not self.missing.any():
+            return self
+        name = MISSING_LEVEL
+        while name in self.levels:
+            name = f"({name})"
+        codes = np.where(self.missing, len(self.levels), self.values)
+        return replace(self, values=codes, levels=(*self.levels, name))
+
+    @property
+    def constant_value(self) -> Any | None:
+        """The single value of a column that has only one, else None."""
+        first = self.values[0]
+        same = np.isnan(self.values) if first != first else self.values == first
+        if not same.all():
+            return None
+        return self.levels[int(first)] if self.is_category else float(first)
+
+    def cell(self, row: int) -> object:
+        """The value of one row as a person would write it (None where missing)."""
+        if self.missing[row]:
+            return None
+        value = self.values[row]
+        return self.levels[int(value)] if self.is_category else float(value)
+
+    def extent(self) -> str:
+        """From where to where the values go, for people."""
+        if self.is_category:
+            return listed(self.levels)
+        present = self.values[~self.missing]
+        if present.size == 0:
+            return "all missing"
+        text = [self.shown(end) for end in (present.min(), present.max())]
+        missing = self.values.size - present.size
+        return f"{text[0]} to {text[1]}{f', {missing:,} missing' if missing else ''}"
+
+    def shown(self, value: float, digits: int = 6) -> str:
+        """A number or date of this column for people."""
+        if self.kind == "date":
+            if digits >= 9 and value != int(value):  # where days do not tell values apart
+                return str(np.datetime64(round(value * 86_400), "s"))
+            return str(np.datetime64(0, "D") + np.timedelta64(int(value), "D"))
+        rounded = float(f"{value:.{digits}g}")
+        plain = rounded == 0 or 1e-4 <= abs(rounded) < 1e15
+        return np.format_float_positional(rounded, trim="-") if plain else f"{rounded:g}"
+
+    def remarks(self) -> list[str]:
+        """What an attentive colleague would say about the column."""
+        said = []
+        if self.constant_value is not None:
+            said.append(
+                f"{self.name!r} has the one value {shown(self.constant_value)} in every row"
+            )
+        if self.is_category and len(self.levels) > 1:
+            present = np.unique(self.values).size
+            if len(self) > 20 and present > len(self) / 2:
+                said.append(
+                    f"{self.name!r} has {present:,} levels in {len(self):,} rows: few rows match"
+                )
+            numeric = sum(_looks_numeric(level) for level in self.levels)
+            if numeric > 0.8 * len(self.levels):
+                said.append(
+                    f"{self.name!r} is text that holds numbers or dates, taken as a category"
+                )
+        return said
+
+
+def _looks_numeric(level: object) -> bool:
+    return isinstance(level, str) and bool(NUMBER_OR_DATE.fullmatch(level.strip()))
+
+
+def share_codes(left: Sequence[Column], right: Sequence[Column]) -> tuple[AnyArray, AnyArray]:
+    """Number the distinct rows of several columns alike on two sides: equal code, equal values.
+
+    Categories are matched by level, so two samples with different levels compare rightly;
+    missing equals missing. Codes ascend with the first column, then the second, and so on, and
+    stay below twice the number of rows.
+    """
+    split = len(left[0])
+    combined = np.zeros(split + len(right[0]), dtype=np.int64)
+    size = 1
+    for a, b in zip(left, right, strict=True):
+        codes, levels = _dense_codes(np.concatenate(_comparable(a, b)), a.is_category)
+        if size * levels >= 2**62:
+            distinct, combined = np.unique(combined, return_inverse=True)
+            size = distinct.size
+        combined = combined * levels + codes
+        size *= levels
+    if size > 2 * combined.size:
+        _, combined = np.unique(combined, return_inverse=True)
+    return combined[:split], combined[split:]
+
+
+def _dense_codes(values: AnyArray, is_category: bool) -> tuple[AnyArray, int]:
+    """Small non-negative numbers for values, and how many there may be."""
+    if is_category:
+        return values + 1, int(values.max(initial=-1)) + 2
+    distinct, codes = np.unique(values, return_inverse=True)
+    return codes, max(distinct.size, 1)
+
+
+def _comparable(a: Column, b: Column) -> tuple[AnyArray, AnyArray]:
+    if not (a.is_category and b.is_category) or a.levels == b.levels:
+        return a.values, b.values
+    position = {level: code for code, level in enumerate(a.levels)}
+    new = (level for level in b.levels if level not in position)
+    position |= {level: len(a.levels) + k for k, level in enumerate(new)}
+    lookup = np.array([*(position[level] for level in b.levels), -1], dtype=np.int64)
+    return a.values, lookup[b.values]

@@ -1,0 +1,296 @@
+"""Rows in files, larger than memory: `scan` names them, `Scan` hands them out chunk by chunk.
+
+Each batch goes through the same intake as a sample in memory, so the same sentences come out, with
+file and row.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    counted,
+    listed,
+    smallest_tickets,
+    tickets,
+)
+from itrust.data.intake import MissingRule, checked_missing, frame_columns, read_parts
+from itrust.data.readers import (
+    Batch,
+    Part,
+    list_files,
+    plain_columns,
+    refuse_other_kinds,
+    sound_batches,
+    without_rows,
+)
+from itrust.data.rows import Chunk, Points
+from itrust.data.sample import Sample
+
+
+def scan(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    label: str,
+    prob: str,
+    on: str | Sequence[str] = (),
+    weights: str | None = None,
+    positive: object = None,
+    missing: MissingRule = "error",
+) -> Scan:
+    """Name the rows of files without loading them.
+
+    Works on a scan, in one or two passes over the files: `klce_test` (Bernoulli, Rademacher,
+    Spectral, Hoeffding), `klce2`, `null_sd`, and the scores except equal-mass bins. Everything
+    else, and clusters, wants `scan(...).load()`. Default widths come from 4,096 random rows, so
+    they differ a little from those of all rows in memory. Rows in messages count from 0 after
+    the header. In CSV files the first 8 MB decide what a column holds.
+
+    Parameters
+    ----------
+    path : path, pattern ("folder/*.parquet"), folder, or list of paths
+        Parquet, Feather/Arrow, CSV and TSV, the last two also gzipped.
+    label, prob, on, weights, positive, missing
+        As for `Sample.from_frame`.
+
+    Examples
+    --------
+    >>> import itrust as it, pyarrow as pa, pyarrow.parquet, tempfile, os
+    >>> file = os.path.join(tempfile.mkdtemp(), "homes.parquet")
+    >>> rows = pa.table({"y": [0, 1, 1], "p": [0.2, 0.7, 0.9], "age": [3, 4, 5]})
+    >>> pa.parquet.write_table(rows, file)
+    >>> it.scan(file, label="y", prob="p", on="age")
+    <Scan: 1 file, covariates 'age'>
+    """
+    chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
+    files = list_files(path)
+    twice = [file for file, count in Counter(files).items() if count > 1]
+    if twice:
+        raise InputError(f"{twice[0]} stands more than once among the files")
+    return Scan(tuple(files), label, prob, tuple(chosen), weights, positive, missing)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scan:
+    """Rows of files; made by `scan`."""
+
+    files: tuple[Path, ...]
+    label: str
+    prob: str
+    names: tuple[str, ...]
+    weights: str | None
+    positive: Any
+    missing: MissingRule
+    parts: tuple[Part, ...] | None = None
+    clusters: ClassVar[None] = None  # files have no clusters yet
+
+    def __post_init__(self) -> None:
+        checked_missing(self.missing)
+        roles = self.roles
+        for name in roles:
+            if not isinstance(name, str):
+                raise InputError(f"label, prob, on and weights are names of columns, not {name!r}")
+        twice = [name for name in roles if roles.count(name) > 1]
+        if twice:
+            raise InputError(f"a column has one role only; {listed(set(twice))} has several")
+        refuse_other_kinds(self.files, roles)
+
+    @property
+    def roles(self) -> list[str]:
+        """All columns that are read."""
+        return [self.label, self.prob, *self.names, *([self.weights] if self.weights else [])]
+
+    def __repr__(self) -> str:
+        files = counted(len(self.files), "file")
+        return f"<Scan: {files}, covariates {listed(self.names)}>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"a Scan has no {name!r}; scan.load() gives a Sample in memory")
+
+    def load(self) -> Sample:
+        """All rows as a Sample in memory."""
+        tables = [pa.Table.from_batches([batch.rows]) for batch in self._batches(drop=False)]
+        if not tables:
+            raise InputError(without_rows(self.files))
+        frame = pa.concat_tables(tables, promote_options="permissive")
+        return Sample.from_frame(
+            frame,
+            label=self.label,
+            prob=self.prob,
+            on=self.names,
+            weights=self.weights,
+            positive=self.positive,
+            missing=self.missing,
+        )
+
+    @cached_property
+    def n(self) -> int:
+        """Number of rows that count, from a pass over the files."""
+        return sum(batch.rows.num_rows for batch in self._batches())
+
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """All rows in order, at most `size` at a time, checked as they come."""
+        first, seen, dropped = self.parts[0].start if self.parts else 0, set[Any](), 0
+        held: Chunk | None = None  # until it is known what was dropped after it
+        for batch in self._batches():
+            dropped += batch.dropped
+            with batch.located():
+                parts = self._read(batch.rows)
+                others = _other_labels(seen, parts["values"][0], batch.rows[self.label])
+            points = Points(parts["p"], parts["columns"])
+            for at in range(0, len(points), size):
+                if held is not None:
+                    yield held
+                rows = slice(at, at + size)
+                weights = None if parts["weights"] is None else parts["weights"][rows]
+                y, p = parts["y"][rows], parts["p"][rows]
+                held = Chunk(
+                    first + at,
+                    y,
+                    p,
+                    points.take(rows),
+                    weights,
+                    other_labels=others,
+                    dropped=dropped,
+                )
+                dropped = 0
+            first += len(points)
+        if held is not None:
+            yield replace(held, dropped=held.dropped + dropped)
+
+    def pilot(self, size: int) -> tuple[Points, FloatArray]:
+        """Random rows of all files (which may be sorted), and their w^2 p (1 - p)."""
+        if size not in self._pilots:
+            self._pilots[size] = self.pilot_of([self.best_candidates(size)], size)
+        return self._pilots[size]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What an attentive colleague would say about the columns, from the pilot rows."""
+        points = [points for points, _ in self._pilots.values()][:1]
+        return tuple(said for p in points for column in p.columns for said in column.remarks())
+
+    def remember(self, n: int, size: int, pilot: tuple[Points, FloatArray]) -> None:
+        """Keep what somebody else has counted and sampled."""
+        self.__dict__["n"] = n
+        self._pilots[size] = pilot
+
+    @cached_property
+    def surveys(self) -> dict[int, tuple[Part, ...]]:
+        """Partitions that an engine has made, by size of the pilot sample."""
+        return {}
+
+    @cached_property
+    def _pilots(self) -> dict[int, tuple[Points, FloatArray]]:
+        return {}
+
+    def pilot_of(
+        self, candidates: Sequence[tuple[FloatArray, pa.Table]], size: int
+    ) -> tuple[Points, FloatArray]:
+        """The rows with the smallest tickets among candidates."""
+        drawn, rows = _smallest(candidates, size)
+        if drawn.size < 2:
+            told = "1 row" if drawn.size else "no rows"
+            raise InputError(f"the files hold {told} that count; a sample needs at least 2")
+        parts = self._read(rows, with_label=False)
+        w = 1.0 if parts["weights"] is None else parts["weights"]
+        return Points(parts["p"], parts["columns"]), w**2 * parts["p"] * (1 - parts["p"])
+
+    def best_candidates(self, size: int, most: float = 1.0) -> tuple[FloatArray, pa.Table]:
+        """The rows with the smallest tickets, none above `most`, from a pass over the files."""
+        start = first = self.parts[0].start if self.parts else 0
+        bar = most
+        found: list[tuple[FloatArray, pa.Table]] = []
+        for batch in self._batches():
+            drawn = tickets(first, batch.rows.num_rows)
+            first += batch.rows.num_rows
+            rows = np.flatnonzero(drawn < bar)
+            if rows.size:
+                part = pa.Table.from_batches([batch.rows]).take(pa.array(rows))
+                with batch.located(rows):
+                    self._read(part, with_label=False)
+                found = [_smallest([*found, (drawn[rows], part)], size)]
+                bar = float(found[0][0].max()) if found[0][0].size == size else most
+        self.__dict__["n"] = first - start  # counted on the way
+        return found[0] if found else (np.empty(0), pa.table({}))
+
+    def _read(self, frame: Any, *, with_label: bool = True) -> dict[str, Any]:
+        columns = frame_columns(frame if isinstance(frame, pa.Table) else pa.table(frame))
+        labels = columns[self.label] if with_label else np.zeros(frame.num_rows)
+        return read_parts(
+            labels,
+            columns[self.prob],
+            {name: columns[name] for name in self.names},
+            weights=columns[self.weights] if self.weights else None,
+            positive=self.positive if with_label else None,
+            missing=self.missing,
+            partial=True,
+        )
+
+    def _batches(self, *, drop: bool = True) -> Iterator[Batch]:
+        """The rows as they are read, without those that are to be dropped."""
+        for part in self.parts or tuple(Part(path) for path in self.files):
+            offset = part.offset
+            with closing(sound_batches(part, self.roles)) as batches:
+                for batch in batches:
+                    rows = plain_columns(batch)
+                    kept = self._kept(rows) if drop and self.missing == "drop" else None
+                    if kept is None:
+                        yield Batch(part.path, offset, rows)
+                    else:
+                        numbers = np.flatnonzero(kept)
+                        left = rows.take(pa.array(numbers))
+                        dropped = rows.num_rows - numbers.size
+                        yield Batch(part.path, offset, left, numbers, dropped)
+                    offset += batch.num_rows
+
+    def _kept(self, batch: pa.RecordBatch) -> BoolArray:
+        keep = np.ones(batch.num_rows, dtype=bool)
+        for name in self.names:
+            column = batch[name]
+            is_float = pa.types.is_floating(column.type)
+            missing = pc.is_null(column, nan_is_null=True) if is_float else pc.is_null(column)
+            keep &= ~missing.to_numpy(zero_copy_only=False)
+        return keep
+
+
+def _other_labels(seen: set[Any], other: Any, column: pa.Array) -> frozenset[Any]:
+    """The value that counts as 0, if the batch has it; it must be the same in all batches."""
+    if other is None:
+        return frozenset()
+    seen.add(other)
+    if len(seen) > 1:
+        row = column.to_pylist().index(other)
+        raise InputError(
+            f"label must have two values, but besides the positive one there are {listed(seen)}; "
+            f"row {row} has {other!r}"
+        )
+    return frozenset([other])
+
+
+def _smallest(
+    candidates: Sequence[tuple[FloatArray, pa.Table]], size: int
+) -> tuple[FloatArray, pa.Table]:
+    """The `size` smallest tickets of several lots, in the order of the rows, and their rows."""
+    lots = [(drawn, rows) for drawn, rows in candidates if drawn.size]
+    if not lots:
+        return np.empty(0), pa.table({})
+    drawn = np.concatenate([ticket for ticket, _ in lots])
+    table = pa.concat_tables([rows for _, rows in lots], promote_options="permissive")
+    chosen = smallest_tickets(drawn, size)
+    return drawn[chosen], table.take(pa.array(chosen)).combine_chunks()

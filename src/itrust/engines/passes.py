@@ -1,0 +1,215 @@
+"""One pass over the rows for several pieces of work at once: draws are made once and shared.
+
+What each chunk of rows contributes just adds up, so chunks, files and machines can be done in
+any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from itrust._core import AnyArray, BoolArray, FloatArray
+from itrust.data import Chunk, Points, called_impossible
+
+DRAWS_AT_ONCE = 1_024
+
+
+class Redraw(Protocol):
+    """What the pass needs of a null: draws of single rows."""
+
+    def draw(self, chunk: Chunk, draws: range, seed: int) -> AnyArray:
+        """Labels (boolean) or residuals (float) of the rows under the null, (n, len(draws))."""
+
+
+class Source(Protocol):
+    """Rows in memory or in files."""
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """All rows in order, at most `size` at a time."""
+
+    def pilot(self, size: int) -> tuple[Points, FloatArray]:
+        """Random rows of the whole, always the same, and their w^2 p (1 - p)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """Facts about some rows; those of different rows add up, field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        mine, others = vars(self), vars(other)
+        return type(self)(**{name: _plus(mine[name], others[name]) for name in mine})
+
+
+def _plus(a: Any, b: Any) -> Any:
+    if isinstance(a, frozenset):
+        return a | b
+    return tuple(x + y for x, y in zip(a, b, strict=True)) if isinstance(a, tuple) else a + b
+
+
+@dataclass(frozen=True, eq=False)
+class Tally(Additive):
+    """What everybody wants to know about the rows, whatever the work."""
+
+    rows: int
+    weight: float
+    weight2: float
+    positives: int
+    other_labels: frozenset[Any]
+    dropped: int
+    impossible: int
+    certain: int
+
+    @property
+    def pair_weight(self) -> float:
+        """Sum over i != j of w_i w_j."""
+        return self.weight**2 - self.weight2
+
+
+@dataclass(frozen=True, eq=False)
+class Totals(Additive):
+    """The tally of the rows and the sums of every piece of work."""
+
+    tally: Tally
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Some columns of the matrix whose column 0 is the data and whose others are draws.
+
+    `values` are labels (boolean) or residuals (float), (rows, columns).
+    """
+
+    columns: slice
+    values: AnyArray
+
+    @property
+    def is_label(self) -> bool:
+        """Whether values are labels instead of residuals."""
+        return bool(self.values.dtype == bool)
+
+    @cached_property
+    def single(self) -> AnyArray:
+        """Values in single precision, converted once for all who want them."""
+        return self.values.astype(np.float32)
+
+    def as_type(self, dtype: DTypeLike) -> AnyArray:
+        """Values as numbers."""
+        return self.single if np.dtype(dtype) == np.float32 else self.values.astype(np.float64)
+
+
+class Products:
+    """F'e and Q'e^2 of some rows for many columns, by one matrix product where e comes from labels.
+
+    Parameters
+    ----------
+    features : (n, r) array
+        F, weights included.
+    squares : (n, q) array
+        Q, weights included; of the same type.
+    p : (n,) array
+    """
+
+    def __init__(self, features: AnyArray, squares: AnyArray, p: FloatArray) -> None:
+        self.features, self.squares, self.rank = features, squares, features.shape[1]
+        self.p = p.astype(features.dtype)
+
+    @cached_property
+    def _stacked(self) -> AnyArray:
+        # e^2 = p^2 + y (1 - 2p) is linear in the label, as e is.
+        return np.hstack([self.features, self.squares * (1 - 2 * self.p)[:, None]])
+
+    @cached_property
+    def _without_labels(self) -> AnyArray:
+        """What the columns have in common, (r + q, 1)."""
+        parts = [-(self.features.T @ self.p), self.squares.T @ self.p**2]
+        return np.concatenate(parts)[:, None]
+
+    def of(self, drawn: Drawn, rows: Any = slice(None)) -> tuple[AnyArray, AnyArray]:
+        """F'e (r, columns) and Q'e^2 (q, columns) for these rows of the drawn ones."""
+        values = drawn.as_type(self.features.dtype)[rows]
+        if not drawn.is_label:
+            return self.features.T @ values, self.squares.T @ np.square(values)
+        sums = self._stacked.T @ values
+        sums += self._without_labels
+        return sums[: self.rank], sums[self.rank :]
+
+
+class Partial(Protocol):
+    """The share of one chunk in a piece of work, being made."""
+
+    def add(self, drawn: Drawn) -> None:
+        """Take in some columns."""
+
+    def finished(self) -> Additive:
+        """The sums."""
+
+
+class Work(Protocol):
+    """Something to be summed over all rows."""
+
+    @property
+    def unit(self) -> float:
+        """Weights are divided by this."""
+
+    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> Partial:
+        """Start on a chunk with its weights; `columns` counts the data and all draws."""
+
+
+def accumulate(
+    works: Sequence[Work], chunk: Chunk, redraw: Redraw | None, draws: int, seed: int
+) -> Totals:
+    """What the rows of one chunk contribute to every piece of work."""
+    y, p = chunk.y, chunk.p
+    w = np.ones(len(p)) if chunk.weights is None else chunk.weights / works[0].unit
+    partials = [work.begin(chunk, w, 1 + draws) for work in works]
+    for drawn in _columns(chunk, redraw, draws, seed):
+        for partial in partials:
+            partial.add(drawn)
+    tally = Tally(
+        rows=len(p),
+        weight=float(w.sum()),
+        weight2=float(np.square(w).sum()),
+        positives=int(y.sum()),
+        other_labels=chunk.other_labels,
+        dropped=chunk.dropped,
+        impossible=int(np.count_nonzero(called_impossible(y, p))),
+        certain=int(np.count_nonzero((p == 0) | (p == 1))),
+    )
+    return Totals(tally, tuple(partial.finished() for partial in partials))
+
+
+def accumulate_all(
+    works: Sequence[Work], chunks: Iterable[Chunk], redraw: Redraw | None, draws: int, seed: int
+) -> Totals:
+    """The same for several chunks, one after the other."""
+    parts = (accumulate(works, chunk, redraw, draws, seed) for chunk in chunks)
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return total
+
+
+def _columns(chunk: Chunk, redraw: Redraw | None, draws: int, seed: int) -> Iterator[Drawn]:
+    """The data as column 0 and the draws after it, some columns at a time."""
+    observed: BoolArray = (chunk.y == 1)[:, None]
+    if redraw is None or draws == 0:
+        yield Drawn(slice(0, 1), observed)
+        return
+    for first in range(0, draws, DRAWS_AT_ONCE):
+        block = range(first, min(first + DRAWS_AT_ONCE, draws))
+        drawn = redraw.draw(chunk, block, seed)
+        if first == 0:  # the data are a column of the same product as the draws
+            data = observed if drawn.dtype == bool else (chunk.y - chunk.p)[:, None]
+            drawn = np.hstack([data, drawn])
+        yield Drawn(slice(block.stop - drawn.shape[1] + 1, block.stop + 1), drawn)

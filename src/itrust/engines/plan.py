@@ -1,0 +1,354 @@
+"""Landmarks: few points that stand for all, chosen from (p, x) so that the error is certified.
+
+P ~ F F' with F = K(rows, landmarks) T. The residual R = P - F F' is positive semi-definite, so its
+diagonal bounds it, and under the null the error's standard deviation relative to the statistic's
+own is at most trace(V R) / ||V^(1/2) P V^(1/2)||_F (diagonal left out of the norm).
+
+The null variance v = p(1 - p) vanishes where the model is sure, and there a wrong model errs the
+most. So the same ratio must be small with v plus its mean in place of v, too: confident rows get
+their share of the landmarks. The certificate counts v alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.linalg import solve_triangular
+
+from itrust._core import AnyArray, BoolArray, FloatArray, IntArray
+from itrust.data import Points
+from itrust.kernels import Gram, LocalKernel, Rows, split_match
+
+PIVOTS_AT_ONCE = 48
+SPENT_ON_LANDMARKS = 0.6  # share of the tolerance; compression takes most of the rest
+SPENT_IN_ALL = 0.8  # the pilot rows are a sample, so some is left for the others
+JUDGED_BY_THE_OTHERS = 2 / 3
+SAMPLED_ROWS = 400
+FEW_ROWS = 100
+LEAST_IMPORTANCE = 1e-3
+VANISHING = 1e-20
+IMPORTANCE, VARIANCE = 0, 1  # the two weights of a row
+ALL = slice(None)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Landmarks that share their exact matches, and the map from kernel values to features."""
+
+    landmarks: IntArray
+    projection: AnyArray  # (landmarks, rank)
+
+    @property
+    def rank(self) -> int:
+        """Number of features."""
+        return int(self.projection.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that one pass over the rows needs to know; made without labels.
+
+    Attributes
+    ----------
+    kernel : LocalKernel, resolved
+    landmarks : Points
+    blocks : one for each combination of exactly matched values among the landmarks
+    error : float
+        The bound on the null error relative to the null standard deviation, on pilot rows.
+    sampled_error : float
+        The ratio itself, estimated from pairs of pilot rows that are no landmarks.
+    rounding : float
+        The part of rounding features to `dtype` in that ratio.
+    unit : float
+        Weights are divided by this.
+    """
+
+    kernel: LocalKernel
+    landmarks: Points
+    blocks: tuple[Block, ...]
+    error: float
+    sampled_error: float
+    rounding: float
+    dtype: DTypeLike
+    unit: float
+
+    @property
+    def rank(self) -> int:
+        """Number of features of all blocks."""
+        return sum(block.rank for block in self.blocks)
+
+    def features(self, points: Points) -> list[tuple[Rows, int, AnyArray]]:
+        """Rows, number of the block and features (rows, rank) of every block that has rows."""
+        smooth, match = split_match(self.kernel.gram(points, self.landmarks))
+        if match is None:
+            return [(ALL, 0, self._features(smooth, ALL, self.blocks[0]))] if self.blocks else []
+        order = np.argsort(match.left, kind="stable")
+        ordered = match.left[order]
+        found: list[tuple[Rows, int, AnyArray]] = []
+        for number, block in enumerate(self.blocks):
+            code = match.right[block.landmarks[0]]
+            first, last = np.searchsorted(ordered, [code, code + 1])
+            if first < last:
+                rows = order[first:last]
+                found.append((rows, number, self._features(smooth, rows, block)))
+        return found
+
+    def _features(self, smooth: Gram, rows: Rows, block: Block) -> AnyArray:
+        values = smooth.block(rows, block.landmarks)
+        values[np.abs(values) < VANISHING] = (
+            0.0  # numbers too small for their format slow a product down
+        )
+        values = values.astype(self.dtype, copy=False)
+        features: AnyArray = values @ block.projection
+        return features
+
+
+def make_plan(
+    kernel: LocalKernel,
+    pilot: Points,
+    variances: FloatArray,
+    *,
+    tolerance: float,
+    max_rank: int,
+    rng: np.random.Generator,
+) -> Plan:
+    """Choose landmarks among the pilot rows until the certificate is below the tolerance.
+
+    Random pivots (probability proportional to the residual variance of a row, Chen et al.
+    2022) come from two thirds of the pilot rows; the others, which no pivot has flattered,
+    judge the error. Then the features are rotated to their principal axes and cut.
+
+    Parameters
+    ----------
+    kernel : LocalKernel, resolved
+    pilot : Points
+        Random rows of the whole.
+    variances : (m,) array
+        w^2 p (1 - p) of the pilot rows.
+    max_rank : int
+        Most landmarks for rows that share their exact matches; 8 times that in all.
+    """
+    gram = kernel.gram(pilot)
+    smooth, match = split_match(gram)
+    codes = np.zeros(len(pilot), dtype=np.int64) if match is None else match.left
+    is_judge = rng.permutation(len(pilot)) >= JUDGED_BY_THE_OTHERS * len(pilot)
+    is_candidate = ~is_judge
+    if len(pilot) < FEW_ROWS:  # then they are all rows, and all may be landmarks
+        is_judge[:], is_candidate[:] = True, True
+    unit = weight_unit(pilot, variances)
+    variances = variances / unit**2
+    importance = variances + max(float(variances.mean()), LEAST_IMPORTANCE)
+    settings = (gram.diagonal(), importance, variances, is_judge, is_candidate, max_rank)
+    growing = [
+        _Growing(smooth, np.flatnonzero(codes == code), *settings) for code in np.unique(codes)
+    ]
+    _grow(growing, tolerance, 8 * max_rank, rng)
+    norms = np.array([_norm(growing, kind) for kind in (IMPORTANCE, VARIANCE)])
+    lost = _lost(growing)
+    blocks, cut = _compress(growing, SPENT_IN_ALL * tolerance * norms - lost)
+    pivots = np.concatenate([block.rows[block.pivots] for block in growing]).astype(np.int64)
+    error = relative_bound(float((lost + cut)[VARIANCE]), float(norms[VARIANCE]))
+    exact = Plan(kernel, pilot.take(pivots), blocks, error, 0.0, 0.0, np.float64, unit)
+    judges = np.flatnonzero(is_judge)[:SAMPLED_ROWS]
+    return _finished(exact, gram, pilot.take(judges), judges, variances, tolerance)
+
+
+def weight_unit(pilot: Points, variances: FloatArray) -> float:
+    """The size of weights: the root of their mean square, in proportion to p(1 - p)."""
+    spread = float((pilot.p * (1 - pilot.p)).sum())
+    return float(np.sqrt(variances.sum() / spread)) if spread and variances.any() else 1.0
+
+
+def relative_bound(trace: float, norm: float) -> float:
+    """trace(V R) over the norm of P, of which the norm of F F' can be above by the trace."""
+    if trace <= 0:
+        return 0.0
+    return trace / (norm - trace) if norm > trace else np.inf
+
+
+class _Growing:
+    """Pivoted Cholesky of one block of pilot rows, a few pivots at a time."""
+
+    def __init__(
+        self,
+        smooth: Gram,
+        rows: IntArray,
+        diagonal: FloatArray,
+        importance: FloatArray,
+        variances: FloatArray,
+        is_judge: BoolArray,
+        is_candidate: BoolArray,
+        max_rank: int,
+    ) -> None:
+        self.smooth, self.rows = smooth, rows
+        self.weights = np.stack([importance[rows], variances[rows]])
+        self.is_judge, self.is_candidate = is_judge[rows], is_candidate[rows]
+        self.start = diagonal[rows]
+        self.left = self.start.copy()
+        self.pivots: list[int] = []
+        room = min(max_rank, int(np.count_nonzero(self.is_candidate)))
+        self._features = np.zeros((rows.size, room))
+        self._moments = np.zeros((room, room))
+
+    @property
+    def room(self) -> int:
+        return self._features.shape[1] - len(self.pivots)
+
+    @property
+    def features(self) -> FloatArray:
+        return self._features[:, : len(self.pivots)]
+
+    def moments(self, kind: int) -> FloatArray:
+        """F'VF of the block's pilot rows, (r, r); with importance it is kept up to date."""
+        if kind == IMPORTANCE:
+            return self._moments[: len(self.pivots), : len(self.pivots)]
+        return np.asarray((self.features * self.weights[kind][:, None]).T @ self.features)
+
+    def norm2(self, kind: int) -> float:
+        """Squared norm of V^(1/2) F F' V^(1/2) without the diagonal."""
+        diagonal = self.weights[kind] * np.maximum(self.start - self.left, 0.0)
+        return float(np.square(self.moments(kind)).sum() - np.square(diagonal).sum())
+
+    @property
+    def chance(self) -> FloatArray:
+        """What each row still adds to the bound; 0 where no pivot is to be had."""
+        free = (self.left > 1e-12 * self.start) & self.is_candidate & (self.room > 0)
+        return np.where(free, self.weights[IMPORTANCE] * self.left, 0.0)
+
+    @property
+    def lost(self) -> FloatArray:
+        """Sums over the judges of importance and of variance times what is left, (2,)."""
+        return np.asarray(self.weights[:, self.is_judge] @ self.left[self.is_judge])
+
+    def add(self, tried: IntArray, rng: np.random.Generator) -> None:
+        tried, old = tried[: self.room], len(self.pivots)
+        columns = self.smooth.block(self.rows, self.rows[tried])
+        columns -= self.features @ self.features[tried].T
+        chosen, triangle = _accepted(columns[tried], rng)
+        added = solve_triangular(triangle, columns[:, chosen].T, lower=True).T
+        self._features[:, old : old + len(chosen)] = added
+        self.pivots.extend(tried[chosen].tolist())
+        now = len(self.pivots)
+        weighted = added * self.weights[IMPORTANCE][:, None]
+        self._moments[:now, old:now] = self.features.T @ weighted
+        self._moments[old:now, :old] = self._moments[:old, old:now].T
+        self.left = np.maximum(self.left - np.square(added).sum(axis=1), 0.0)
+        self.left[self.pivots] = 0.0
+
+
+def _grow(growing: list[_Growing], tolerance: float, most: int, rng: np.random.Generator) -> None:
+    """Add pivots where most is left until the bound is met or the rank is used up."""
+    block_of = np.concatenate([np.full(g.rows.size, k) for k, g in enumerate(growing)])
+    place = np.concatenate([np.arange(g.rows.size) for g in growing])
+    while sum(len(g.pivots) for g in growing) < most:
+        chance = np.concatenate([g.chance for g in growing])
+        lost, share = _lost(growing), SPENT_ON_LANDMARKS * tolerance
+        # The norm with variances costs more, so it is asked for last.
+        if chance.sum() == 0 or all(
+            lost[kind] <= share * _norm(growing, kind) for kind in (IMPORTANCE, VARIANCE)
+        ):
+            return
+        size = min(PIVOTS_AT_ONCE * min(len(growing), 8), int(np.count_nonzero(chance)))
+        tried = rng.choice(chance.size, size, replace=False, p=chance / chance.sum())
+        for number in np.unique(block_of[tried]):
+            growing[number].add(place[tried[block_of[tried] == number]], rng)
+
+
+def _lost(growing: list[_Growing]) -> FloatArray:
+    """trace(V R) of the pilot rows, from the judges among them, with importance and variance."""
+    return np.asarray(_scale(growing) * np.sum([g.lost for g in growing], axis=0))
+
+
+def _scale(growing: list[_Growing]) -> float:
+    """Pilot rows a judge."""
+    rows = sum(g.rows.size for g in growing)
+    return rows / max(sum(int(g.is_judge.sum()) for g in growing), 1)
+
+
+def _norm(growing: list[_Growing], kind: int) -> float:
+    """||V^(1/2) F F' V^(1/2)||_F of all blocks without the diagonal."""
+    return float(np.sqrt(max(sum(g.norm2(kind) for g in growing), 0.0)))
+
+
+def _accepted(block: FloatArray, rng: np.random.Generator) -> tuple[list[int], FloatArray]:
+    """Candidates that still add something after those before them, and their Cholesky factor.
+
+    Each is kept with the probability that one-by-one pivoting would have given it.
+    """
+    left = block.copy()
+    start = np.diagonal(block).copy()
+    luck = np.maximum(rng.random(len(block)), 1e-3)
+    chosen: list[int] = []
+    columns: list[FloatArray] = []
+    for candidate in range(len(block)):
+        rest = left[candidate, candidate]
+        if chosen and rest < luck[candidate] * start[candidate]:
+            continue
+        column = left[:, candidate] / np.sqrt(rest)
+        left -= np.outer(column, column)
+        chosen.append(candidate)
+        columns.append(column)
+    return chosen, np.column_stack(columns)[chosen]
+
+
+def _compress(
+    growing: list[_Growing], allowance: FloatArray
+) -> tuple[tuple[Block, ...], FloatArray]:
+    """Rotate each block to its principal axes and drop the smallest up to the allowed traces."""
+    rotated = [(g, *np.linalg.eigh(g.moments(IMPORTANCE))) for g in growing]
+    values = np.concatenate([values for _, values, _ in rotated])
+    carried = [
+        g.weights[:, g.is_judge] @ np.square(g.features[g.is_judge] @ axes)
+        for g, _, axes in rotated
+    ]
+    costs = _scale(growing) * np.hstack(carried)  # (2, all axes)
+    order = np.argsort(values)
+    within = (np.cumsum(costs[:, order], axis=1) <= np.maximum(allowance, 0.0)[:, None]).all(axis=0)
+    dropped = np.zeros(values.size, dtype=bool)
+    dropped[order[: int(np.argmin(within)) if not within.all() else within.size]] = True
+    blocks, first = [], 0
+    for block, own, axes in rotated:
+        kept = axes[:, ~dropped[first : first + own.size]]
+        if kept.shape[1]:
+            corner = block.features[block.pivots]
+            projection = solve_triangular(corner.T, kept, lower=False)
+            blocks.append(Block(first + np.arange(own.size), projection))
+        first += own.size
+    return tuple(blocks), np.asarray(costs[:, dropped].sum(axis=1))
+
+
+def _finished(
+    plan: Plan,
+    gram: Gram,
+    judges: Points,
+    rows: IntArray,
+    variances: FloatArray,
+    tolerance: float,
+) -> Plan:
+    """Add the sampled error, and single precision where it costs nothing that counts."""
+    exact = gram.block(rows, rows)
+    single_plan = replace(
+        plan,
+        blocks=tuple(Block(b.landmarks, b.projection.astype(np.float32)) for b in plan.blocks),
+        dtype=np.float32,
+    )
+    double, single = low_rank(plan, judges), low_rank(single_plan, judges)
+    weights = np.sqrt(np.outer(variances[rows], variances[rows]))
+    np.fill_diagonal(weights, 0.0)
+    norm = float(np.linalg.norm(weights * exact))
+    errors = [float(np.linalg.norm(weights * part)) for part in (exact - double, single - double)]
+    sampled, rounding = [error / norm if norm else np.nan for error in errors]
+    if rounding < 0.05 * tolerance:
+        return replace(single_plan, sampled_error=sampled, rounding=rounding)
+    return replace(plan, sampled_error=sampled)
+
+
+def low_rank(plan: Plan, points: Points) -> FloatArray:
+    """F F' of some points, dense."""
+    result = np.zeros((len(points), len(points)))
+    for rows, _, features in plan.features(points):
+        index = np.arange(len(points))[rows]
+        result[np.ix_(index, index)] = features @ features.T
+    return result

@@ -1,0 +1,177 @@
+"""Repairs by steps of the prediction: isotonic, histogram binning, BBQ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+from sklearn.isotonic import IsotonicRegression
+
+from itrust._core import FloatArray, InputError
+from itrust.data import Points, Sample
+from itrust.recalibrate.base import Recalibrator, checked_count
+
+PRIOR_ROWS = 2.0  # N' of Naeini et al.
+RANGE = 10.0  # C of Naeini et al.
+
+
+class Isotonic(Recalibrator):
+    """The best rising step function (Zadrozny and Elkan 2002; scikit-learn's), straight between.
+
+    Attributes
+    ----------
+    knots_, heights_ : (k,) arrays
+    """
+
+    def _fit(self, sample: Sample) -> None:
+        counts = sample.weights_or_ones > 0
+        model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+        model.fit(sample.p[counts], sample.y[counts], sample_weight=sample.weights_or_ones[counts])
+        self.knots_, self.heights_ = model.X_thresholds_, model.y_thresholds_
+
+    def _predict(self, points: Points) -> FloatArray:
+        return np.asarray(np.interp(points.p, self.knots_, self.heights_))
+
+    def _learned(self) -> dict[str, Any]:
+        return {"knots": self.knots_, "heights": self.heights_}
+
+    def _restore(self, learned: dict[str, Any]) -> None:
+        self.knots_, self.heights_ = np.array(learned["knots"]), np.array(learned["heights"])
+
+
+class HistogramBinning(Recalibrator):
+    """The rate of positive labels in bins of equal weight (Zadrozny and Elkan 2001).
+
+    Parameters
+    ----------
+    bins : int
+        Fewer where predictions are tied.
+
+    Attributes
+    ----------
+    edges_ : (b - 1,) array
+        Bins are closed on the right.
+    rates_ : (b,) array
+    """
+
+    def __init__(self, bins: int = 10) -> None:
+        self.bins = bins
+
+    def _fit(self, sample: Sample) -> None:
+        edges, ones, rows = _Ordered.of(sample).binned(self.bins)
+        self.edges_, self.rates_ = edges, ones / rows
+
+    def _predict(self, points: Points) -> FloatArray:
+        return np.asarray(self.rates_[np.searchsorted(self.edges_, points.p)])
+
+    def _learned(self) -> dict[str, Any]:
+        return {"edges": self.edges_, "rates": self.rates_}
+
+    def _restore(self, learned: dict[str, Any]) -> None:
+        self.edges_, self.rates_ = np.array(learned["edges"]), np.array(learned["rates"])
+
+
+@dataclass(frozen=True, eq=False)
+class _Ordered:
+    """Rows in order of their predictions, with running sums: binnings cost O(bins)."""
+
+    p: FloatArray
+    rows: FloatArray  # (n + 1,) running weight, 0 first
+    ones: FloatArray  # (n + 1,) of positive labels
+
+    @classmethod
+    def of(cls, sample: Sample) -> _Ordered:
+        order = np.argsort(sample.p, kind="stable")
+        w = sample.weights_or_ones[order]
+        w = w / w.mean()  # a prior of two rows needs weights that count rows
+        sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (w, w * sample.y[order])]
+        return cls(sample.p[order], *sums)
+
+    def binned(self, bins: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Inner edges of bins of equal weight, and the weight of ones and of all rows in each."""
+        checked_count(bins, "bins")
+        # Just below k / bins, so that rounding does not move a row into the next bin.
+        wanted = (np.linspace(0, 1, int(bins) + 1)[1:-1] - 1e-12) * self.rows[-1]
+        edges = np.unique(self.p[np.searchsorted(self.rows[1:], wanted)])
+        edges = edges[edges < self.p[-1]]
+        ends = np.searchsorted(self.p, edges, side="right")
+        ends = np.concatenate([[0], ends, [self.p.size]])
+        return edges, np.diff(self.ones[ends]), np.diff(self.rows[ends])
+
+
+class BBQ(Recalibrator):
+    """Bayesian binning into quantiles (Naeini, Cooper and Hauskrecht 2015).
+
+    Histogram binnings with B bins of equal frequency, for every B from n^(1/3) / 10 to
+    10 n^(1/3), are averaged with their Bayesian scores as weights. With N_b rows and m_b ones in
+    bin b, and a prior of alpha_b = (2/B) c_b ones and beta_b = (2/B) (1 - c_b) zeros, c_b the
+    middle of the bin, the score of a binning is
+
+        prod_b  G(2/B) / G(N_b + 2/B) * G(m_b + alpha_b) / G(alpha_b)
+                * G(N_b - m_b + beta_b) / G(beta_b),      G the gamma function,
+
+    and its prediction in bin b is (m_b + alpha_b) / (N_b + 2/B).
+
+    Parameters
+    ----------
+    fewest, most : int, optional
+        Numbers of bins in place of the two ends.
+
+    Attributes
+    ----------
+    edges_, rates_ : lists of arrays
+        One binning each.
+    weights_ : (k,) array
+        Normalised scores.
+    """
+
+    def __init__(self, fewest: int | None = None, most: int | None = None) -> None:
+        self.fewest, self.most = fewest, most
+
+    def _fit(self, sample: Sample) -> None:
+        ordered = _Ordered.of(sample)
+        root = np.cbrt(ordered.p.size)
+        fewest = max(1, int(root / RANGE)) if self.fewest is None else self.fewest
+        most = min(ordered.p.size, int(np.ceil(root * RANGE))) if self.most is None else self.most
+        checked_count(fewest, "fewest")
+        checked_count(most, "most")
+        if fewest > most:
+            raise InputError(f"BBQ needs fewest <= most, not {fewest!r} and {most!r}")
+        found: dict[bytes, tuple[FloatArray, FloatArray, float]] = {}
+        for bins in range(fewest, most + 1):
+            edges, ones, rows = ordered.binned(bins)
+            # Ties make binnings with different B equal: one binning counts once.
+            found.setdefault(edges.tobytes(), (edges, *_scored(edges, ones, rows)))
+        self.edges_ = [edges for edges, _, _ in found.values()]
+        self.rates_ = [rates for _, rates, _ in found.values()]
+        scores = np.array([score for _, _, score in found.values()])
+        self.weights_ = np.exp(scores - logsumexp(scores))
+
+    def _predict(self, points: Points) -> FloatArray:
+        total = np.zeros(len(points))
+        for edges, rates, weight in zip(self.edges_, self.rates_, self.weights_, strict=True):
+            if weight > 1e-12:
+                total += weight * rates[np.searchsorted(edges, points.p)]
+        return total
+
+    def _learned(self) -> dict[str, Any]:
+        return {"edges": self.edges_, "rates": self.rates_, "weights": self.weights_}
+
+    def _restore(self, learned: dict[str, Any]) -> None:
+        self.edges_ = [np.array(edges) for edges in learned["edges"]]
+        self.rates_ = [np.array(rates) for rates in learned["rates"]]
+        self.weights_ = np.array(learned["weights"])
+
+
+def _scored(edges: FloatArray, ones: FloatArray, rows: FloatArray) -> tuple[FloatArray, float]:
+    """Predictions of a binning and the log of its Bayesian score."""
+    prior = PRIOR_ROWS / rows.size
+    ends = np.array([0.0, *edges, 1.0])
+    # Bins of width 0 at 0 or 1 would have a prior of no rows.
+    middle = np.clip((ends[1:] + ends[:-1]) / 2, 1e-6, 1 - 1e-6)
+    alpha, beta = prior * middle, prior * (1 - middle)
+    score = gammaln(prior) - gammaln(rows + prior)
+    score += gammaln(ones + alpha) - gammaln(alpha) + gammaln(rows - ones + beta) - gammaln(beta)
+    return (ones + alpha) / (rows + prior), float(score.sum())

@@ -1,0 +1,12 @@
+"""One self-contained HTML page about an audit."""
+
+from itrust.render.page.content import Remade, content
+from itrust.render.page.html import page, rendered, write
+
+__all__ = [
+    "Remade",
+    "content",
+    "page",
+    "rendered",
+    "write",
+]

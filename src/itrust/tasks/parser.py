@@ -1,0 +1,375 @@
+"""The text form of tasks: a small grammar, parsed by hand, never evaluated.
+
+    task       = term { ("+" | "-") term }
+    term       = factor { ("*" | "/") factor }
+    factor     = number | "-" factor | "(" task ")" | call
+    call       = "mean" "(" quantity [ "|" condition ] ")"
+               | "share" "(" condition [ "|" condition ] ")"
+               | "prevalence" "(" [ condition ] ")"
+    quantity   = the same arithmetic with covariates, and log, log10, exp, sqrt, abs
+    condition  = conjunction { "or" conjunction }
+    conjunction = simple { "and" simple }
+    simple     = "not" simple | "(" condition ")" | covariate "is" ["not"] "missing"
+               | covariate ["not"] "in" "(" value { "," value } ")"
+               | covariate ("==" | "!=" | "<" | "<=" | ">" | ">=") value
+
+A covariate is a word, or anything in backticks; a value is a number, true, false, or text in
+quotes (dates, too). Means and shares are among positives. A quantity also knows powers, as in
+mean(10 ** log_income). Examples:
+
+    mean(age | race == "Black") - mean(age | race == "White")
+    share(age >= 65)
+    prevalence(region in ("south", "west") and age < 40) / prevalence()
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+
+from itrust._core import InputError, did_you_mean
+from itrust.data import (
+    OPERATORS,
+    RESERVED,
+    Always,
+    Both,
+    Compared,
+    Condition,
+    Either,
+    Missing,
+    Not,
+    OneOfValues,
+)
+from itrust.tasks.expressions import Combined, Fixed, Ratio, Task
+from itrust.tasks.quantities import (
+    FUNCTIONS,
+    Covariate,
+    Formula,
+    Function,
+    Indicator,
+    Number,
+    Quantity,
+)
+
+__all__ = [
+    "parse",
+    "parse_condition",
+]
+
+TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<number>\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)
+    |(?P<text>"(?:[^"]|"")*"|'(?:[^']|'')*')
+    |(?P<quoted>`(?:[^`]|``)+`)
+    |(?P<word>[^\W\d]\w*)
+    |(?P<sign>\*\*|==|!=|<=|>=|[-+*/()|,<>])
+    )""",
+    re.VERBOSE,
+)
+CALLS = ("mean", "share", "prevalence")
+MAX_NESTED = 60
+MAX_TOKENS = 1_000
+
+Part = TypeVar("Part", Task, Quantity)
+
+
+class Written(float):
+    """A number that remembers how it was written: 007 may be a level."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Written:
+        """Read a number."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of the text and where it begins."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def parse(text: str) -> Task:
+    """Read a task from its text form.
+
+    >>> task = parse('mean(age | race == "Black") - mean(age | race == "White")')
+    >>> sorted(task.names)
+    ['age', 'race']
+    >>> parse("mean(age | race = 1)")
+    Traceback (most recent call last):
+    itrust.InputError: expected ==, !=, <, <=, > or >= after race, not '=' (...
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"a task is text such as 'mean(age)', not {text!r}")
+    return _Parser(text).whole()
+
+
+def parse_condition(text: str) -> Condition:
+    """Read a condition from its text form.
+
+    >>> sorted(parse_condition('age >= 65 and race == "Black"').names)
+    ['age', 'race']
+    """
+    parser = _Parser(text)
+    found = parser.condition()
+    if parser.peek is not None:
+        parser.refuse(f"the condition ends before {parser.peek.text!r}")
+    return found
+
+
+class _Parser:
+    """Recursive descent over tokens; every refusal points at a character."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.replace("\n", " ").replace("\r", " ")
+        self.position = 0
+        self.tokens: list[Token] = []
+        self.tokens.extend(self._tokens())
+        if len(self.tokens) > MAX_TOKENS:
+            self.refuse("the task is too long", self.tokens[MAX_TOKENS].at)
+        self.depth = 0
+
+    def _tokens(self) -> Any:
+        at = 0
+        while at < len(self.text.rstrip()):
+            found = TOKEN.match(self.text, at)
+            if found is None:
+                start = at + len(self.text[at:]) - len(self.text[at:].lstrip())
+                self._refuse_character(start)
+            kind = str(found.lastgroup)
+            yield Token(kind, found.group(kind), found.start(kind))
+            at = found.end()
+
+    def _refuse_character(self, at: int) -> NoReturn:
+        character = self.text[at]
+        cures = {"&": "write and", "\u201c": "use straight quotes", "\u201d": "use straight quotes"}
+        cures |= {"\u2018": "use straight quotes", "\u2019": "use straight quotes", "[": "use ( )"}
+        if character in cures:
+            self.refuse(f"there is no use for {character!r} in a task: {cures[character]}", at)
+        before = self.text[:at].rstrip().rsplit(" ", 1)[-1].rsplit("(", 1)[-1]
+        if character == "=":
+            signs = "==, !=, <, <=, > or >="
+            self.refuse(f"expected {signs} after {before}, not '=' (did you mean ==?)", at)
+        if character in "\"'`":
+            self.refuse(f"the text that begins with {character} has no end", at)
+        self.refuse(f"there is no use for {character!r} in a task", at)
+
+    def refuse(self, what: str, at: int | None = None) -> NoReturn:
+        """Say what is wrong and point at it."""
+        if at is None:
+            token = self.peek
+            at = len(self.text.rstrip()) if token is None else token.at
+        shown, pointer = self.text, at
+        if len(shown) > 90:  # a window around the character
+            start = max(0, at - 45)
+            shown, pointer = shown[start : start + 90], at - start
+        raise InputError(f"{what} at character {at + 1}:\n  {shown}\n  {' ' * pointer}^")
+
+    @property
+    def peek(self) -> Token | None:
+        return self.tokens[self.position] if self.position < len(self.tokens) else None
+
+    def accept(self, *texts: str) -> Token | None:
+        token = self.peek
+        if token is not None and token.kind in ("sign", "word") and token.text in texts:
+            self.position += 1
+            return token
+        return None
+
+    def expect(self, text: str, where: str) -> Token:
+        token = self.accept(text)
+        if token is None:
+            self.refuse(f"expected {text!r} {where}, not {self._next()}")
+        return token
+
+    def _next(self) -> str:
+        return "the end" if self.peek is None else repr(self.peek.text)
+
+    def whole(self) -> Task:
+        task = self.task()
+        if self.peek is not None:
+            self.refuse(f"the task ends before {self._next()}")
+        return task
+
+    def _deeper(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_NESTED:
+            self.refuse("parentheses are nested too deeply")
+
+    def _arithmetic(
+        self, factor: Callable[[], Part], join: Callable[[Part, str, Part], Part]
+    ) -> Part:
+        """Sums of products of factors, from left to right."""
+
+        def product() -> Part:
+            left = factor()
+            while sign := self.accept("*", "/"):
+                left = join(left, sign.text, factor())
+            return left
+
+        left = product()
+        while sign := self.accept("+", "-"):
+            left = join(left, sign.text, product())
+        return left
+
+    def task(self) -> Task:
+        return self._arithmetic(self.factor, Combined)
+
+    def factor(self) -> Task:
+        self._deeper()
+        try:
+            if self.accept("-"):
+                return Combined(Fixed(0.0), "-", self.factor())
+            if self.accept("("):
+                inside = self.task()
+                self.expect(")", "after the task in parentheses")
+                return inside
+            token = self.peek
+            if token is not None and token.kind == "number":
+                self.position += 1
+                return Fixed(float(token.text))
+            return self.call()
+        finally:
+            self.depth -= 1
+
+    def call(self) -> Task:
+        token = self.peek
+        if token is None or token.kind != "word":
+            self.refuse(
+                f"expected mean(...), share(...), prevalence(...) or a number, not {self._next()}"
+            )
+        if token.text not in CALLS:
+            self.refuse(f"there is no task {token.text!r}; {did_you_mean(token.text, CALLS)}")
+        self.position += 1
+        self.expect("(", f"after {token.text}")
+        task: Task
+        if token.text == "prevalence":
+            empty = self.peek is not None and self.peek.text == ")"
+            where = Always() if empty else self.condition()
+            task = Ratio(Indicator(Always()), where, among_positives=False)
+        elif token.text == "share":
+            what = Indicator(self.condition())
+            task = Ratio(what, self.given(), among_positives=True)
+        else:
+            quantity = self.quantity()
+            if not quantity.names:
+                self.refuse("mean needs a covariate", token.at)
+            task = Ratio(quantity, self.given(), among_positives=True)
+        self.expect(")", f"to close {token.text}(")
+        return task
+
+    def given(self) -> Condition:
+        return self.condition() if self.accept("|") else Always()
+
+    def quantity(self) -> Quantity:
+        return self._arithmetic(self.quantity_factor, Formula)
+
+    def quantity_factor(self) -> Quantity:
+        base = self.quantity_base()
+        return Formula(base, "**", self.quantity_factor()) if self.accept("**") else base
+
+    def quantity_base(self) -> Quantity:
+        self._deeper()
+        try:
+            if self.accept("-"):
+                return Formula(Number(0.0), "-", self.quantity_factor())
+            if self.accept("("):
+                inside = self.quantity()
+                self.expect(")", "after the formula in parentheses")
+                return inside
+            token = self.peek
+            if token is not None and token.kind == "number":
+                self.position += 1
+                return Number(float(token.text))
+            following = self.tokens[self.position + 1 : self.position + 2]
+            if (
+                token is not None
+                and token.text in FUNCTIONS
+                and following
+                and following[0].text == "("
+            ):
+                self.position += 2
+                inside = self.quantity()
+                self.expect(")", f"to close {token.text}(")
+                return Function(token.text, inside)
+            return Covariate(self.covariate())
+        finally:
+            self.depth -= 1
+
+    def covariate(self) -> str:
+        token = self.peek
+        if token is not None and token.kind == "quoted":
+            self.position += 1
+            return token.text[1:-1].replace("``", "`")
+        if token is None or token.kind != "word" or token.text in RESERVED:
+            self.refuse(f"expected a covariate, not {self._next()}")
+        self.position += 1
+        return token.text
+
+    def condition(self) -> Condition:
+        left = self.conjunction()
+        while self.accept("or"):
+            left = Either(left, self.conjunction())
+        return left
+
+    def conjunction(self) -> Condition:
+        left = self.simple()
+        while self.accept("and"):
+            left = Both(left, self.simple())
+        return left
+
+    def simple(self) -> Condition:
+        self._deeper()
+        try:
+            if self.accept("not"):
+                return Not(self.simple())
+            if self.accept("("):
+                inside = self.condition()
+                self.expect(")", "after the condition in parentheses")
+                return inside
+            return self.comparison(self.covariate())
+        finally:
+            self.depth -= 1
+
+    def comparison(self, name: str) -> Condition:
+        if self.accept("is"):
+            negated = self.accept("not")
+            self.expect("missing", "after is")
+            return Not(Missing(name)) if negated else Missing(name)
+        negated = self.accept("not")
+        if negated or (self.peek is not None and self.peek.text == "in"):
+            self.expect("in", "after not")
+            self.expect("(", "after in")
+            values = [self.value()]
+            while self.accept(","):
+                values.append(self.value())
+            self.expect(")", "after the values")
+            found = OneOfValues(name, tuple(values))
+            return Not(found) if negated else found
+        sign = self.accept(*OPERATORS)
+        if sign is None:
+            self.refuse(f"expected ==, !=, <, <=, > or >= after {name}, not {self._next()}")
+        return Compared(name, sign.text, self.value())
+
+    def value(self) -> Any:
+        negative = self.accept("-")
+        token = self.peek
+        if token is not None and token.kind == "number":
+            self.position += 1
+            return Written(f"-{token.text}" if negative else token.text)
+        if token is not None and not negative and token.kind == "text":
+            self.position += 1
+            quote = token.text[0]
+            return token.text[1:-1].replace(2 * quote, quote)
+        if not negative and (word := self.accept("true", "false")):
+            return word.text == "true"
+        if token is not None and token.kind == "word":
+            self.refuse(f'a value of text stands in quotes: "{token.text}"')
+        return self.refuse(f"expected a value, not {self._next()}")

@@ -1,0 +1,110 @@
+"""Models on the same rows: scores, tasks and paired differences."""
+
+import numpy as np
+import pytest
+
+import itrust as it
+from itrust._core import InputError
+from itrust.auditing import Comparison
+from oracles import plausible
+
+
+def with_p(sample: it.Sample, p: np.ndarray) -> it.Sample:
+    x = {
+        c.name: [c.levels[int(v)] for v in c.values] if c.is_category else c.values
+        for c in sample.columns
+    }
+    return it.Sample(sample.y, p, x)
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    town = it.simulate.survey(1_500, rng=0)
+    models = {"model": town.sample, "truth": with_p(town.sample, town.truth)}
+    gap = 'mean(age | region == "south") - mean(age | region == "west")'
+    return it.compare(models, [gap], draws=99, rng=0)
+
+
+def test_scores_and_tasks_are_those_of_each_model(comparison):
+    town = it.simulate.survey(1_500, rng=0)
+    truth = with_p(town.sample, town.truth)
+    found = comparison["truth"]
+    assert found.brier == it.scores.brier(truth)
+    assert found.accuracy == np.mean((truth.p > 0.5) == truth.y)
+    assert found.test.pvalue == it.klce_test(truth, draws=99, rng=0).pvalue
+    assert comparison["model"].tasks[0].pvalue == 0.01
+    assert found.tasks[0].pvalue > 0.05
+
+
+def test_differences_are_paired(comparison):
+    town = it.simulate.survey(1_500, rng=0)
+    gap = (town.sample.y - town.sample.p) ** 2 - (town.sample.y - town.truth) ** 2
+    (brier,) = [part for part in comparison.differences if part.what == "Brier"]
+    assert brier.value == pytest.approx(gap.mean())
+    half = 1.959964 * gap.std(ddof=1) / np.sqrt(1_500)
+    assert (brier.lower, brier.upper) == pytest.approx((brier.value - half, brier.value + half))
+    assert brier.clear
+    loss = next(part for part in comparison.differences if part.what == "log loss")
+    expected = it.scores.log_loss(town.sample) - it.scores.log_loss(with_p(town.sample, town.truth))
+    assert loss.value == pytest.approx(expected)
+
+
+def test_words_and_tables(comparison):
+    assert "model - truth" in str(comparison)
+    assert comparison.to_frame().num_rows == 2
+    assert len(comparison.to_dict()["differences"]) == 3
+    with pytest.raises(InputError, match="did you mean 'truth'"):
+        comparison["trut"]
+
+
+def test_intervals_of_differences_cover():
+    runs, missed = 50, 0
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1_000_000)
+    truth = 1 / (1 + np.exp(-x))
+    a, b = np.clip(truth + 0.1, 0, 1), 1 / (1 + np.exp(-0.7 * x))
+    expected = np.mean((truth - a) ** 2 - (truth - b) ** 2)
+    for run in range(runs):
+        rows = np.random.default_rng(run).integers(1_000_000, size=400)
+        y = np.random.default_rng([run, 1]).random(400) < truth[rows]
+        models = {"a": it.Sample(y, a[rows]), "b": it.Sample(y, b[rows])}
+        part = it.compare(models, draws=19, rng=run).differences[0]
+        missed += not part.lower <= expected <= part.upper
+    assert plausible(missed, runs)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: s.take(slice(50)), "'a' has 100 rows and 'b' 50"),
+        (
+            lambda s: it.Sample(1 - s.y, s.p, {"x": s.columns[0].values}),
+            "different labels in row 0",
+        ),
+        (lambda s: it.Sample(s.y, s.p), "different covariates"),
+        (lambda s: it.Sample(s.y, s.p, {"x": -s.columns[0].values}), "differ in the covariate 'x'"),
+        (
+            lambda s: it.Sample(s.y, s.p, {"x": s.columns[0].values}, weights=np.ones(100)),
+            "different weights",
+        ),
+    ],
+)
+def test_other_rows_are_refused(change, message):
+    rng = np.random.default_rng(0)
+    sample = it.Sample(rng.random(100) < 0.5, rng.random(100), {"x": rng.normal(size=100)})
+    with pytest.raises(InputError, match=message):
+        it.compare({"a": sample, "b": change(sample)}, draws=19)
+
+
+def test_one_model_is_no_comparison():
+    with pytest.raises(InputError, match="at least two names"):
+        it.compare({"a": it.simulate.survey(50, rng=0).sample})
+
+
+def test_models_are_judged_on_the_named_covariates_only():
+    town = it.simulate.survey(400, rng=0).sample
+    other = it.Sample(town.y, np.full(town.n, 0.5), {c.name: c.values for c in town.columns})
+    models = {"a": it.Sample(town.y, town.p, {c.name: c.values for c in town.columns}), "b": other}
+    found = it.compare(models, ["mean(income)"], on="age", draws=79, rng=0)
+    assert found["a"].test.names == ("age",)
+    assert found["a"].test.pvalue == it.klce_test(models["a"].only("age"), draws=79, rng=0).pvalue

@@ -1,0 +1,334 @@
+"""The adaptive test: level, power, the story it tells, and the same answer on every path."""
+
+import json
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import itrust as it
+from itrust import Sample, nulls, simulate
+from itrust.engines import Factor, Tiles
+from itrust.kernels import LocalKernel
+from oracles import plausible
+
+
+def rejections(design, runs, draws=99):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", it.AssumptionWarning)
+        return sum(
+            it.klce_test(design(rng=run).sample, draws=draws, rng=run).pvalue <= 0.05
+            for run in range(runs)
+        )
+
+
+@pytest.mark.parametrize(
+    ("design", "runs"),
+    [
+        pytest.param(simulate.papers_level_design, 300, id="the paper's design"),
+        pytest.param(simulate.tight_clusters, 100, id="tight clusters"),
+        pytest.param(simulate.rare_events, 100, id="rare events"),
+        pytest.param(simulate.weighted_rows, 120, id="weights from x"),
+        pytest.param(lambda rng: simulate.papers_level_design(30, rng), 200, id="thirty rows"),
+        pytest.param(lambda rng: simulate.normal_covariates(100, 20, rng), 40, id="20 covariates"),
+    ],
+)
+def test_the_level_is_exact(design, runs):
+    assert plausible(rejections(design, runs), runs)
+
+
+def test_fifty_covariates_are_no_obstacle():
+    """Type-II error of the paper's design; its own test has .53 and .15 here."""
+    runs = 16
+    missed = runs - rejections(lambda rng: simulate.papers_power_design(500, 50, rng), runs)
+    assert missed <= 5  # a true rate of .10 gives more with probability .003
+    assert rejections(lambda rng: simulate.papers_power_design(1000, 50, rng), 3) == 3
+
+
+@pytest.mark.parametrize("name", simulate.ALTERNATIVES)
+def test_local_alternatives_are_seen(name):
+    runs = 6
+    seen = rejections(lambda rng: simulate.local_alternative(name, rng=rng), runs)
+    assert seen >= 4
+
+
+def test_the_score_is_the_largest_of_the_entries_and_so_is_its_pvalue():
+    r = it.klce_test(simulate.survey(500, rng=1).sample, draws=199, rng=0)
+    assert r.score == max(f.score for f in r.findings)
+    assert r.pvalue == min(f.pvalue for f in r.findings)
+    assert all(f.pvalue >= f.unadjusted_pvalue - 1e-12 for f in r.findings)
+    assert [f.score for f in r.findings] == sorted((f.score for f in r.findings), reverse=True)
+    assert sum(f.weight for f in r.findings) == pytest.approx(1)
+    assert r.null_distribution.size == r.statistic_draws.size == 199
+
+
+def test_the_statistic_is_that_of_the_default_kernel():
+    s = simulate.survey(400, rng=2).sample
+    adaptive = it.klce_test(s, draws=99, rng=0)
+    alone = it.klce_test(s, LocalKernel(), draws=99, rng=0)
+    assert adaptive.statistic == pytest.approx(alone.statistic, rel=1e-9)
+    np.testing.assert_allclose(adaptive.statistic_draws, alone.null_distribution, rtol=1e-7)
+
+
+def naive_scores(sample, prepared, residuals):
+    """Standardised single-feature values by a plain loop."""
+    bank = prepared.bank
+    f = bank.matrix(sample.points)
+    w, v = sample.weights_or_ones / bank.unit, sample.p * (1 - sample.p)
+    found = {}
+    for entry, single in zip(bank.entries, bank.single, strict=True):
+        if single >= 0:
+            top = np.sum(w * f[single] * residuals)
+            seen = np.sum((w * f[single] * residuals) ** 2)
+            expected = np.sum((w * f[single]) ** 2 * v)
+            found[entry.name] = top / np.sqrt(max(seen, expected))
+    return found
+
+
+def test_standardised_values_equal_a_plain_loop():
+    s = simulate.weighted_rows(200, rng=0).sample
+    from itrust.calibration.pipeline import look, prepare
+
+    prepared = prepare(s, it.default_dictionary(s), nulls.Bernoulli(), 19, "auto")
+    looks = look(prepared, nulls.Bernoulli(), 19, 0)
+    expected = naive_scores(s, prepared, s.residuals)
+    for entry, values in zip(looks.entries, looks.standard, strict=True):
+        if entry.name in expected:
+            assert values[0] == pytest.approx(expected[entry.name], rel=1e-9)
+
+
+def test_seeds_threads_batches_and_order_of_draws(monkeypatch):
+    s = simulate.survey(3000, rng=0).sample
+    one = it.klce_test(s, draws=150, rng=5, engine=Factor(threads=1))
+    two = it.klce_test(s, draws=150, rng=5, engine=Factor(threads=2))
+    np.testing.assert_array_equal(one.null_distribution, two.null_distribution)
+    monkeypatch.setattr("itrust.calibration.pipeline.BATCH_BYTES", 1)  # 256 draws at a time
+    many = it.klce_test(s, draws=600, rng=5, engine=Factor(threads=2))
+    np.testing.assert_allclose(many.null_distribution[:150], one.null_distribution, rtol=1e-9)
+    assert many.draws == many.null_distribution.size == 600
+
+
+def test_tiles_and_factor_tell_the_same_story():
+    s = simulate.survey(2500, rng=0).sample
+    exact, fast = (it.klce_test(s, draws=99, rng=1, engine=e) for e in (Tiles(), Factor()))
+    assert exact.story()[0].name == fast.story()[0].name
+    by_name = {f.name: f.score for f in fast.findings}
+    for f in exact.findings:
+        assert by_name[f.name] == pytest.approx(f.score, abs=0.15 * abs(f.score) + 0.5), f.name
+
+
+def test_files_give_the_answer_of_memory(tmp_path):
+    s = simulate.survey(3000, rng=4).sample
+    region = s.column("region")
+    rows = pa.table(
+        {
+            "y": s.y,
+            "p": s.p,
+            "income": s.column("income").values,
+            "age": s.column("age").values,
+            "region": [region.levels[k] for k in region.values],
+        }
+    )
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=700)
+    scan = it.scan(tmp_path, label="y", prob="p", on=["income", "age", "region"])
+    theirs = it.klce_test(scan, draws=99, rng=0)
+    mine = it.klce_test(s, draws=99, rng=0, engine=Factor())
+    assert theirs.pvalue == mine.pvalue
+    assert [f.name for f in theirs.story()] == [f.name for f in mine.story()]
+    np.testing.assert_allclose(theirs.null_distribution, mine.null_distribution, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("shift", "overall level: too low overall"),
+        ("calibration slope", "prediction: slope: too timid"),
+        ("one level", "group = y: the bias is higher there"),
+        ("interaction of c and d", "c x d"),
+        ("bump in c", "c "),
+    ],
+)
+def test_the_story_names_what_is_wrong(name, words):
+    told = [
+        str(
+            it.klce_test(
+                simulate.local_alternative(name, 3000, rng).sample, draws=99, rng=0
+            ).story()[0]
+        )
+        for rng in range(3)
+    ]
+    assert sum(story.startswith(words) for story in told) >= 2, told
+
+
+def test_redundant_entries_are_told_once():
+    s = simulate.local_alternative("shift", 4000, 0, strength=1.5).sample
+    r = it.klce_test(s, draws=199, rng=0)
+    told = [f.name for f in r.story()]
+    assert told[0] == "overall level"
+    said = [name for f in r.findings for name in f.alike]
+    assert not set(told) & set(said)
+    assert len(said) == len(set(said))
+    assert "everything together" not in told
+
+
+def test_a_right_model_has_no_story():
+    r = it.klce_test(simulate.survey(800, rng=0, trustworthy=True).sample, draws=199, rng=0)
+    assert r.story() == ()
+    assert "most striking" in str(r)
+
+
+def test_an_entry_without_bias_beside_wrong_ones_is_seldom_blamed():
+    """Weak null: errors that cancel along x1, elsewhere large; studentised, 5 % stay about 5 %."""
+    runs, blamed = 200, 0
+    for run in range(runs):
+        rng = np.random.default_rng(run)
+        x = rng.normal(size=(300, 2))
+        p = np.where(x[:, 1] > 0, 0.1, 0.9)
+        truth = np.where(x[:, 1] > 0, 0.3, 0.7)  # too bold along x2, right on average along x1
+        s = Sample(rng.random(300) < truth, p, x)
+        r = it.klce_test(s, it.default_dictionary(s).only(families=["linear"]), draws=99, rng=run)
+        blamed += r.finding("x1: trend").unadjusted_pvalue <= 0.05
+    assert blamed <= 24  # without studentising 48; 12 % is what 300 rows and 99 draws allow
+
+
+def several_categories(n, seed=0, shift=0.0):
+    rng = np.random.default_rng(seed)
+    x = {f"c{k}": rng.choice(list("abcdef"), n) for k in range(4)}
+    x |= {f"n{k}": rng.normal(size=n) for k in range(4)}
+    p = rng.uniform(0.1, 0.9, n)
+    return Sample(rng.random(n) < np.clip(p + shift, 0, 1), p, x)
+
+
+@pytest.mark.parametrize("engine", [Tiles(), Factor()])
+def test_every_entry_has_the_spread_it_is_given(engine):
+    """1,296 cells and few matches: no entry may own the maximum by being badly scaled."""
+    from itrust.calibration.pipeline import look, prepare
+
+    s = several_categories(1500)
+    prepared = prepare(s, it.default_dictionary(s), nulls.Bernoulli(), 300, engine)
+    looks = look(prepared, nulls.Bernoulli(), 300, 0)
+    spread = looks.standard[:, 1:].std(axis=1)
+    assert spread.min() > 0.7
+    assert spread.max() < 1.4
+    assert np.quantile(looks.combined[1:], 0.95) < 5
+
+
+def test_many_cells_do_not_drown_a_shift():
+    seen = sum(
+        it.klce_test(several_categories(1500, k, 0.06), draws=99, rng=k).pvalue <= 0.05
+        for k in range(6)
+    )
+    assert seen >= 5
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_plain_findings_are_not_hidden_behind_everything_together(d):
+    for run in range(4):
+        rng = np.random.default_rng(run)
+        x = rng.normal(size=(3000, d))
+        p = rng.uniform(0.2, 0.6, 3000)
+        s = Sample(rng.random(3000) < p + 0.08 + 0.06 * np.clip(x[:, 0], -2, 2), p, x)
+        told = [f.name for f in it.klce_test(s, draws=99, rng=0).story()]
+        assert "overall level" in told
+        assert any("x1" in name or name == "x: trend" for name in told)
+        trend = it.klce_test(s, draws=99, rng=0).finding("x1: trend").says
+        assert trend == "the bias rises with x1"
+
+
+def test_a_rejection_always_has_a_story():
+    for run in range(60):
+        s = simulate.papers_power_design(60, 3, run).sample
+        r = it.klce_test(s, draws=39, rng=run)
+        assert (r.pvalue <= 0.05) == bool(r.story())
+
+
+def test_a_precomputed_matrix_can_be_an_entry():
+    s = simulate.survey(700, rng=0).sample
+    matrix = np.exp(-0.5 * np.square(np.subtract.outer(s.p, s.p)) / 0.1**2)
+    kernel = LocalKernel(it.kernels.Constant(), it.kernels.Precomputed(matrix))
+    r = it.klce_test(s, {"mine": kernel}, draws=49, rng=0)
+    assert r.findings[0].name == "mine"
+    with pytest.raises(it.InputError, match="cannot say what other rows would show"):
+        it.detectable(s, dictionary={"mine": kernel}, draws=49)
+
+
+def test_results_print_and_serialise():
+    r = it.klce_test(simulate.survey(2000, rng=0).sample, draws=199, rng=0)
+    text = str(r)
+    assert "what is wrong" in text
+    assert max(len(line) for line in text.splitlines()) <= 82
+    facts = json.loads(json.dumps(r.to_dict()))
+    assert facts["score"] == r.score
+    assert facts["findings"][0]["name"] == r.findings[0].name
+    assert facts["dictionary"]["linear"]["entries"] == 5
+    with pytest.raises(it.InputError, match=r"no entry 'age: trent'; did you mean 'age: trend'"):
+        r.finding("age: trent")
+
+
+def test_rows_that_cannot_vary_leave_nothing_to_look_at():
+    r = it.klce_test(Sample([0, 1, 1], [0.0, 1.0, 1.0], [1.0, 2.0, 3.0]), draws=19, rng=0)
+    assert r.pvalue == 1.0
+    assert r.findings == ()
+    assert any("cannot see anything" in alarm for alarm in r.alarms)
+
+
+def test_labels_called_impossible_refute_whatever_else_is_found():
+    rng = np.random.default_rng(0)
+    classes = Sample([0, 1, 1, 0], [0.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0])
+    r = it.klce_test(classes, draws=99, rng=0)
+    assert r.pvalue == 0.01
+    assert r.story()[0].says == "2 rows with a label that the model gave probability 0"
+    p = rng.uniform(size=300)
+    y = rng.random(300) < p
+    p[0], y[0] = 0.0, True
+    one = it.klce_test(Sample(y, p, rng.normal(size=300)), draws=99, rng=0)
+    assert (one.pvalue, one.story()[0].name) == (0.01, "impossible labels")
+    json.dumps(one.to_dict())
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6, 0.9])
+def test_words_about_groups_are_relative(share):
+    """Women are right, men too low: women must not be called too high."""
+    rng = np.random.default_rng(0)
+    sex = np.where(rng.random(4000) < share, "men", "women")
+    p = rng.uniform(0.1, 0.5, 4000)
+    s = Sample(rng.random(4000) < p + 0.12 * (sex == "men"), p, {"sex": sex})
+    told = {f.name: f.says for f in it.klce_test(s, draws=99, rng=0).story()}
+    assert told.get("sex = women", "the bias is lower").startswith("the bias is lower")
+    assert told.get("sex = men", "the bias is higher").startswith("the bias is higher")
+
+
+def test_main_effects_are_not_told_as_pairs_and_levels_by_name():
+    rng = np.random.default_rng(0)
+    n = 4000
+    x = {
+        "sex": rng.choice(["f", "m"], n),
+        "clinic": rng.choice([f"C{k:02d}" for k in range(12)], n),
+        "age": rng.integers(20, 90, n),
+    }
+    p = rng.uniform(0.1, 0.6, n)
+    s = Sample(rng.random(n) < p + 0.3 * (x["clinic"] == "C03"), p, x)
+    told = [f.name for f in it.klce_test(s, draws=99, rng=0).story()]
+    assert told[0] == "clinic = C03"
+    assert not [name for name in told if " x " in name or "," in name]
+
+
+def test_a_dictionary_for_other_covariates_is_refused():
+    town = simulate.survey(200, rng=0).sample
+    d = it.default_dictionary(town)
+    bare = Sample(town.y, town.p, {"age": town.column("age").values})
+    with pytest.raises(it.InputError, match=r"looks at 'income', which the sample lacks"):
+        it.klce_test(bare, d, draws=9)
+    text = str(it.klce_test(town, d.only(covariates=["age"]), draws=19, rng=0))
+    assert "on age only" in text
+    assert "right given age, something" in " ".join(text.split())
+
+
+def test_clusters_take_flipped_signs():
+    s = simulate.repeated_units(80, rng=0).sample
+    named = Sample(s.y, s.p, s.columns[0].values, cluster=np.repeat(np.arange(80), 5))
+    r = it.klce_test(named, draws=99, rng=0)
+    assert r.null == nulls.Rademacher()
+    assert "approximate" in str(r)

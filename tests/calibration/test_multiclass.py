@@ -1,0 +1,183 @@
+"""Several classes: exact level, closed-form variance, per-class answers, clear refusals."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import itrust as it
+from itrust import InputError, MulticlassSample
+from itrust.calibration.multiclass import Categorical, _all_together, trace_of_products
+from oracles import plausible
+
+
+def three(n=300, seed=0, *, wrong=0.0):
+    """Softmax of one covariate; with `wrong`, the first class is too likely for x > 0."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    p = np.column_stack([np.exp(x), np.exp(-x), np.ones(n)])
+    p /= p.sum(axis=1, keepdims=True)
+    y = (rng.random(n)[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
+    told = p.copy()
+    told[:, 0] += wrong * (x > 0)
+    return MulticlassSample(y, told / told.sum(axis=1, keepdims=True), x)
+
+
+def test_the_level_is_exact():
+    runs = 100
+    count = sum(
+        it.multiclass_test(three(60, run), draws=99, rng=run).pvalue <= 0.05 for run in range(runs)
+    )
+    assert plausible(count, runs)
+
+
+def test_draws_are_categorical_and_shared():
+    s = three(400)
+    (chunk,) = s.one_class(0).chunks(400)
+    drawn = [null.draw(chunk, range(300), 7) for null in Categorical.of(s.p)]
+    np.testing.assert_array_equal(sum(d.astype(int) for d in drawn), 1)
+    rates = np.column_stack([d.mean(axis=1) for d in drawn])
+    z = (rates - s.p) / np.sqrt(s.p * (1 - s.p) / 300)
+    assert np.abs(z).max() < 5
+    assert z.std() == pytest.approx(1, abs=0.1)
+
+
+def test_classes_of_probability_zero_are_never_drawn():
+    p = np.array([[0.3, 0.7, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+    s = MulticlassSample([0, 2, 0], p)
+    (chunk,) = s.one_class(0).chunks(3)
+    for k, null in enumerate(Categorical.of(p)):
+        drawn = null.draw(chunk, range(2000), 1)
+        assert not drawn[p[:, k] == 0].any()
+        assert drawn[p[:, k] == 1].all()
+
+
+def test_trace_of_products_equals_the_loop():
+    f = np.random.default_rng(0).dirichlet([1, 2, 3, 1], 5)
+    s = [np.diag(row) - np.outer(row, row) for row in f]
+    naive = [[np.trace(a @ b) for b in s] for a in s]
+    np.testing.assert_allclose(trace_of_products(f), naive, atol=1e-15)
+
+
+def test_the_null_sd_is_that_of_many_draws_and_not_the_sum_of_binary_ones():
+    s = three(200)
+    binary = [s.one_class(c) for c in s.classes]
+    form, sd, skewness = _all_together(s, binary, Categorical.of(s.p), 6000, 0)
+    assert form[1:].std() == pytest.approx(sd, rel=0.05)
+    assert skewness > 0
+
+
+def test_the_statistic_equals_the_double_loop():
+    s = three(40)
+    r = it.multiclass_test(s, draws=19, rng=0)
+    x = s.one_class(0).columns[0].values
+    widths = [it.kernels.Median(np.sqrt(3))(s.p[:, k]) for k in range(3)]
+    wide = it.kernels.Median()(x)
+    e = np.eye(3)[s.codes] - s.p
+    total = 0.0
+    for i in range(40):
+        for j in range(40):
+            if i != j:
+                d = np.sum(((s.p[i] - s.p[j]) / widths) ** 2) + ((x[i] - x[j]) / wide) ** 2
+                total += np.exp(-d / 2) * float(e[i] @ e[j])
+    assert r.statistic == pytest.approx(total / (40 * 39), rel=1e-9)
+
+
+def test_two_classes_are_the_binary_test_twice():
+    s = it.simulate.survey(300, rng=0).sample
+    p = np.column_stack([1 - s.p, s.p])
+    both = MulticlassSample(s.y.astype(int), p, s.column("age").values)
+    r = it.multiclass_test(both, draws=99, rng=0)
+    assert r.classes[0].statistic == pytest.approx(r.classes[1].statistic)
+    assert r.classes[0].unadjusted_pvalue == pytest.approx(r.classes[1].unadjusted_pvalue)
+
+
+def test_the_wrong_classes_are_named():
+    r = it.multiclass_test(three(1500, 1, wrong=0.25), draws=199, rng=0)
+    assert r.pvalue <= 0.01
+    assert r.classes[0].pvalue <= 0.05
+    assert min(c.pvalue for c in (r.together, *r.classes)) == r.pvalue
+    text = str(r)
+    assert "all together" in text
+    assert "0: " in text
+    assert json.loads(json.dumps(r.to_dict()))["classes"][0]["pvalue"] == r.classes[0].pvalue
+
+
+def test_named_classes_and_mappings():
+    y = ["cat", "dog", "emu", "cat"]
+    p = {"dog": [0.1, 0.8, 0.1, 0.2], "cat": [0.8, 0.1, 0.1, 0.8], "emu": [0.1, 0.1, 0.8, 0.0]}
+    s = MulticlassSample(y, p, [1.0, 2.0, 3.0, 4.0])
+    assert s.classes == ("dog", "cat", "emu")
+    assert s.one_class("cat").y.tolist() == [1, 0, 0, 1]
+    assert it.multiclass_test(s, draws=19, rng=0).draws == 19
+
+
+def test_frames_are_read_by_the_names_of_their_columns():
+    frame = pd.DataFrame({"emu": [0.1, 0.2], "cat": [0.6, 0.2], "dog": [0.3, 0.6]})
+    s = MulticlassSample(["cat", "dog"], frame)
+    assert s.classes == ("emu", "cat", "dog")
+    assert s.one_class("cat").p.tolist() == [0.6, 0.2]
+    ordered = MulticlassSample(["cat", "dog"], frame, classes=["cat", "dog", "emu"])
+    assert ordered.p[0].tolist() == [0.6, 0.3, 0.1]
+    assert ordered.one_class("cat").p.tolist() == [0.6, 0.2]
+    table = MulticlassSample(["cat", "dog"], pa.Table.from_pandas(frame))
+    assert table.one_class("emu").p.tolist() == [0.1, 0.2]
+    with pytest.raises(InputError, match="different indexes"):
+        MulticlassSample(pd.Series(["cat", "dog"], index=[5, 6]), frame)
+
+
+def test_repeated_units_are_told():
+    base = three(60, 3)
+    rows = np.repeat(np.arange(60), 5)
+    x = base.one_class(0).columns[0].values
+    with pytest.warns(it.AssumptionWarning, match="repeated units"):
+        r = it.multiclass_test(
+            MulticlassSample(base.codes[rows], base.p[rows], x[rows]), draws=19, rng=0
+        )
+    assert "see !" in str(r)
+
+
+def test_findings_are_adjusted_for_the_places_of_all_classes():
+    r = it.multiclass_test(three(150, 2), draws=99, rng=0)
+    assert all(f.pvalue >= r.pvalue for c in r.classes for f in c.findings)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "settings", "message"),
+    [
+        ([0, 1], [[0.5, 0.6], [0.5, 0.5]], {}, r"those of row 0 sum to 1.1 \(1 row in all\)"),
+        ([0, 1], [[0.5, 0.5], [1.5, -0.5]], {}, r"row 1, column 0 has 1.5"),
+        ([0, 1], [0.5, 0.5], {}, r"one column a class, at least two, not shape \(2,\)"),
+        ([0, 3], [[0.5, 0.5], [0.5, 0.5]], {"classes": [0, 1]}, r"row 1 has the label 3"),
+        (["a", "a"], [[0.5, 0.5], [0.5, 0.5]], {}, r"1 value \('a'\) and p has 2 columns"),
+        ([0, 1], [[0.5, 0.5], [0.5, 0.5]], {"classes": ["a"]}, r"must name the 2 columns"),
+        ([0, 1, 1], [[0.5, 0.5], [0.5, 0.5]], {}, r"one label for each of the 2 rows"),
+        ([1, 2], [[0.5, 0.5, 0], [0.5, 0.5, 0]], {}, r"2 values \(1, 2\) and p has 3 columns"),
+        ([None, 1], [[0.5, 0.5], [0.5, 0.5]], {}, r"label is missing in row 0"),
+        ([0, 1], {0: [0.5, 0.5], 1: [0.5]}, {}, r"same number of rows, not 2, 1"),
+        ([0, 1], {0: ["x", "y"], 1: [0.5, 0.5]}, {}, r"p, column 0 must be numbers; row 0 has 'x'"),
+        ([0, 1], {0: [0.5, 0.5], 1: [0.5, 0.5]}, {"classes": [1, 2]}, r"in some order, 0, 1, not"),
+        ([0, 1], [["x", 0.5], [0.5, 0.5]], {}, r"p must be a matrix of numbers"),
+        ([0, 1], [[0.5, 0.5], [0.5, 0.5]], {"missing": "drop"}, r"missing='drop' is for Sample"),
+    ],
+)
+def test_wrong_input_is_one_sentence(y, p, settings, message):
+    with pytest.raises(InputError, match=message):
+        MulticlassSample(y, p, **settings)
+
+
+def test_what_is_no_multiclass_sample_is_refused():
+    with pytest.raises(InputError, match=r"expected an itrust.MulticlassSample, not a Sample"):
+        it.multiclass_test(it.simulate.papers_level_design(rng=0).sample)
+    with pytest.raises(InputError, match=r"use multiclass_test\(sample\), or sample.one_class"):
+        it.klce_test(three())
+    with pytest.raises(InputError, match="there is no class 7"):
+        three().one_class(7)
+
+
+def test_impossible_labels_are_told():
+    s = MulticlassSample([0, 1, 1], [[0.5, 0.5, 0], [1.0, 0, 0], [0.2, 0.8, 0]])
+    assert s.impossible == 1
+    assert "impossible" in str(it.multiclass_test(s, draws=9, rng=0))

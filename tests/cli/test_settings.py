@@ -1,0 +1,138 @@
+import json
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+import typer
+
+import itrust as it
+from itrust.cli import app
+from itrust.cli import audit as audit_module
+from itrust.cli import recalibrate as repair_module
+from itrust.cli.settings import KINDS, find_settings
+from shell import invoke
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sample = it.simulate.survey(60, rng=0).sample
+    table = {"owner": sample.y, "p": sample.p, "age": sample.column("age").values}
+    pa.csv.write_csv(pa.table(table), "homes.csv")
+
+
+@pytest.fixture
+def options(monkeypatch):
+    seen = []
+    monkeypatch.setattr(audit_module, "run", lambda found: seen.append(found) or 0)
+    return seen
+
+
+def run(*args):
+    return invoke(*args, env={"COLUMNS": "200"})
+
+
+def test_settings_stand_in_for_options_and_the_command_line_wins(tmp_path, options):
+    (tmp_path / "itrust.toml").write_text(
+        'label = "owner"\non = ["age"]\ntask = "mean(age)"\nalpha = 0.1\ndraws = 199\n'
+        'min-cell = 20\ngate = true\njson = "out/a.json"\npositive = 1\n'
+    )
+    result = run("audit", "homes.csv", "--alpha", "0.01")
+    assert result.exit_code == 0, result.output
+    (found,) = options
+    assert (found.label, list(found.on), list(found.tasks)) == ("owner", ["age"], ["mean(age)"])
+    assert (found.alpha, found.draws, found.min_cell, found.gate) == (0.01, 199, 20, True)
+    assert found.positive == "1"
+    assert found.outputs["--json"] == tmp_path / "out" / "a.json"
+    assert f"settings from {tmp_path / 'itrust.toml'}" in result.stderr
+    assert run("audit", "homes.csv", "--quiet").stderr == ""
+
+
+def test_pyproject_of_a_parent_is_found(tmp_path, monkeypatch, options):
+    (tmp_path / "pyproject.toml").write_text('[tool.itrust]\nlabel = "owner"\nseed = 5\n')
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    assert run("audit", "../homes.csv").exit_code == 0
+    assert (options[0].label, options[0].seed) == ("owner", 5)
+
+
+def test_the_nearest_settings_count_and_other_projects_have_none(tmp_path):
+    (tmp_path / "itrust.toml").write_text("seed = 1\n")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / "pyproject.toml").write_text('[project]\ndependencies = ["itrust"]\n')
+    assert find_settings(inner).values == {"seed": 1}
+    (inner / "itrust.toml").write_text("seed = 2\n")
+    assert find_settings(inner).values == {"seed": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("lable = 'y'", "itrust.toml: there is no setting 'lable'; did you mean 'label'?"),
+        ("alpha = '0.1'", "itrust.toml: alpha must be a number, not '0.1'"),
+        ("draws = 99.5", "itrust.toml: draws must be a whole number, not 99.5"),
+        ("seed = true", "itrust.toml: seed must be a whole number, not True"),
+        ("gate = 1", "itrust.toml: gate must be true or false, not 1"),
+        ("on = [1]", "itrust.toml: on must be text or a list of texts, not [1]"),
+        ("alpha = ", "itrust.toml cannot be read"),
+        ("missing = 'no'", "Invalid value for '--missing'"),
+    ],
+)
+def test_wrong_settings_get_one_sentence(text, told, tmp_path):
+    (tmp_path / "itrust.toml").write_text(text)
+    result = run("audit", "homes.csv")
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_settings_are_the_options_of_the_commands_that_read_them():
+    commands = typer.main.get_command(app).commands
+    options = {
+        parameter.opts[0].removeprefix("--")
+        for name in ("audit", "recalibrate")
+        for parameter in commands[name].params
+        if parameter.param_type_name == "option"
+    }
+    assert set(KINDS) == options - {"help"}
+
+
+def test_settings_of_a_repair_are_relative_to_their_file(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(repair_module, "run", lambda found: seen.append(found) or 0)
+    (tmp_path / "itrust.toml").write_text(
+        'method = "platt"\nsave = "r.json"\napply = "-"\nout = "o.csv"\ncolumn = "q"\n'
+        'load = "old.json"\n'
+    )
+    assert run("recalibrate", "homes.csv", "--column", "z").exit_code == 0
+    assert run("recalibrate").exit_code == 0
+    fitted, loaded = seen
+    assert (fitted.method, fitted.save, fitted.apply) == ("platt", tmp_path / "r.json", "-")
+    assert (fitted.out, fitted.column, fitted.load) == (tmp_path / "o.csv", "z", None)
+    assert fitted.typed == {"file", "column"}
+    assert loaded.load == tmp_path / "old.json"
+
+
+def test_a_dash_in_settings_is_standard_output(tmp_path):
+    (tmp_path / "itrust.toml").write_text(
+        'label = "owner"\nprob = "p"\non = "age"\ndraws = 79\njson = "-"\n'
+    )
+    result = run("audit", "homes.csv")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["draws"] == 79
+    assert not (tmp_path / "-").exists()
+
+
+def test_settings_leave_other_commands_alone(tmp_path):
+    (tmp_path / "itrust.toml").write_text("nonsense = 1")
+    assert run("tasks").exit_code == 0
+
+
+def test_an_audit_from_settings_alone(tmp_path):
+    (tmp_path / "itrust.toml").write_text(
+        'label = "owner"\nprob = "p"\non = "age"\ndraws = 79\njson = "a.json"\n'
+    )
+    assert run("audit", "homes.csv").exit_code == 0
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert (found["on"], found["draws"]) == (["age"], 79)

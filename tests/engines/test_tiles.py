@@ -1,0 +1,86 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
+
+from itrust import InputError
+from itrust.data.encoding import encode
+from itrust.engines import Tiles, available_threads
+from itrust.kernels import RBF
+from itrust.kernels.grams import DenseGram
+
+ALL = slice(None)
+
+
+def dense_forms(matrix, residuals):
+    off = matrix - np.diag(np.diag(matrix))
+    return np.einsum("ib,ij,jb->b", residuals, off, residuals)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    n=st.integers(2, 60),
+    columns=st.integers(1, 5),
+    tile=st.integers(1, 70),
+    seed=st.integers(0, 99),
+)
+def test_tiles_of_any_size_give_the_dense_answer(n, columns, tile, seed):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(n, 3))
+    residuals = rng.normal(size=(n, columns))
+    gram = DenseGram(root @ root.T)
+    expected = dense_forms(gram.matrix, residuals)
+    absolute = dense_forms(np.abs(gram.matrix), np.abs(residuals))
+    error = np.abs(Tiles(tile, threads=2).forms(gram, residuals) - expected)
+    assert (error <= 1e-12 * absolute).all()
+
+
+def test_number_of_threads_changes_no_bit():
+    rng = np.random.default_rng(0)
+    columns = [encode("a", rng.normal(size=700))]
+    gram = RBF(0.2).gram(columns, columns)
+    residuals = rng.normal(size=(700, 9))
+    one = Tiles(100, threads=1).forms(gram, residuals)
+    for threads in (2, 3, 8):
+        np.testing.assert_array_equal(Tiles(100, threads=threads).forms(gram, residuals), one)
+
+
+def test_progress_adds_up_to_the_upper_triangle():
+    seen = []
+    gram = DenseGram(np.eye(25))
+    Tiles(10).forms(gram, np.ones((25, 1)), seen.append)
+    assert seen == [250, 150, 25]
+
+
+def test_blas_threads_are_restored():
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    Tiles(10, threads=2).forms(DenseGram(np.eye(25)), np.ones((25, 1)))
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
+
+
+def test_threads_follow_the_environment(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert available_threads() == 1
+    for value in (" 1 ", "1,2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert available_threads() == 1
+    for value in ("nonsense", "\u00b2", "-1", ""):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert available_threads() >= 1
+
+
+def test_blas_threads_are_restored_after_concurrent_use():
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    gram, residuals = DenseGram(np.eye(300)), np.ones((300, 50))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: Tiles(10, threads=2).forms(gram, residuals), range(12)))
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
+
+
+@pytest.mark.parametrize("settings", [dict(tile=0), dict(threads=0)])
+def test_odd_settings_are_refused(settings):
+    with pytest.raises(InputError, match="must be at least 1"):
+        Tiles(**settings)

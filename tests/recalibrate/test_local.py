@@ -1,0 +1,258 @@
+"""`Local`: its features, its regression, its promises."""
+
+import math
+
+import numpy as np
+import pyarrow.csv
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import binomtest
+from sklearn.linear_model import LogisticRegression
+
+import itrust as it
+from designs import tilted
+from itrust._core import InputError
+from itrust.calibration import fading
+from itrust.recalibrate import METHODS as ALL_METHODS
+from itrust.recalibrate import Local
+from itrust.recalibrate.features import Basis, Scale
+from itrust.recalibrate.local import _folds, _is_better
+from itrust.recalibrate.ridge import Block, fit_logistic
+
+METHODS = {name: method for name, method in ALL_METHODS.items() if name != "mcgrad"}
+
+
+def blocks_of(*arrays, pieces=1):
+    rows = np.array_split(np.arange(arrays[0].shape[0]), pieces)
+    made = [Block(*(array[some] for array in arrays)) for some in rows]
+    return lambda: iter(made)
+
+
+def problem(n=300, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, k))
+    y = (rng.random(n) < 1 / (1 + np.exp(-features[:, 0]))).astype(float)
+    return features, y, rng.normal(size=n), rng.random(n)
+
+
+def test_regression_without_offset_is_scikit_learns():
+    features, y, _, w = problem()
+    ours = fit_logistic(blocks_of(features, y, np.zeros(300), w), 3, ridge=2.0)
+    theirs = LogisticRegression(C=0.5, tol=1e-10, max_iter=1_000).fit(features, y, w)
+    np.testing.assert_allclose(ours.coefficients, theirs.coef_[0], atol=1e-5)
+    assert ours.intercept == pytest.approx(theirs.intercept_[0], abs=1e-5)
+
+
+def test_regression_with_offset_minimises_its_loss():
+    features, y, offset, w = problem()
+
+    def loss(theta):
+        z = offset + features @ theta[:3] + theta[3]
+        return w @ (np.logaddexp(0, z) - y * z) + 0.35 * theta[:3] @ theta[:3]
+
+    ours = fit_logistic(blocks_of(features, y, offset, w), 3, ridge=0.7)
+    best = minimize(loss, np.zeros(4), tol=1e-12)
+    assert loss(np.append(ours.coefficients, ours.intercept)) <= best.fun + 1e-7
+
+
+def test_blocks_do_not_change_the_regression():
+    parts = problem()
+    one = fit_logistic(blocks_of(*parts), 3, 1.0)
+    many = fit_logistic(blocks_of(*parts, pieces=7), 3, 1.0)
+    np.testing.assert_allclose(one.coefficients, many.coefficients, atol=1e-10)
+
+
+def test_regression_survives_labels_that_are_told_apart():
+    x = np.linspace(-1, 1, 40)[:, None]
+    y = (x[:, 0] > 0).astype(float)
+    fit = fit_logistic(blocks_of(100 * x, y, 500 * x[:, 0], np.ones(40)), 1, ridge=0.01)
+    assert np.isfinite(fit.coefficients).all()
+
+
+def test_features_are_the_factor_of_their_kernel():
+    """F F' is the product over coordinates of 1 + k, in closed form, where nothing is cut."""
+    rng = np.random.default_rng(0)
+    sample = it.Sample(rng.integers(0, 2, 60), rng.random(60), {"g": rng.choice(["u", "v"], 60)})
+    basis = Basis.of(sample.points, width=0.8, most=10_000)
+    gram = basis.matrix(sample.points) @ basis.matrix(sample.points).T + 1
+    height = Scale.of(sample.p)(sample.p)
+    wave = math.sqrt(2) * np.cos(np.pi * height) * 0.5 * fading(0.8, 1)
+    line = math.sqrt(12) * (height - 0.5) * 0.5
+    smooth = 1 + np.outer(line, line) + np.outer(wave, wave)
+    same = 1 + np.equal.outer(sample.columns[0].values, sample.columns[0].values)
+    np.testing.assert_allclose(gram, smooth * same, atol=1e-9)
+
+
+def test_the_largest_features_are_kept_and_no_label_is_seen():
+    sample = tilted(500)
+    whole = Basis.of(sample.points, 0.1, 10_000)
+    cut = Basis.of(sample.points, 0.1, 20)
+    assert len(cut) == 20
+    plain = [((0, 0),), ((0, 1),), ((1, 0),), ((1, 1),)]  # lines and first waves of p and x
+    assert set(plain) <= set(cut.terms)
+    others = [size for term, size in zip(cut.terms, cut.sizes, strict=True) if term not in plain]
+    left = [size for term, size in zip(whole.terms, whole.sizes, strict=True) if term not in plain]
+    np.testing.assert_array_equal(others, sorted(left, reverse=True)[:16])
+
+
+def test_fifty_covariates_make_no_more_features_than_asked_for():
+    x = np.random.default_rng(0).normal(size=(200, 50))
+    sample = it.Sample([0, 1] * 100, np.linspace(0.1, 0.9, 200), x)
+    basis = Basis.of(sample.points, 0.2, 150)
+    assert basis.matrix(sample.points).shape == (200, 150)
+
+
+def test_scale_rises_and_outliers_do_not_squeeze_the_rest():
+    values = np.append(np.random.default_rng(0).normal(size=2_000), 1e9)
+    scale = Scale.of(values)
+    heights = scale(np.sort(values))
+    assert (np.diff(heights) >= 0).all()
+    assert heights[-2] - heights[0] > 0.9
+
+
+def test_local_bias_is_repaired_and_the_test_confirms_it():
+    calibration, test = tilted(6_000).split([0.5, 0.5], rng=0)
+    fix = Local().fit(calibration)
+    assert it.klce_test(test, draws=199, rng=0).pvalue == 0.005
+    assert it.klce_test(fix.apply(test), draws=199, rng=0).pvalue > 0.05
+    told = fix.predict([0.5] * 4, {"x": [0.05, 0.95, 0.05, 0.95], "group": list("aabb")})
+    truth = 1 / (1 + np.exp([0.675, -0.675, 0, 0]))
+    np.testing.assert_allclose(told, truth, atol=0.1)
+
+
+def test_steps_tell_what_was_tried():
+    fix = Local().fit(tilted(3_000))
+    assert [step.stage for step in fix.steps_][:3] == ["as given", "monotone (as given)", "local 1"]
+    assert fix.steps_[0].pvalue <= 0.1
+    assert fix.steps_[2].gain > 0
+    assert len(fix.corrections_) == sum(s.kept for s in fix.steps_ if s.stage.startswith("local"))
+
+
+def test_a_right_model_is_left_as_it_is():
+    """Level .1 for corrections, a standard error for the map: most right models stay as given."""
+    touched = 0
+    for seed in range(60):
+        fix = Local(draws=19, widths=(0.4,)).fit(tilted(200, seed=seed, bias=0.0))
+        touched += bool(fix.corrections_) or fix.monotone_ is not None
+    assert binomtest(touched, 60, 0.25, alternative="greater").pvalue > 0.01
+
+
+def test_certainty_is_given_up_even_where_nothing_else_is_wrong():
+    rng = np.random.default_rng(0)
+    p = np.round(rng.random(500), 1)
+    fix = Local().fit(it.Sample(rng.random(500) < np.clip(p, 0.02, 0.98), p))
+    assert fix.predict([0.0, 1.0]).tolist() != [0.0, 1.0]
+    assert 0 < fix.predict([0.0])[0] < 0.1
+
+
+def test_repeats_to_the_last_bit():
+    sample = tilted(1_000)
+    told = [Local().fit(sample).predict([0.3], {"x": [0.9], "group": ["a"]})[0] for _ in "ab"]
+    assert told[0] == told[1]
+
+
+def test_the_order_of_rows_hardly_matters():
+    sample = tilted(3_000)
+    other = sample.take(np.random.default_rng(0).permutation(3_000))
+    a, b = (Local().fit(s).predict(sample.p, sample) for s in (sample, other))
+    assert np.abs(a - b).mean() < 0.02
+
+
+def test_clusters_are_never_torn_apart():
+    cluster = np.repeat(np.arange(120), 5)
+    sample = it.Sample([0, 1] * 300, [0.5] * 600, cluster=cluster)
+    fold = _folds(sample, 0)
+    assert all(np.unique(fold[cluster == unit]).size == 1 for unit in range(120))
+    assert np.unique(fold).size == 4
+
+
+def test_repeated_rows_do_not_make_a_gain_surer():
+    """Ten copies of every row, with their unit named, count as one."""
+    gains = np.random.default_rng(0).normal(0.1, 1.0, 60)
+    one = it.Sample([0, 1] * 30, [0.5] * 60)
+    many = it.Sample([0, 1] * 300, [0.5] * 600, cluster=np.tile(np.arange(60), 10))
+    for errors in (0.1, 0.5, 0.9, 1.5):
+        once = _is_better(gains, one, errors)
+        assert _is_better(np.tile(gains, 10), many, errors) == once
+
+
+def test_many_levels_do_not_drown_the_numbers():
+    rng = np.random.default_rng(0)
+    z, x = rng.normal(size=6_000), rng.random(6_000)
+    y = rng.random(6_000) < 1 / (1 + np.exp(-z - 4 * (x - 0.5)))
+    noise = {
+        f"c{k}": rng.integers(0, levels, 6_000).astype(str) for k, levels in ((1, 13), (2, 40))
+    }
+    sample = it.Sample(y, 1 / (1 + np.exp(-z)), {"x": x, **noise})
+    calibration, test = sample.split([0.5, 0.5], rng=0)
+    basis = Basis.of(calibration.points, 0.2, 150)
+    assert {letter[0] for letters in basis.terms for letter in letters} >= {0, 1}
+    told = Local().fit(calibration).apply(test)
+    assert it.scores.log_loss(told) < it.scores.log_loss(test) - 0.04
+
+
+def test_no_answer_is_surer_than_the_model_or_the_rows():
+    y = np.tile([0, 1], 100)
+    for p in (0.2 + 0.6 * y, np.where(y, 0.500001, 0.499999)):
+        told = Local().fit(it.Sample(y, p)).predict([0.2, 0.8])
+        assert told.min() > 0.002
+        assert told.max() < 0.998
+    rare = it.Sample(np.arange(1_000) < 3, np.where(np.arange(1_000) < 3, 0.5, 1e-5))
+    assert Local().fit(rare).predict([1e-5])[0] < 1e-3
+
+
+@pytest.mark.parametrize("cluster", [None, [0] * 2])
+def test_two_rows_are_answered(cluster):
+    told = Local().fit(it.Sample([0, 1], [0.3, 0.6], cluster=cluster)).predict([0.4])
+    assert told == pytest.approx([0.4])
+
+
+def test_many_rows_take_passes_instead_of_memory(monkeypatch):
+    """The same repair whether features are kept or made again, and from a start on few rows."""
+    sample = tilted(3_000)
+    kept = Local().fit(sample).predict(sample.p, sample)
+    monkeypatch.setattr("itrust.recalibrate.local.MAX_NUMBERS_KEPT", 1)
+    monkeypatch.setattr("itrust.recalibrate.local.BLOCK_ROWS", 1_000)
+    np.testing.assert_allclose(Local().fit(sample).predict(sample.p, sample), kept, atol=1e-9)
+
+
+def test_settings_may_be_chosen_on_fewer_rows_than_are_fitted(monkeypatch):
+    sample, test = tilted(6_000, bias=4.0).split([0.5, 0.5], rng=0)
+    monkeypatch.setattr("itrust.recalibrate.local.TUNING_ROWS", 500)
+    told = Local().fit(sample).apply(test)
+    assert it.scores.log_loss(told) < it.scores.log_loss(test)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": 0}, "alpha must lie between 0 and 1, not 0"),
+        ({"rounds": 0}, "rounds must be a whole number of at least 1, not 0"),
+        ({"widths": ()}, r"widths must be positive numbers, not \(\)"),
+        ({"ridges": (-1.0,)}, "ridges must be positive numbers"),
+        ({"widths": 0.4}, r"widths must be positive numbers, not 0\.4"),
+        ({"alpha": "a"}, "alpha must lie between 0 and 1, not 'a'"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(InputError, match=message):
+        Local(**settings).fit(tilted(100))
+
+
+def test_the_papers_forest_is_repaired(data_folder):
+    """Its own split: KLCE^2 at most half of any method's of the paper, and the best Brier score."""
+    calibration, test = (
+        it.Sample.from_frame(
+            pyarrow.csv.read_csv(data_folder / f"compas-fig4-{part}.csv"),
+            label="y",
+            prob="p",
+            on=["age10", "female", "african_american"],
+        )
+        for part in ("calibration", "test")
+    )
+    told = {name: method().fit(calibration).apply(test) for name, method in METHODS.items()}
+    floored = {name: max(it.klce2(s), it.null_sd(s)) for name, s in told.items()}
+    briers = {name: it.scores.brier(s) for name, s in told.items()}
+    others = [name for name in METHODS if name != "local"]
+    assert floored["local"] <= min(floored[name] for name in others) / 2
+    assert briers["local"] <= min(briers[name] for name in others) + 0.0005

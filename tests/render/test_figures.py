@@ -1,0 +1,214 @@
+"""Figures are drawn from kept data, into any axes, with labels that come from the columns."""
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import itrust as it
+from itrust import figures
+from itrust._core import InputError
+
+HOSTILE = "$x_{1}$ <script> " + "é" * 120
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def town() -> it.Sample:
+    return it.simulate.survey(900, rng=0).sample
+
+
+def texts(figure) -> str:
+    found = figure.findobj(mpl.text.Text)
+    return "\n".join(text.get_text() for text in found if text.get_visible())
+
+
+DISPLAYS = {
+    "reliability": lambda s, **k: figures.ReliabilityDisplay.from_sample(s, **k),
+    "null": lambda s, **k: figures.NullDisplay.from_sample(s, draws=99, rng=0, **k),
+    "curve": lambda s, **k: figures.BiasCurveDisplay.from_sample(s, "age", draws=49, rng=0, **k),
+    "curves": lambda s, **k: figures.BiasCurveDisplay.from_sample(
+        s, "age", "region", draws=49, rng=0, **k
+    ),
+    "map": lambda s, **k: figures.BiasMapDisplay.from_sample(
+        s, "age", "income", points=10, draws=49, rng=0, **k
+    ),
+    "groups": lambda s, **k: figures.GroupDisplay.from_sample(s, "region", draws=49, rng=0, **k),
+    "slices": lambda s, **k: figures.SliceDisplay.from_sample(s, draws=49, rng=0, **k),
+    "cubic": lambda s, **k: figures.CubicDisplay.from_bias(
+        it.local_bias(s, draws=19, rng=0), "age", "region", **k
+    ),
+}
+SIGNED = {"reliability", "curve", "curves", "map", "groups", "cubic"}
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_every_display_draws_alone_and_into_given_axes(name, town, tmp_path):
+    display = DISPLAYS[name](town)
+    display.figure_.savefig(tmp_path / "alone.png", dpi=40)
+    figure, ax = plt.subplots()
+    into = DISPLAYS[name](town, ax=ax)
+    assert into.figure_ is figure
+    assert into.ax_ is ax
+    figure.savefig(tmp_path / "given.png", dpi=40)
+    assert (tmp_path / "alone.png").stat().st_size > 2_000
+    if name in SIGNED:
+        assert "model underestimates" in texts(display.figure_)
+        assert "model overestimates" in texts(display.figure_)
+
+
+def test_drawing_again_computes_nothing(town, monkeypatch):
+    kept = {name: make(town) for name, make in DISPLAYS.items()}
+
+    def refuse(*_, **__):
+        raise AssertionError("computed while drawing")
+
+    for module in (
+        "bias.smoothing.average",
+        "calibration.klce.evaluate",
+        "calibration.scores.reliability_curve",
+    ):
+        monkeypatch.setattr(f"itrust.{module}", refuse)
+    monkeypatch.setattr("itrust.bias.local.average", refuse)
+    for display in kept.values():
+        assert display.plot() is display
+
+
+def test_labels_come_from_the_columns(town):
+    display = DISPLAYS["map"](town)
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("age", "income")
+    assert "region = south" in texts(DISPLAYS["curves"](town).figure_)
+    assert display.figure_.axes[1].get_ylabel().endswith("model underestimates")
+
+
+def test_empty_regions_stay_blank_and_wrong_ones_are_outlined():
+    sample = it.simulate.survey(4_000, rng=0).sample
+    display = figures.BiasMapDisplay.from_sample(sample, "age", "region", draws=99, rng=0)
+    hatches = {patch.get_hatch() for patch in display.ax_.patches}
+    assert hatches == {"///", "..."}  # signs can be told apart without colour
+    blank = figures.BiasMapDisplay.from_sample(sample, "age", "income", draws=49, rng=0)
+    mesh = blank.ax_.collections[0]
+    assert (
+        np.ma.getmaskarray(mesh.get_array()).ravel().sum() == np.isnan(blank.map.values).sum() > 0
+    )
+
+
+def test_signs_are_told_apart_by_marker_in_a_forest():
+    rng = np.random.default_rng(0)
+    g = np.repeat(["too low", "too high", "right"], 300)
+    p = np.full(900, 0.5)
+    shift = np.repeat([0.2, -0.2, 0.0], 300)
+    sample = it.Sample(rng.random(900) < p + shift, p, {"g": g})
+    display = figures.GroupDisplay.from_sample(sample, "g", draws=99, rng=0)
+    markers = [line.get_marker() for line in display.ax_.lines if line.get_marker() != "None"]
+    assert sorted(markers) == ["<", ">", "o"]
+
+
+def test_names_from_the_users_file_are_text_and_nothing_else(tmp_path):
+    rng = np.random.default_rng(0)
+    x = {HOSTILE: rng.normal(size=300), "g": rng.choice([HOSTILE, "b"], 300)}
+    sample = it.Sample(rng.random(300) < 0.5, np.full(300, 0.5), x)
+    for display in (
+        figures.BiasCurveDisplay.from_sample(sample, HOSTILE, "g", draws=19, rng=0),
+        figures.BiasMapDisplay.from_sample(sample, HOSTILE, "g", points=8, draws=19, rng=0),
+        figures.GroupDisplay.from_sample(sample, "g", draws=19, rng=0),
+        figures.SliceDisplay.from_sample(sample, draws=39, rng=0),
+    ):
+        display.figure_.savefig(tmp_path / "x.png", dpi=40)
+
+
+def test_an_observed_value_far_off_leaves_the_draws_readable(town):
+    display = figures.NullDisplay.from_result(it.klce_test(town, draws=99, rng=0))
+    low, high = display.ax_.get_xlim()
+    drawn = display.result.null_distribution
+    assert high - low < 4 * np.ptp(drawn)
+
+
+def test_a_formula_has_no_draws_to_show(town):
+    result = it.klce_test(town, it.kernels.LocalKernel(), null=it.nulls.Spectral())
+    with pytest.raises(InputError, match="has a formula and no draws to show"):
+        figures.NullDisplay.from_result(result)
+
+
+def test_settings_of_matplotlib_are_left_alone(town):
+    before = dict(mpl.rcParams)
+    DISPLAYS["groups"](town)
+    assert dict(mpl.rcParams) == before
+
+
+def test_nothing_found_is_a_picture_too():
+    rng = np.random.default_rng(0)
+    sample = it.Sample(rng.random(100) < 0.5, np.full(100, 0.5))
+    table = it.bias_slices(sample, draws=39, rng=0)
+    assert len(table) == 0
+    assert "none: no rule with 50 rows of a half stands out" in str(table)
+    assert "no rule stands out" in texts(figures.SliceDisplay(table).plot().figure_)
+
+
+@pytest.mark.parametrize(
+    "display",
+    [
+        figures.NullDisplay,
+        figures.BiasCurveDisplay,
+        figures.BiasMapDisplay,
+        figures.GroupDisplay,
+        figures.SliceDisplay,
+        figures.CubicDisplay,
+    ],
+)
+def test_a_display_of_the_wrong_thing_says_what_it_shows(display, town):
+    with pytest.raises(InputError, match="this display shows a"):
+        display(town)
+
+
+def test_axes_must_be_axes(town):
+    with pytest.raises(InputError, match="ax must be matplotlib Axes"):
+        figures.ReliabilityDisplay.from_sample(town, ax=plt.figure())
+
+
+def test_long_group_names_can_be_told_apart():
+    rng = np.random.default_rng(0)
+    x = {
+        "a long name of a covariate": rng.choice(["one long level", "another long level"], 400),
+        "another long name": rng.choice(["yes", "no"], 400),
+    }
+    sample = it.Sample(rng.random(400) < 0.5, np.full(400, 0.5), x)
+    display = figures.GroupDisplay.from_sample(sample, *x, draws=19, rng=0)
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert len(set(labels)) == len(labels)
+    few = figures.GroupDisplay(display.table, most=3).plot()
+    assert "5 more groups not drawn" in texts(few.figure_)
+
+
+def test_a_single_flagged_point_is_drawn():
+    sample = it.simulate.survey(4_000, rng=0).sample
+    display = figures.BiasCurveDisplay.from_sample(sample, "age", "region", draws=99, rng=0)
+    thick = [line for line in display.axes_[1].lines if line.get_linewidth() > 3]
+    assert all(line.get_marker() == "o" for line in thick)
+    assert len(thick) == 2
+
+
+def test_a_comparison_has_a_panel_for_every_task():
+    town = it.simulate.survey(500, rng=0)
+    x = {"age": town.sample.column("age").values}
+    models = {
+        "model": it.Sample(town.sample.y, town.sample.p, x),
+        "truth": it.Sample(town.sample.y, town.truth, x),
+    }
+    found = it.compare(models, ["mean(age)", "prevalence(age > 50)"], draws=39, rng=0)
+    display = figures.ComparisonDisplay.from_comparison(found)
+    assert len(display.axes_) == 2
+    assert "mean(age)" in texts(display.figure_)
+    assert "accuracy" in display.ax_.get_yticklabels()[0].get_text()
+    figure, ax = plt.subplots()
+    assert figures.ComparisonDisplay(found).plot(ax).figure_ is figure
+    with pytest.raises(InputError, match="no tasks to show"):
+        figures.ComparisonDisplay(it.compare(models, draws=19, rng=0))

@@ -1,0 +1,48 @@
+"""Results as HTML in a notebook: everything is shown, nothing from the file becomes markup."""
+
+import numpy as np
+import pytest
+
+import itrust as it
+from itrust._core import html as notebook
+from itrust.auditing import Audit
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def audit() -> Audit:
+    rng = np.random.default_rng(2)
+    n = 600
+    p = rng.uniform(0.1, 0.9, n)
+    x = {EVIL: rng.choice([EVIL, "other"], n), "age": rng.integers(20, 80, n)}
+    sample = it.Sample(rng.random(n) < np.clip(p + 0.3 * (x["age"] > 50), 0, 1), p, x)
+    return it.audit(sample, ["mean(age)"], draws=99, rng=0)
+
+
+def test_results_are_rich_html_without_markup_from_the_file(audit):
+    bare = it.klce_test(audit.sample, kernel=it.kernels.LocalKernel(), draws=99, rng=0)
+    both = it.compare({EVIL: audit.sample, "same": audit.sample}, ["mean(age)"], draws=99, rng=0)
+    diagnosis = audit.diagnosis
+    results = [audit, audit.competency, bare, both, audit.tasks[0]]
+    for result in [*results, diagnosis.groups, diagnosis.slices, diagnosis.bias]:
+        made = result._repr_html_()
+        assert made.startswith("<div")
+        assert "<script" not in made
+        assert "<table" in made
+        assert made.count("<div") == made.count("</div>")
+
+
+def test_the_verdict_and_the_tasks_are_told(audit):
+    made = audit._repr_html_()
+    assert audit.verdict.name in made
+    assert "mean(age)" in made
+    assert f"{audit.tasks[0].bias:+.4g}" in made
+
+
+def test_long_tables_and_texts_are_cut():
+    made = notebook.table(["a"], [[k] for k in range(100)])
+    assert made.count("<tr>") == 1 + notebook.MAX_ROWS
+    assert "and 40 more" in made
+    assert len(notebook.text("x" * 10_000)) == notebook.LONG
+    assert notebook.table(["a"], []) == ""

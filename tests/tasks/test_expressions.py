@@ -1,0 +1,364 @@
+"""Tasks: plain ratios, arithmetic, exact and studentised p-values, intervals that cover."""
+
+from datetime import date, datetime
+
+import numpy as np
+import pytest
+
+import itrust as it
+from itrust import tasks
+from itrust._core import InputError
+from itrust.data import Compared
+from itrust.tasks import evaluate_tasks
+from itrust.tasks.bias import along
+from itrust.tasks.expressions import Rows
+from oracles import plausible
+
+
+@pytest.fixture(scope="module")
+def town() -> it.Sample:
+    return it.simulate.survey(3_000, rng=1).sample
+
+
+def columns(sample):
+    return (sample.column(name) for name in ("age", "region"))
+
+
+def test_plug_in_and_labels_are_weighted_means(town):
+    age, region = columns(town)
+    w = np.random.default_rng(0).exponential(size=town.n)
+    x = {"age": age.values, "region": [region.levels[k] for k in region.values]}
+    sample = it.Sample(town.y, town.p, x, weights=w)
+    south = region.values == region.levels.index("south")
+    found = tasks.mean("age", where={"region": "south"}).evaluate(sample, draws=19, rng=0)
+    for value, s in ((found.plugin, town.p), (found.from_labels, town.y)):
+        assert value == pytest.approx(np.average(age.values[south], weights=(w * s)[south]))
+    rate = tasks.prevalence(region="south").evaluate(sample, draws=19, rng=0)
+    assert rate.plugin == pytest.approx(np.average(town.p[south], weights=w[south]))
+    part = tasks.share(region="south").evaluate(sample, draws=19, rng=0)
+    assert part.from_labels == pytest.approx((w * town.y)[south].sum() / (w * town.y).sum())
+    assert found.covariates == ("age", "region")
+
+
+def test_arithmetic_of_tasks_is_that_of_their_values(town):
+    a, b = tasks.mean("age"), tasks.prevalence(region="south")
+    rows = Rows(town.points, town.weights_or_ones, town.p)
+    x, y = a.linear(rows).value, b.linear(rows).value
+    for task, value in (
+        (a + b, x + y),
+        (a - b, x - y),
+        (a * b, x * y),
+        (a / b, x / y),
+        (-a, -x),
+        (2 * a - 1, 2 * x - 1),
+        (1 / b, 1 / y),
+        ((a - b) / (a + b), (x - y) / (x + y)),
+    ):
+        assert task.linear(rows).value == pytest.approx(value)
+
+
+@pytest.mark.parametrize("kind", ["linear", "leaning"])
+def test_influences_are_derivatives(kind):
+    """By a second implementation: move one row's weight, or its stand-in, a little."""
+    sample = it.simulate.survey(40, rng=0).sample
+    task = (tasks.mean("age", where={"region": ["south", "north"]}) * 2) / (
+        tasks.prevalence(region="south") + 1
+    )
+    w, p = np.full(40, 1.0), sample.p.copy()
+    found = getattr(task, kind)(Rows(sample.points, w, p)).influence
+    for row in range(0, 40, 7):
+        step = np.zeros(40)
+        step[row] = 1e-6
+        if kind == "linear":
+            up, down = (Rows(sample.points, w + s * step, p) for s in (1, -1))
+        else:
+            up, down = (Rows(sample.points, w, p + s * step) for s in (1, -1))
+        slope = (task.linear(up).value - task.linear(down).value) / 2e-6
+        assert found[row] == pytest.approx(slope, rel=1e-4, abs=1e-9)
+
+
+def test_the_bias_of_a_mean_is_a_weighted_sum_of_residuals(town):
+    """The identity behind the p-value: theta_y - theta_p = sum (g - theta_p h) e / sum h y."""
+    task = tasks.mean("age")
+    found = task.evaluate(town, draws=19, rng=0)
+    c = task.leaning(Rows(town.points, town.weights_or_ones, town.p)).influence
+    scale = town.p.sum() / town.y.sum()
+    assert found.bias == pytest.approx(scale * float(c @ town.residuals))
+
+
+def test_draws_come_in_any_blocks(town, monkeypatch):
+    rng = np.random.default_rng(0)
+    c, h = rng.normal(size=(2, town.n)), rng.random((2, town.n))
+    null = it.nulls.Bernoulli()
+    whole = along(town, c, h, null, 50, 3)
+    monkeypatch.setattr("itrust.tasks.bias.ROWS_AT_ONCE", 701)
+    monkeypatch.setattr("itrust.tasks.bias.DRAWS_AT_ONCE", 7)
+    parts = along(town, c, h, null, 50, 3)
+    for a, b in zip(whole, parts, strict=True):
+        assert a == pytest.approx(b)
+    drawn = np.empty((town.n, 50))
+    null.fill(drawn, town, range(50), 3)
+    assert whole[0][:, 1:] == pytest.approx(c @ drawn)
+    assert whole[1][0, 1, 1:] == pytest.approx((c[0] * c[1]) @ drawn**2)
+    assert whole[1][1, 0] == pytest.approx(whole[1][0, 1])
+    assert whole[2][:, 1:] == pytest.approx(h @ (drawn + town.p[:, None]))
+
+
+def test_functions_of_covariates_tell_what_they_read(town):
+    task = tasks.mean(lambda x: (x["age"] > 60) * (x["region"] == "south"), name="old south")
+    found = task.evaluate(town, draws=19, rng=0)
+    same = tasks.parse('share(age > 60 and region == "south")').evaluate(town, draws=19, rng=0)
+    assert found.plugin == pytest.approx(same.plugin)
+    assert found.pvalue == same.pvalue
+    assert found.covariates == ("age", "region")
+    assert found.name == "mean(old south)"
+
+
+def test_dates_booleans_and_missing_values():
+    rng = np.random.default_rng(0)
+    n = 300
+    x = {
+        "day": np.datetime64("2026-01-01") + rng.integers(0, 100, n),
+        "urban": rng.random(n) < 0.5,
+        "lab": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+        "g": rng.choice(np.array(["a", None], dtype=object), n),
+    }
+    sample = it.Sample(rng.random(n) < 0.5, np.full(n, 0.5), x, missing="level")
+    for text in (
+        'prevalence(day >= "2026-02-01")',
+        "prevalence(urban == true) - prevalence(urban == false)",
+        "prevalence(lab is missing)",
+        "mean(lab | not (lab is missing))",
+        "mean(lab | lab is not missing)",
+        "share(g is missing)",
+        "prevalence(lab < 0)",
+    ):
+        assert np.isfinite(tasks.parse(text).evaluate(sample, draws=19, rng=0).plugin), text
+    with pytest.raises(InputError, match=r"lab has no finite value in .* leave them out"):
+        tasks.mean("lab").evaluate(sample)
+    late = tasks.parse('prevalence(day >= "2026-02-01")').evaluate(sample, draws=19, rng=0)
+    inside = x["day"] >= np.datetime64("2026-02-01")
+    assert late.from_labels == pytest.approx(sample.y[inside].mean())
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (tasks.mean("agee"), "there is no covariate 'agee'; did you mean 'age'"),
+        (tasks.mean("region"), "is a category and has no mean"),
+        (tasks.prevalence(region="sout"), "has no level 'sout'; did you mean 'south'"),
+        (tasks.parse("prevalence(age > 200)"), "no row of positive weight satisfies age > 200"),
+        (tasks.parse("5"), "is a number and no task"),
+        (tasks.parse('prevalence(age == "old")'), "'age' is a number"),
+        (tasks.parse('prevalence(region < "south")'), "'region' is a category, so it has no <"),
+        (tasks.mean("age") / (tasks.prevalence() - tasks.prevalence()), "no finite value when"),
+        (tasks.mean(lambda x: x["age"][:3]), "must give one number for each of"),
+        (tasks.parse("mean(log(age - 500))"), "has no finite value"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(task, message, town):
+    with np.errstate(all="ignore"), pytest.raises(InputError, match=message):
+        task.evaluate(town)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tasks.mean(3),
+        lambda: tasks.share(),
+        lambda: tasks.mean("age", where="race"),
+        lambda: tasks.share({"g": "a"}, u=True),
+        lambda: tasks.share(age=(65, 85)),
+        lambda: tasks.mean("age", where=3),
+        lambda: tasks.mean("age") + "x",
+        lambda: tasks.mean("age").matters_at(-1),
+    ],
+)
+def test_wrong_parts_are_refused(make):
+    with pytest.raises(InputError):
+        make()
+
+
+def test_a_sample_without_positives_says_so():
+    sample = it.Sample(np.zeros(50), np.full(50, 0.2), {"x": np.arange(50.0)})
+    found = tasks.mean("x").evaluate(sample, draws=19, rng=0)
+    assert np.isnan(found.from_labels)
+    assert "labels give no estimate" in found.notes[0]
+    assert np.isnan(found.pvalue)
+    assert found.finding == "labels give no estimate"
+
+
+def test_the_sharp_null_holds_its_level():
+    runs, wrong = 300, 0
+    both = [tasks.mean("x1"), tasks.parse("prevalence(x2 > 0) - prevalence(x2 <= 0)")]
+    for run in range(runs):
+        sample = it.simulate.rare_events(300, rng=run).sample
+        found = evaluate_tasks(sample, both, draws=59, rng=run)
+        wrong += min(result.pvalue for result in found) <= 0.05
+    assert plausible(wrong, runs)
+
+
+def cancelling(rng, n: int = 400) -> it.Sample:
+    """Wrong in every row and never in the prevalence: p is .05 or .95, the truth a coin."""
+    p = np.where(rng.random(n) < 0.5, 0.05, 0.95)
+    return it.Sample(rng.random(n) < 0.5, p, {"x": rng.normal(size=n)})
+
+
+def test_a_task_without_bias_is_not_blamed_for_a_wrong_model():
+    runs, wrong, plain = 300, 0, 0
+    task = tasks.prevalence()
+    for run in range(runs):
+        sample = cancelling(np.random.default_rng(run))
+        wrong += task.evaluate(sample, draws=59, rng=run).pvalue <= 0.05
+        c = task.leaning(Rows(sample.points, sample.weights_or_ones, sample.p)).influence
+        sums, _, _ = along(sample, c[None], c[None], it.nulls.Bernoulli(), 59, run)
+        plain += np.mean(np.abs(sums[0]) >= abs(sums[0, 0])) <= 0.05
+    assert plausible(wrong, runs)
+    assert plain > 0.2 * runs  # without studentising
+
+
+def test_the_interval_covers_the_bias():
+    """Of a mean among positives, a gap, and with weights; the truth from two million rows."""
+    many = it.simulate.survey(2_000_000, rng=99)
+    wanted = [tasks.mean("age"), tasks.prevalence(region="south") - tasks.prevalence(region="west")]
+    ones = np.ones(many.sample.n)
+    truth = [
+        task.linear(Rows(many.sample.points, ones, many.truth)).value
+        - task.linear(Rows(many.sample.points, ones, many.sample.p)).value
+        for task in wanted
+    ]
+    runs, missed = 300, np.zeros(2)
+    for run in range(runs):
+        sample = it.simulate.survey(600, rng=run).sample
+        found = evaluate_tasks(sample, wanted, draws=19, rng=run)
+        missed += [not r.lower <= t <= r.upper for r, t in zip(found, truth, strict=True)]
+    assert all(plausible(int(count), runs) for count in missed)
+
+
+def test_clusters_widen_the_interval():
+    units = it.simulate.repeated_units(100, 5, 0.9, rng=0).sample
+    x = {"x": units.columns[0].values}
+    task = tasks.prevalence()
+    alone = task.evaluate(it.Sample(units.y, units.p, x), draws=39, rng=0)
+    named = task.evaluate(
+        it.Sample(units.y, units.p, x, cluster=np.repeat(np.arange(100), 5)), draws=39, rng=0
+    )
+    assert named.stderr > 1.5 * alone.stderr
+
+
+def test_words_of_a_result(town):
+    task = tasks.mean("age").named("age of owners", tolerance=1.0)
+    found = task.evaluate(town, draws=39, rng=0)
+    assert found.name == "age of owners"
+    assert found.tolerance == 1.0
+    assert found.finding.startswith("biased, by 1 or more not shown")
+    assert "positive: the model understates it" in str(found)
+    assert found.to_dict()["finding"] == found.finding
+    gap = 'mean(age | region == "south") - mean(age | region == "west")'
+    wide = tasks.parse(gap)
+    assert str(wide) == gap
+    assert wide.matters_at(2).evaluate(town, draws=39, rng=0).finding == "biased"
+    assert wide.matters_at(20).evaluate(town, draws=39, rng=0).finding == "within 20"
+
+
+def test_rare_events_that_are_understated_are_seen():
+    """A draw without any positive has no residual variance of its own, and must not win."""
+    p = np.full(100, 0.01)
+    for positives, rejected in ((0, False), (2, False), (10, True), (60, True)):
+        sample = it.Sample(np.arange(100) < positives, p)
+        assert (tasks.prevalence().evaluate(sample, draws=199, rng=0).pvalue <= 0.05) == rejected
+
+
+def test_a_rare_task_does_not_take_the_others_power():
+    rng = np.random.default_rng(0)
+    g = np.where(np.arange(2_100) < 100, "rare", "plain")
+    p = np.where(g == "rare", 0.01, 0.4)
+    y = rng.random(2_100) < np.where(g == "rare", 0.01, 0.45)
+    sample = it.Sample(y, p, {"g": g})
+    plain, rare = tasks.prevalence(g="plain"), tasks.prevalence(g="rare")
+    alone = plain.evaluate(sample, draws=199, rng=0)
+    both = evaluate_tasks(sample, [plain, rare], draws=199, rng=0)
+    assert alone.pvalue <= 0.01
+    assert both[0].pvalue <= 0.02
+
+
+def test_a_gap_of_means_without_bias_is_not_blamed():
+    """Two groups off by the same amount, the prevalence wrong in one of them only."""
+    runs, wrong = 200, 0
+    task = tasks.mean("x", where={"g": "a"}) - tasks.mean("x", where={"g": "b"})
+    for run in range(runs):
+        rng = np.random.default_rng([5, run])
+        g = rng.choice(["a", "b"], 1_500)
+        x = rng.choice([0.0, 1.0], 1_500)
+        p = np.full(1_500, 0.2)
+        # Among positives x = 1 has share 0.6 in both groups; predicted: 0.5 in both.
+        level = np.where(g == "a", 0.4, 0.2)
+        truth = level * np.where(x == 1, 1.2, 0.8)
+        sample = it.Sample(rng.random(1_500) < truth, p, {"x": x, "g": g})
+        wrong += task.evaluate(sample, draws=59, rng=run).pvalue <= 0.05
+    assert plausible(wrong, runs)
+
+
+def test_a_handful_of_equal_labels_is_no_certainty():
+    few = it.Sample(np.zeros(30), np.full(30, 0.02))
+    found = tasks.prevalence().matters_at(0.05).evaluate(few, draws=39, rng=0)
+    assert found.upper > 0.01
+    assert not found.finding.startswith("within")
+    lone = it.Sample(np.arange(300) == 7, np.full(300, 0.01), {"x": np.arange(300.0)})
+    assert (
+        not tasks.mean("x")
+        .matters_at(5)
+        .evaluate(lone, draws=39, rng=0)
+        .finding.startswith("within")
+    )
+
+
+def test_clusters_keep_the_level_of_a_task():
+    runs, wrong, missed = 150, 0, 0
+    task = tasks.prevalence() - 2 * tasks.mean("x")
+    for run in range(runs):
+        units = it.simulate.repeated_units(60, 5, 0.5, rng=run).sample
+        x = {"x": (units.columns[0].values > 0) * 1.0}
+        sample = it.Sample(units.y, units.p, x, cluster=np.repeat(np.arange(60), 5))
+        found = task.evaluate(sample, draws=59, rng=run)
+        wrong += found.pvalue <= 0.05
+        missed += not found.lower <= 0 <= found.upper
+    assert wrong / runs <= 0.05 or plausible(wrong, runs)
+    assert missed / runs <= 0.05 or plausible(missed, runs)
+
+
+def test_missing_levels_satisfy_no_comparison_and_are_told_of():
+    g = np.array(["a", "b", None] * 40, dtype=object)
+    sample = it.Sample([0, 1] * 60, [0.5] * 120, {"g": g}, missing="level")
+    found = tasks.parse('share(g != "a")').evaluate(sample, draws=39, rng=0)
+    assert found.plugin == pytest.approx(1 / 3)
+    assert "40 rows without g: no comparison with it holds for them" in found.notes
+
+
+def test_times_and_dates_are_compared_as_such():
+    when = np.datetime64("2026-02-01T00:00:00") + np.arange(100) * np.timedelta64(3_600, "s")
+    sample = it.Sample([0, 1] * 50, [0.5] * 100, {"t": when})
+    for value, rows in (
+        ("2026-02-02", 76),
+        ("2026-02-02T12:00", 64),
+        (date(2026, 2, 2), 76),
+        (datetime(2026, 2, 2, 12), 64),
+        (np.datetime64("2026-02-02T12:00"), 64),
+    ):
+        assert Compared("t", ">=", value).rows(sample.points).sum() == rows, value
+    for wrong in ("today", "NaT", "", "2026-02-31", 3):
+        with pytest.raises(InputError, match="'t' is a date; compare it with one"):
+            Compared("t", ">=", wrong).rows(sample.points)
+
+
+def test_conditions_are_text_in_python_too(town):
+    one = tasks.share("age >= 65", where='region == "south"').evaluate(town, draws=39, rng=0)
+    two = tasks.parse('share(age >= 65 | region == "south")').evaluate(town, draws=39, rng=0)
+    assert one == two
+    assert tasks.mean("age", region="south") == tasks.mean("age", where={"region": "south"})
+
+
+def test_powers_of_covariates(town):
+    found = tasks.parse("mean(age ** 2)").evaluate(town, draws=39, rng=0)
+    same = tasks.mean(lambda x: x["age"] ** 2, name="squared").evaluate(town, draws=39, rng=0)
+    assert found.plugin == pytest.approx(same.plugin)

@@ -113,7 +113,7 @@ def test_json_has_what_is_promised(audit):
 
 
 def test_the_frame_has_one_row_a_finding(audit):
-    rows = audit.to_frame().to_pylist()
+    rows = audit.to_arrow().to_pylist()
     parts = {row["part"] for row in rows}
     known = {"verdict", "reliance", "competency", "finding", "group", "slice", "task"}
     assert parts == known

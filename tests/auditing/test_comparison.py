@@ -51,7 +51,7 @@ def test_differences_are_paired(comparison):
 
 def test_words_and_tables(comparison):
     assert "model - truth" in str(comparison)
-    assert comparison.to_frame().num_rows == 2
+    assert comparison.to_arrow().num_rows == 2
     assert len(comparison.to_dict()["differences"]) == 3
     with pytest.raises(InputError, match="did you mean 'truth'"):
         comparison["trut"]

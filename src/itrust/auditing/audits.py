@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from itrust import __version__
-from itrust._core import InputError, Rng, as_seed, plain, progress_bar
-from itrust._core import html as notebook
+from itrust._core import InputError, Result, Rng, as_seed, progress_bar
 from itrust.auditing.verdict import Verdict, verdict_on
 from itrust.bias import (
     MAX_VALUES,
-    SIGN,
     GroupTable,
     LocalBias,
     SliceTable,
@@ -42,7 +39,6 @@ from itrust.data import Sample, checked_sample
 from itrust.kernels import LocalKernel
 from itrust.nulls import Hoeffding
 from itrust.tasks import (
-    TASK_HEAD,
     Task,
     TaskResult,
     as_tasks,
@@ -131,7 +127,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit:
+class Audit(Result):
     """Everything that `audit` found.
 
     Attributes
@@ -165,13 +161,10 @@ class Audit:
         """Number of rows."""
         return self.sample.n
 
-    def to_dict(self) -> dict[str, Any]:
-        """All facts, ready for JSON; the form is described in docs/reference/schema.md."""
-        found: dict[str, Any] = plain(self._facts())
-        return {"schema": SCHEMA, "version": __version__, **found}
-
     def _facts(self) -> dict[str, Any]:
         return {
+            "schema": SCHEMA,
+            "version": __version__,
             "n": self.n,
             "on": list(self.competency.names),
             "verdict": self.verdict.name,
@@ -191,11 +184,8 @@ class Audit:
             "tasks": [task.to_dict() for task in self.tasks],
         }
 
-    def to_frame(self) -> pa.Table:
-        """One row a finding, as an Arrow table (`.to_pandas()` if you like).
-
-        `value` is the score or, for groups, slices and tasks, the bias.
-        """
+    def _rows(self) -> list[dict[str, Any]]:
+        # `value` is the score or, for groups, slices and tasks, the bias.
         rows: list[dict[str, Any]] = [
             {"part": "reliance", "name": name, "value": getattr(self.reliance, name)}
             for name in ("brier", "log_loss", "ece", "mce", "smooth_ece")
@@ -239,7 +229,7 @@ class Audit:
             *("part", "name", "value", "lower", "upper", "pvalue", "rows"),
             *("plugin", "from_labels", "says"),
         )
-        return pa.table({name: [row.get(name) for row in rows] for name in columns})
+        return [{name: row.get(name) for name in columns} for row in rows]
 
     def to_html(self, path: str | os.PathLike[str], **settings: Any) -> Path:
         """Write the audit as one self-contained page: see `itrust.render.page.write`."""
@@ -247,46 +237,8 @@ class Audit:
 
         return write(self, path, **settings)
 
-    def _repr_html_(self) -> str:
-        from itrust.render import seen
-
-        test, reliance = self.competency, self.reliance
-        found = self.confidence.detectable
-        said = "" if found is None else seen(found)
-        conditions = [
-            (
-                "reliance",
-                f"{reliance.test.pvalue:.3g}",
-                f"calibrated at all? ECE {reliance.ece:.4f}",
-            ),
-            ("competency", f"{test.pvalue:.3g}", f"given covariates? KLCE² {test.statistic:.3g}"),
-            ("confidence", "–", said),  # noqa: RUF001
-        ]
-        parts = [
-            notebook.sentence(self.verdict.sentence),
-            notebook.table(["condition", "p", ""], conditions),
-            notebook.table(TASK_HEAD, [task._html_row() for task in self.tasks]),
-            notebook.table(
-                ["confirmed slice", "rows", "bias", "interval", "p"],
-                [part._html_row() for part in self.diagnosis.slices.confirmed[:5]],
-            ),
-            notebook.notes(
-                [
-                    f"{self.n:,} rows, judged on {', '.join(test.names) or 'the prediction alone'}",
-                    SIGN,
-                    *test.alarms,
-                ]
-            ),
-        ]
-        return notebook.card(f"Verdict: {self.verdict.name}", *parts)
-
     def __repr__(self) -> str:
         return f"<Audit: {self.verdict.name}, n {self.n:,}>"
-
-    def __str__(self) -> str:
-        from itrust.render import told
-
-        return told(self)
 
 
 def audit(

@@ -8,16 +8,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from scipy.special import ndtri, xlogy
 
-from itrust._core import FloatArray, InputError, Rng, as_seed, did_you_mean, plain
-from itrust._core import html as notebook
+from itrust._core import FloatArray, InputError, Result, Rng, as_seed, did_you_mean
 from itrust.bias import checked_reach, names_of
 from itrust.calibration import KLCEResult, klce_test, scores
 from itrust.data import Sample, checked_sample
 from itrust.tasks import (
-    TASK_HEAD,
     Task,
     TaskResult,
     as_tasks,
@@ -94,7 +91,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Result):
     """Outcome of `compare`.
 
     Attributes
@@ -118,11 +115,6 @@ class Comparison:
         known = [model.name for model in self.models]
         raise InputError(f"there is no model {name!r}; {did_you_mean(name, known)}")
 
-    def to_dict(self) -> dict[str, Any]:
-        """All facts, ready for JSON."""
-        found: dict[str, Any] = plain(self._facts())
-        return found
-
     def _facts(self) -> dict[str, Any]:
         return {
             "models": [model.to_dict() for model in self.models],
@@ -133,8 +125,7 @@ class Comparison:
             "seed": self.seed,
         }
 
-    def to_frame(self) -> pa.Table:
-        """One row a model, as an Arrow table."""
+    def _rows(self) -> list[dict[str, Any]]:
         rows = []
         for model in self.models:
             row = model.to_dict()
@@ -144,65 +135,10 @@ class Comparison:
                 row[f"{task['task']}: bias"] = task["bias"]
                 row[f"{task['task']}: p"] = task["pvalue"]
             rows.append(row)
-        return pa.Table.from_pylist(rows)
-
-    def _repr_html_(self) -> str:
-        models = [
-            (m.name, *(f"{v:.4f}" for v in (m.accuracy, m.brier, m.ece)), f"{m.test.pvalue:.3g}")
-            for m in self.models
-        ]
-        tasks = [(m.name, *task._html_row()) for m in self.models for task in m.tasks]
-        differences = [
-            (
-                d.what,
-                f"{d.first} - {d.second}",
-                f"{d.value:+.4g}",
-                notebook.interval(d.lower, d.upper, "+.4g"),
-                "excludes 0" if d.clear else "",
-            )
-            for d in self.differences
-        ]
-        return notebook.card(
-            f"{len(self.models)} models on the same {self.n:,} rows",
-            notebook.table(["model", "accuracy", "Brier", "ECE", "p given covariates"], models),
-            notebook.table(["model", *TASK_HEAD], tasks),
-            notebook.table(["difference in", "of", "value", "interval", ""], differences),
-            notebook.notes(["task bias: with labels - with probabilities"]),
-        )
+        return rows
 
     def __repr__(self) -> str:
         return f"<Comparison: {', '.join(model.name for model in self.models)}>"
-
-    def __str__(self) -> str:
-        width = max(len("model"), *(len(model.name) for model in self.models))
-        head = f"{'model':<{width}}  accuracy    Brier      ECE  smooth ECE  p given covariates"
-        lines = [head]
-        lines.extend(
-            f"{m.name:<{width}}  {m.accuracy:>8.4f} {m.brier:>8.4f} {m.ece:>8.4f}  "
-            f"{m.smooth_ece:>10.4f}  {m.test.pvalue:>18.3g}"
-            for m in self.models
-        )
-        for k, task in enumerate(self.models[0].tasks):
-            lines.append("")
-            lines.append(f"{task.name}   (with labels {task.from_labels:.5g})")
-            for m in self.models:
-                own = m.tasks[k]
-                lines.append(
-                    f"  {m.name:<{width}} {own.plugin:>10.5g}  bias {own.bias:+.3g} "
-                    f"({own.lower:+.3g} to {own.upper:+.3g}), p {own.pvalue:.3g}"
-                )
-        lines += [
-            "",
-            f"differences, first minus second, {100 * (1 - self.alpha):g} % intervals each",
-        ]
-        for part in self.differences:
-            mark = "*" if part.clear else " "
-            lines.append(
-                f"{mark} {part.what}: {part.first} - {part.second} {part.value:+.4g} "
-                f"({part.lower:+.4g} to {part.upper:+.4g})"
-            )
-        lines.append("* excludes 0. Task bias: with labels - with probabilities.")
-        return "\n".join(lines)
 
 
 def compare(

@@ -1,5 +1,6 @@
 """Sentences and pictures: text, notebook, page, Markdown, JUnit, figures."""
 
+from itrust.render import notebook, text
 from itrust.render.gate import checks, is_closed
 from itrust.render.junit import junit_xml
 from itrust.render.markdown import summary_markdown
@@ -15,10 +16,12 @@ __all__ = [
     "fitted",
     "is_closed",
     "junit_xml",
+    "notebook",
     "sections",
     "seen",
     "summary_markdown",
     "task_line",
+    "text",
     "told",
     "wrapped",
 ]

@@ -1,60 +1,28 @@
-"""An audit or a comparison as plain text of any width; what is told is in the result already."""
+"""Audits and comparisons as plain text."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable
-from typing import NamedTuple
-
 import numpy as np
 
-from itrust.auditing import Audit
+from itrust.auditing import Audit, Comparison
 from itrust.bias import SIGN
 from itrust.calibration import Detectable
+from itrust.render.showing import as_text
+from itrust.render.text.layout import WIDTH, Section, fitted, laid_out, more, wrapped
 from itrust.tasks import TaskResult
 
-WIDTH = 88
-NARROW = 56  # below it titles stand on lines of their own
-TITLE = 13
 MAX_TOLD = 3
 
 
-class Section(NamedTuple):
-    """A title and the lines under it."""
-
-    title: str
-    lines: list[str]
-
-
+@as_text.register
 def told(audit: Audit, width: int = WIDTH) -> str:
     """The whole audit, the verdict first."""
     head = [f"VERDICT  {audit.verdict.name}", *wrapped(audit.verdict.sentence, width, "  ")]
     alarms = (f"! {alarm}" for alarm in audit.competency.alarms)
     head += [line for text in alarms for line in wrapped(text, width, "  ", "  ")]
-    body = [line for section in sections(audit) for line in _laid_out(section, width)]
+    body = [line for section in sections(audit) for line in laid_out(section, width)]
     foot = [line for text in footnotes(audit) for line in wrapped(text, width, "  ")]
     return "\n".join([*head, "", *body, "", *foot])
-
-
-def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:
-    """Lines of at most `width` characters; those after the first are indented deeper."""
-    return textwrap.wrap(
-        text,
-        max(width, 20),
-        initial_indent=indent,
-        subsequent_indent=indent + deeper,
-        break_on_hyphens=False,
-    )
-
-
-def _laid_out(section: Section, width: int) -> list[str]:
-    """The title beside its lines, or above them where there is little room."""
-    if width < NARROW:
-        below = [line for text in section.lines for line in wrapped(text, width, "    ", "  ")]
-        return [f"  {section.title}", *below]
-    indent = " " * (TITLE + 2)
-    lines = [line for text in section.lines for line in wrapped(text, width, indent, "  ")]
-    return [f"  {section.title:<{TITLE}}{lines[0].strip()}", *lines[1:]]
 
 
 def sections(audit: Audit) -> list[Section]:
@@ -103,7 +71,7 @@ def _competency(audit: Audit) -> list[str]:
         f"calibrated given the covariates?  p {test.pvalue:.3g}",
         f"KLCE^2 {test.statistic:.3g} (may be negative)",
         *(f"{found.pvalue:.3f}  {found}" for found in story[:MAX_TOLD]),
-        *_more(len(story) - MAX_TOLD),
+        *more(len(story) - MAX_TOLD),
     ]
 
 
@@ -116,12 +84,8 @@ def _diagnosis(audit: Audit) -> list[str]:
             f"{part.bias:+.3f} ({part.lower:+.3f} to {part.upper:+.3f})  {part.rule}"
             for part in slices.confirmed[:MAX_TOLD]
         ),
-        *_more(len(slices.confirmed) - MAX_TOLD),
+        *more(len(slices.confirmed) - MAX_TOLD),
     ]
-
-
-def _more(number: int) -> Iterable[str]:
-    return [f"and {number} more"] if number > 0 else []
 
 
 def _task(task: TaskResult) -> list[str]:
@@ -149,13 +113,35 @@ def seen(found: Detectable) -> str:
     return f"{everywhere}, or {where}, would be seen with power {found.power:g}{rows}"
 
 
-def fitted(text: str, width: int) -> str:
-    """Any table of ours in less room: long lines go on below, deeper than they began."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        if len(line) <= width:
-            lines.append(line)
-            continue
-        indent = line[: len(line) - len(line.lstrip())]
-        lines.extend(wrapped(line.strip(), width, indent, "    "))
-    return "\n".join(lines)
+@as_text.register
+def compared(comparison: Comparison, width: int = WIDTH) -> str:
+    """Models, their tasks and paired differences."""
+    names = max(len("model"), *(len(model.name) for model in comparison.models))
+    head = f"{'model':<{names}}  accuracy    Brier      ECE  smooth ECE  p given covariates"
+    lines = [head]
+    lines.extend(
+        f"{m.name:<{names}}  {m.accuracy:>8.4f} {m.brier:>8.4f} {m.ece:>8.4f}  "
+        f"{m.smooth_ece:>10.4f}  {m.test.pvalue:>18.3g}"
+        for m in comparison.models
+    )
+    for k, task in enumerate(comparison.models[0].tasks):
+        lines.append("")
+        lines.append(f"{task.name}   (with labels {task.from_labels:.5g})")
+        for m in comparison.models:
+            own = m.tasks[k]
+            lines.append(
+                f"  {m.name:<{names}} {own.plugin:>10.5g}  bias {own.bias:+.3g} "
+                f"({own.lower:+.3g} to {own.upper:+.3g}), p {own.pvalue:.3g}"
+            )
+    lines += [
+        "",
+        f"differences, first minus second, {100 * (1 - comparison.alpha):g} % intervals each",
+    ]
+    for part in comparison.differences:
+        mark = "*" if part.clear else " "
+        lines.append(
+            f"{mark} {part.what}: {part.first} - {part.second} {part.value:+.4g} "
+            f"({part.lower:+.4g} to {part.upper:+.4g})"
+        )
+    lines.append("* excludes 0. Task bias: with labels - with probabilities.")
+    return fitted("\n".join(lines), width)

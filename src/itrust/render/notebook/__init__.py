@@ -1,0 +1,5 @@
+"""Results as HTML for notebooks, one module for each question."""
+
+from itrust.render.notebook import auditing
+
+__all__ = ["auditing"]

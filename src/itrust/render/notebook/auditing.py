@@ -1,0 +1,69 @@
+"""Audits and comparisons in a notebook."""
+
+from __future__ import annotations
+
+from itrust._core import html
+from itrust.auditing import Audit, Comparison
+from itrust.bias import SIGN
+from itrust.render.showing import as_html
+from itrust.render.text.auditing import seen
+from itrust.tasks import TASK_HEAD
+
+MAX_SLICES = 5
+
+
+@as_html.register
+def audit_card(audit: Audit) -> str:
+    """The verdict, the conditions, tasks and confirmed slices."""
+    test, reliance = audit.competency, audit.reliance
+    found = audit.confidence.detectable
+    said = "" if found is None else seen(found)
+    conditions = [
+        ("reliance", f"{reliance.test.pvalue:.3g}", f"calibrated at all? ECE {reliance.ece:.4f}"),
+        ("competency", f"{test.pvalue:.3g}", f"given covariates? KLCE² {test.statistic:.3g}"),
+        ("confidence", "–", said),  # noqa: RUF001
+    ]
+    parts = [
+        html.sentence(audit.verdict.sentence),
+        html.table(["condition", "p", ""], conditions),
+        html.table(TASK_HEAD, [task._html_row() for task in audit.tasks]),
+        html.table(
+            ["confirmed slice", "rows", "bias", "interval", "p"],
+            [part._html_row() for part in audit.diagnosis.slices.confirmed[:MAX_SLICES]],
+        ),
+        html.notes(
+            [
+                f"{audit.n:,} rows, judged on {', '.join(test.names) or 'the prediction alone'}",
+                SIGN,
+                *test.alarms,
+            ]
+        ),
+    ]
+    return html.card(f"Verdict: {audit.verdict.name}", *parts)
+
+
+@as_html.register
+def comparison_card(comparison: Comparison) -> str:
+    """Models, their tasks and paired differences."""
+    models = [
+        (m.name, *(f"{v:.4f}" for v in (m.accuracy, m.brier, m.ece)), f"{m.test.pvalue:.3g}")
+        for m in comparison.models
+    ]
+    tasks = [(m.name, *task._html_row()) for m in comparison.models for task in m.tasks]
+    differences = [
+        (
+            d.what,
+            f"{d.first} - {d.second}",
+            f"{d.value:+.4g}",
+            html.interval(d.lower, d.upper, "+.4g"),
+            "excludes 0" if d.clear else "",
+        )
+        for d in comparison.differences
+    ]
+    return html.card(
+        f"{len(comparison.models)} models on the same {comparison.n:,} rows",
+        html.table(["model", "accuracy", "Brier", "ECE", "p given covariates"], models),
+        html.table(["model", *TASK_HEAD], tasks),
+        html.table(["difference in", "of", "value", "interval", ""], differences),
+        html.notes(["task bias: with labels - with probabilities"]),
+    )

@@ -1,0 +1,86 @@
+"""Plain text of any width: wrapped lines, titles beside or above them, tables that fit."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from typing import NamedTuple
+
+WIDTH = 88
+NARROW = 56  # below it titles stand on lines of their own
+TITLE = 13
+
+
+class Section(NamedTuple):
+    """A title and the lines under it."""
+
+    title: str
+    lines: list[str]
+
+
+def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:
+    """Break a text into lines of at most `width` characters.
+
+    Parameters
+    ----------
+    text : str
+        One paragraph.
+    width : int
+        Most characters in a line; fewer than 20 count as 20.
+    indent : str
+        What every line begins with.
+    deeper : str
+        What lines after the first begin with in addition.
+
+    Returns
+    -------
+    list of str
+        The lines.
+    """
+    return textwrap.wrap(
+        text,
+        max(width, 20),
+        initial_indent=indent,
+        subsequent_indent=indent + deeper,
+        break_on_hyphens=False,
+    )
+
+
+def laid_out(section: Section, width: int) -> list[str]:
+    """Put the title beside its lines, or above them where there is little room."""
+    if width < NARROW:
+        below = [line for text in section.lines for line in wrapped(text, width, "    ", "  ")]
+        return [f"  {section.title}", *below]
+    indent = " " * (TITLE + 2)
+    lines = [line for text in section.lines for line in wrapped(text, width, indent, "  ")]
+    return [f"  {section.title:<{TITLE}}{lines[0].strip()}", *lines[1:]]
+
+
+def more(number: int) -> Iterable[str]:
+    """Say how many entries of a list are not shown, if any."""
+    return [f"and {number} more"] if number > 0 else []
+
+
+def fitted(text: str, width: int) -> str:
+    """Make a table fit: long lines go on below, deeper than they began.
+
+    Parameters
+    ----------
+    text : str
+        Lines of any length.
+    width : int
+        Most characters in a line.
+
+    Returns
+    -------
+    str
+        The same lines, the long ones broken.
+    """
+    lines: list[str] = []
+    for line in text.splitlines():
+        if len(line) <= width:
+            lines.append(line)
+            continue
+        indent = line[: len(line) - len(line.lstrip())]
+        lines.extend(wrapped(line.strip(), width, indent, "    "))
+    return "\n".join(lines)

@@ -173,7 +173,12 @@ def adaptive_facts(result):
 
 def findings_facts(findings):
     return [
-        {"weight": f.weight, "score": f.score, "own_pvalue": f.unadjusted_pvalue, "pvalue": f.pvalue}
+        {
+            "weight": f.weight,
+            "score": f.score,
+            "own_pvalue": f.unadjusted_pvalue,
+            "pvalue": f.pvalue,
+        }
         for f in findings[:8]
     ]
 

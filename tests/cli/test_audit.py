@@ -392,7 +392,7 @@ def test_repairs_are_learned_from_another_file_and_judged_on_this_one(homes, tmp
     result = run(*args, "--report", "a.html")
     assert result.exit_code == 0, result.output
     found = json.loads((tmp_path / "a.json").read_text())
-    names = [row["name"] for row in found["repair"]["repairs"]]
+    names = [row["name"] for row in found["repair"]["recalibrations"]]
     assert names == ["none", "platt", "isotonic", "beta", "local"]
     assert "p-value  seconds" in result.stdout
     assert 'id="repair"' in (tmp_path / "a.html").read_text()

@@ -252,7 +252,7 @@ def test_what_is_left_out_is_the_same_in_slices_groups_and_repairs():
     other = it.Sample(rng.random(500) < 0.5, p, {"g": rng.permutation(g)})
     repairs = it.recalibrate.compare([it.recalibrate.Platt()], other, sample, draws=199, rng=0)
     kept = Disclosure.of(found.to_dict(), 10).repairs(repairs.to_dict())
-    names = {row["slice"]["rule"] for row in kept["repairs"] if row["slice"] is not None}
+    names = {row["slice"]["rule"] for row in kept["recalibrations"] if row["slice"] is not None}
     assert names <= {"g = big"}
 
 

@@ -87,7 +87,7 @@ class Disclosure:
             return {**row, "slice": part if part is not None and self.allows(part, n) else None}
 
         found: dict[str, Any] = self.reworded(
-            {**table, "repairs": list(map(kept, table["repairs"]))}
+            {**table, "recalibrations": list(map(kept, table["recalibrations"]))}
         )
         return found
 

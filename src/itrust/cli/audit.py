@@ -74,7 +74,7 @@ class Found:
 
     audit: Audit
     comparison: Comparison | None
-    repairs: recalibrate.RepairTable | None
+    repairs: recalibrate.RecalibrationTable | None
     made: Remade
 
 
@@ -187,7 +187,7 @@ def _judge(
 
 def _repairs(
     options: Options, roles: Roles, covariates: Sequence[str], samples: dict[str, it.Sample]
-) -> recalibrate.RepairTable | None:
+) -> recalibrate.RecalibrationTable | None:
     """Repairs learned from another file, judged on the audited rows."""
     if options.repair is None:
         return None

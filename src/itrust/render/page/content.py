@@ -26,7 +26,7 @@ from itrust.auditing import (
     null_picture,
     suppressed,
 )
-from itrust.recalibrate import RepairTable
+from itrust.recalibrate import RecalibrationTable
 
 MAX_FINDINGS, MAX_ROWS_SHOWN = 15, 300
 LONG_NAME, LONG_TEXT = 80, 700
@@ -62,7 +62,7 @@ def content(
     audit: Audit,
     *,
     remade: Remade | None = None,
-    repair: RepairTable | None = None,
+    repair: RecalibrationTable | None = None,
     comparison: Comparison | None = None,
     min_cell: int = MIN_CELL,
 ) -> dict[str, Any]:
@@ -235,15 +235,17 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
     return [note for note in dict.fromkeys(said) if note not in alarms]
 
 
-def _repair_rows(repair: RepairTable | None, disclosure: Disclosure) -> list[dict[str, Any]] | None:
+def _repair_rows(
+    repair: RecalibrationTable | None, disclosure: Disclosure
+) -> list[dict[str, Any]] | None:
     """One row a method; a slice by its rule and bias."""
     if repair is None:
         return None
-    if not isinstance(repair, RepairTable):
+    if not isinstance(repair, RecalibrationTable):
         raise InputError(
             f"repair must come from itrust.recalibrate.compare, not a {type(repair).__name__}"
         )
-    rows = disclosure.repairs(repair.to_dict())["repairs"]
+    rows = disclosure.repairs(repair.to_dict())["recalibrations"]
     for row in rows:
         worst = row["slice"]
         row["slice"] = "" if worst is None else f"{worst['rule']} ({worst['bias']:+.3f})"

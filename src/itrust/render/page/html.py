@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from itrust._core import write_whole
 from itrust.auditing import MIN_CELL, Audit, Comparison
-from itrust.recalibrate import RepairTable
+from itrust.recalibrate import RecalibrationTable
 from itrust.render.page.content import Remade, content
 
 MINUS = "\N{MINUS SIGN}"
@@ -30,7 +30,7 @@ def write(
     path: str | os.PathLike[str],
     *,
     remade: Remade | None = None,
-    repair: RepairTable | None = None,
+    repair: RecalibrationTable | None = None,
     comparison: Comparison | None = None,
     min_cell: int = MIN_CELL,
 ) -> Path:
@@ -43,7 +43,7 @@ def write(
         Written whole or not at all.
     remade : Remade, optional
         How to make the page again.
-    repair : RepairTable, optional
+    repair : RecalibrationTable, optional
         Repairs compared on held-out rows (`itrust.recalibrate.compare`).
     comparison : Comparison, optional
         Of several models on the same rows.
@@ -63,7 +63,7 @@ def page(
     audit: Audit,
     *,
     remade: Remade | None = None,
-    repair: RepairTable | None = None,
+    repair: RecalibrationTable | None = None,
     comparison: Comparison | None = None,
     min_cell: int = MIN_CELL,
 ) -> str:

@@ -2,7 +2,7 @@
 
 from itrust.data.column import Column, share_codes
 from itrust.data.design_matrix import Table
-from itrust.data.files import Scan, scan
+from itrust.data.files import Candidates, Scan, scan
 from itrust.data.intake import (
     MissingRule,
     frame_columns,
@@ -51,6 +51,7 @@ from itrust.data.readers import (
 )
 from itrust.data.rows import Chunk, Points, called_impossible
 from itrust.data.sample import Sample, checked_sample
+from itrust.data.source import Pilot, Source
 
 __all__ = [
     "OPERATORS",
@@ -59,6 +60,7 @@ __all__ = [
     "RESERVED",
     "And",
     "Between",
+    "Candidates",
     "Chunk",
     "Column",
     "Compared",
@@ -71,11 +73,13 @@ __all__ = [
     "OneOf",
     "Or",
     "Part",
+    "Pilot",
     "Points",
     "Population",
     "Predicate",
     "Sample",
     "Scan",
+    "Source",
     "Table",
     "WrittenNumber",
     "all_of",

@@ -38,6 +38,7 @@ from itrust.data.intake import (
     same_length,
 )
 from itrust.data.rows import Chunk, Points, called_impossible
+from itrust.data.source import Pilot
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -238,11 +239,17 @@ class Sample:
                 None if self.cluster is None else self.cluster[rows],
             )
 
-    def pilot(self, size: int) -> tuple[Points, FloatArray]:
-        """Random rows for choosing landmarks, and their w^2 p (1 - p); labels stay behind."""
-        rows = smallest_tickets(tickets(0, self.n), size)
+    def pilot(self, size: int) -> Pilot:
+        """Random rows, always the same ones; labels stay behind."""
+        drawn = tickets(0, self.n)
+        rows = smallest_tickets(drawn, size)
         v = np.square(self.weights_or_ones) * self.p * (1 - self.p)
-        return self.points.take(rows), v[rows]
+        return Pilot(self.points.take(rows), v[rows], drawn[rows], self.n)
+
+    @property
+    def in_memory(self) -> Self:
+        """The sample itself: all rows are at hand."""
+        return self
 
     def take(self, rows: object) -> Self:
         """Keep some rows: positions, a boolean mask or a slice. Names, levels, notes stay.

@@ -1,0 +1,28 @@
+"""The rows that a check is about, in the words of `itrust.data`'s predicates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from itrust.data import Every, Everywhere, Level
+from itrust.data import Region as Predicate
+
+EVERYWHERE = Everywhere()
+
+
+def level(name: str, value: Any) -> Predicate:
+    """Rows with one value of a column."""
+    return Level(name, value)
+
+
+def absent(name: str) -> Predicate:
+    """Rows without a value of a column."""
+    return Level(name, None)
+
+
+def both(first: Predicate, second: Predicate) -> Predicate:
+    """Rows for which both hold."""
+    return Every((first, second))
+
+
+__all__ = ["EVERYWHERE", "Predicate", "absent", "both", "level"]

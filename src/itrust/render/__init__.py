@@ -1,6 +1,11 @@
 """Sentences and pictures: text, notebook, page, Markdown, JUnit, figures."""
 
-from itrust.render import recalibrate_notebook, recalibrate_text  # noqa: F401 (they register)
+from itrust.render import (  # noqa: F401  they register how results are shown
+    recalibrate_notebook,
+    recalibrate_text,
+    scores_notebook,
+    scores_text,
+)
 from itrust.render.gate import checks, is_closed
 from itrust.render.junit import junit_xml
 from itrust.render.markdown import summary_markdown

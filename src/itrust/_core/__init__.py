@@ -19,7 +19,6 @@ from itrust._core.errors import (
     Setting,
     sentence,
 )
-from itrust._core.plain import plain
 from itrust._core.progress import Advance, progress_bar
 from itrust._core.result import Result
 from itrust._core.seeds import (
@@ -32,6 +31,7 @@ from itrust._core.seeds import (
     tickets,
 )
 from itrust._core.text import counted, did_you_mean, listed, printable, shown
+from itrust._core.values import plain
 
 __all__ = [
     "PYTHON",

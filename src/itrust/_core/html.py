@@ -13,14 +13,17 @@ LINE = "border-bottom:1px solid rgba(128,128,128,.35);padding:.25em .8em;vertica
 QUIET = "opacity:.75;font-size:.92em;margin:.35em 0"
 
 
-def card(title: str, *parts: str) -> str:
-    """A title and pieces of HTML that other functions here have made.
+def card(title: str, *parts: str, colour: str | None = None) -> str:
+    """Put a title above pieces of HTML that other functions here have made.
+
+    `colour` marks the left edge, which shows on light and dark ground alike.
 
     >>> card("<b>")
     '<div style="max-width...<strong>&lt;b&gt;</strong>...'
     """
     head = f'<div style="font-size:1.08em;margin:.2em 0"><strong>{text(title)}</strong></div>'
-    return f'<div style="{BOX}">{head}{"".join(parts)}</div>'
+    edge = "" if colour is None else f";border-left:.35em solid {colour};padding-left:.9em"
+    return f'<div style="{BOX}{edge}">{head}{"".join(parts)}</div>'
 
 
 def text(value: object) -> str:

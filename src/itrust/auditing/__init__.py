@@ -1,37 +1,62 @@
 """Everything in one go: the audit, its charts, its verdict, disclosure control, several models."""
 
-from itrust.auditing.audits import Audit, Confidence, Diagnosis, Reliance, audit
-from itrust.auditing.charts import Charts, null_picture
-from itrust.auditing.comparison import Comparison, ModelReport, compare
-from itrust.auditing.disclosure import MIN_CELL, Disclosure, covariate_of, suppressed
+from itrust.auditing.audits import Audit, Diagnosis, Missed, Overall, Provenance, audit
+from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide, NullChart
+from itrust.auditing.comparison import Comparison, Difference, ModelReport, compare
+from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
+from itrust.auditing.gate import Check, Gate, gate
 from itrust.auditing.verdict import (
-    BELOW_MATERIAL,
-    NO_EVIDENCE,
-    NOT_ENOUGH,
-    SIZE_UNCLEAR,
-    UNTRUSTWORTHY,
+    BAD,
+    FAIR,
+    GOOD,
+    OPEN,
+    TONES,
+    Coordinate,
+    Evidence,
+    ImpossibleLabels,
+    Judgement,
+    Overlooked,
+    PointBias,
+    Tone,
     Verdict,
+    tone_of,
 )
 
 __all__ = [
-    "BELOW_MATERIAL",
+    "BAD",
+    "FAIR",
+    "GOOD",
     "MIN_CELL",
-    "NOT_ENOUGH",
-    "NO_EVIDENCE",
-    "SIZE_UNCLEAR",
-    "UNTRUSTWORTHY",
+    "OPEN",
+    "TONES",
     "Audit",
     "Charts",
+    "Check",
     "Comparison",
-    "Confidence",
+    "Coordinate",
+    "CurveChart",
+    "CurveLine",
     "Diagnosis",
+    "Difference",
     "Disclosure",
+    "Evidence",
+    "Gate",
+    "ImpossibleLabels",
+    "Judgement",
+    "MapChart",
+    "MapSide",
+    "Missed",
     "ModelReport",
-    "Reliance",
+    "NullChart",
+    "Overall",
+    "Overlooked",
+    "PointBias",
+    "Provenance",
+    "Tone",
     "Verdict",
+    "Withheld",
     "audit",
     "compare",
-    "covariate_of",
-    "null_picture",
-    "suppressed",
+    "gate",
+    "tone_of",
 ]

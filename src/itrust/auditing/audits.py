@@ -1,19 +1,23 @@
-"""`audit`: reliance, competency, confidence, diagnosis and tasks in one go, and the verdict."""
+"""`audit`: calibration overall and given covariates, what was missed, where, and a verdict."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from itrust import __version__
-from itrust._core import InputError, Result, Rng, as_seed, progress_bar
-from itrust.auditing.verdict import Verdict, verdict_on
+from itrust._core import InputError, Result, Rng, as_seed, checked_share, progress_bar
+from itrust.auditing.charts import Charts, charts_of
+from itrust.auditing.comparison import Comparison
+from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
+from itrust.auditing.predicates import columns_of
+from itrust.auditing.verdict import KINDS, Evidence, Judgement, Verdict, judge
 from itrust.bias import (
     MAX_VALUES,
     GroupTable,
@@ -26,9 +30,8 @@ from itrust.bias import (
     names_of,
 )
 from itrust.calibration import (
+    CalibrationResult,
     Detectable,
-    Engine,
-    KLCEResult,
     ReliabilityCurve,
     detectable,
     klce2,
@@ -36,8 +39,10 @@ from itrust.calibration import (
     scores,
 )
 from itrust.data import Sample, checked_sample
+from itrust.engines import EngineChoice
 from itrust.kernels import LocalKernel
 from itrust.nulls import Hoeffding
+from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import (
     Task,
     TaskResult,
@@ -47,23 +52,34 @@ from itrust.tasks import (
     evaluate_tasks,
 )
 
-SCHEMA = "itrust-audit/1"
-STEPS = 6
+SCHEMA = "itrust-audit/2"
+STEPS = 7
+SCORES = ("brier", "log_loss", "ece", "mce", "smooth_ece")
+MAX_FINDINGS = 20  # rows of findings in the table
+MAX_BARS = 30  # groups of a covariate in its chart
 
 
 @dataclass(frozen=True, eq=False)
-class Reliance:
-    """Whether the probabilities are calibrated at all.
+class Overall:
+    """Overall calibration, whatever the covariates; the paper calls it reliance.
 
     Attributes
     ----------
-    test : KLCEResult
+    test : CalibrationResult
         Of the prediction alone.
-    brier, log_loss, ece, mce, smooth_ece : float
+    brier : float
+        Brier score.
+    log_loss : float
+        Mean of minus the log of the probability that the label was given.
+    ece, mce : float
+        Expected and largest calibration error over ten bins.
+    smooth_ece : float
+        Calibration error without bins.
     curve : ReliabilityCurve
+        Observed rate against prediction in ten bins of equal weight.
     """
 
-    test: KLCEResult
+    test: CalibrationResult
     brier: float
     log_loss: float
     ece: float
@@ -72,45 +88,57 @@ class Reliance:
     curve: ReliabilityCurve
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        curve = {name: np.asarray(part).tolist() for name, part in vars(self.curve).items()}
-        names = ("brier", "log_loss", "ece", "mce", "smooth_ece")
-        numbers = {name: getattr(self, name) for name in names}
-        return {"pvalue": self.test.pvalue, **numbers, "curve": curve}
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The p-value of the test, the scores and the reliability curve.
+        """
+        numbers = {name: getattr(self, name) for name in SCORES}
+        return {"pvalue": self.test.pvalue, **numbers, "curve": dict(vars(self.curve))}
 
 
 @dataclass(frozen=True, eq=False)
-class Confidence:
-    """How sure that is, and what could have been missed.
+class Missed:
+    """What the audit could have missed; the paper calls it confidence.
 
     Attributes
     ----------
     detectable : Detectable or None
         The smallest biases that would have been seen; None where no label can vary.
-    bound : float or None
+    hoeffding_bound : float or None
         Hoeffding's distribution-free bound on the p-value of KLCE^2; None with weights or
         clusters.
     """
 
     detectable: Detectable | None
-    bound: float | None
+    hoeffding_bound: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            "detectable" and "hoeffding_bound".
+        """
         found = None if self.detectable is None else self.detectable.to_dict()
-        return {"detectable": found, "hoeffding_bound": self.bound}
+        return {"detectable": found, "hoeffding_bound": self.hoeffding_bound}
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """Where, for whom and by how much they are wrong.
+    """Where, for whom and by how much the model is miscalibrated.
 
     Attributes
     ----------
     bias : LocalBias
+        At every row, or at some of many.
     groups : GroupTable or None
         Every category, and every number with few values, by itself; None without any.
     slices : SliceTable
+        Readable rules, found on one half of the rows and judged on the other.
     """
 
     bias: LocalBias
@@ -118,7 +146,13 @@ class Diagnosis:
     slices: SliceTable
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            "local_bias", "groups" and "slices".
+        """
         return {
             "local_bias": self.bias.to_dict(),
             "groups": None if self.groups is None else self.groups.to_dict(),
@@ -126,119 +160,280 @@ class Diagnosis:
         }
 
 
+@dataclass(frozen=True)
+class Provenance:
+    """How an audit can be made again.
+
+    Attributes
+    ----------
+    command : str
+        The command line, or the lines of Python.
+    file : str or None
+        Name of the file that was audited.
+    sha256 : str or None
+        Checksum of the file.
+    """
+
+    command: str
+    file: str | None = None
+    sha256: str | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(Result):
-    """Everything that `audit` found.
+    """Everything that `audit` found: values, which terminal, notebook, page and files render.
 
     Attributes
     ----------
     sample : Sample
-    reliance : Reliance
-    competency : KLCEResult
+        The rows that were audited.
+    overall : Overall
+        Are the probabilities calibrated overall? Scores and the reliability curve.
+    test : CalibrationResult
         Are they calibrated given the covariates?
-    confidence : Confidence
+    missed : Missed
+        How small a bias would have been seen.
     diagnosis : Diagnosis
+        Where, for whom and by how much: local bias, groups and slices.
     tasks : tuple of TaskResult
-    verdict : Verdict
-    alpha, tolerance : float
+        What the model does to the user's own numbers.
+    judgement : Judgement
+        The verdict with its evidence.
+    charts : Charts
+        The numbers behind the charts of the page.
+    alpha : float
+        Error that is allowed in tests and intervals.
+    tolerance : float
+        The size of local bias that matters.
+    draws : int
+        Number of redraws of the labels.
+    seed : int
+        `audit(sample, ..., rng=a.seed)` makes the audit again.
+    elapsed : float
+        Seconds that it took.
+    comparison : Comparison or None
+        Of several models on the same rows, if one was added with `extended`.
+    recalibration : RecalibrationTable or None
+        Recalibrators on held-out rows, if they were added with `extended`.
+    provenance : Provenance or None
+        How to make the audit again, if that was added with `extended`.
+    withheld : Withheld or None
+        How many entries disclosure control took out; None before it was applied.
     """
 
     sample: Sample
-    reliance: Reliance
-    competency: KLCEResult
-    confidence: Confidence
+    overall: Overall
+    test: CalibrationResult
+    missed: Missed
     diagnosis: Diagnosis
     tasks: tuple[TaskResult, ...]
-    verdict: Verdict
+    judgement: Judgement
+    charts: Charts
     alpha: float
     tolerance: float
     draws: int
     seed: int
     elapsed: float
+    comparison: Comparison | None = None
+    recalibration: RecalibrationTable | None = None
+    provenance: Provenance | None = None
+    withheld: Withheld | None = None
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return self.sample.n
 
+    @property
+    def verdict(self) -> Verdict:
+        """What the audit comes to."""
+        return self.judgement.verdict
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What carries the verdict, the strongest first."""
+        return self.judgement.evidence
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence, to be quoted in a report."""
+        from itrust.render import sentence_of
+
+        return sentence_of(self.judgement)
+
+    def extended(
+        self,
+        *,
+        comparison: Comparison | None = None,
+        recalibration: RecalibrationTable | None = None,
+        provenance: Provenance | None = None,
+    ) -> Audit:
+        """Add what is to be shown beside the audit.
+
+        Parameters
+        ----------
+        comparison : Comparison, optional
+            Of several models on the same rows (`itrust.compare`).
+        recalibration : RecalibrationTable, optional
+            Recalibrators on held-out rows (`itrust.recalibrate.compare`).
+        provenance : Provenance, optional
+            How to make the audit again.
+
+        Returns
+        -------
+        Audit
+            A copy; what is not given stays as it is.
+        """
+        given = {
+            "comparison": (comparison, Comparison, "itrust.compare"),
+            "recalibration": (recalibration, RecalibrationTable, "itrust.recalibrate.compare"),
+            "provenance": (provenance, Provenance, "itrust.auditing.Provenance"),
+        }
+        changes: dict[str, Any] = {}
+        for name, (value, kind, maker) in given.items():
+            if value is not None and not isinstance(value, kind):
+                raise InputError(f"{name} must come from {maker}, not a {type(value).__name__}")
+            if value is not None:
+                changes[name] = value
+        return replace(self, **changes)
+
+    def disclosed(self, min_cell: int = MIN_CELL) -> Audit:
+        """Take out what rests on few rows: see `itrust.auditing.Disclosure`.
+
+        Parameters
+        ----------
+        min_cell : int
+            Fewest rows behind anything that is shown; 1 shows everything.
+
+        Returns
+        -------
+        Audit
+            A copy whose `withheld` counts what was taken out.
+        """
+        return Disclosure(min_cell).apply(self)
+
     def _facts(self) -> dict[str, Any]:
+        from itrust.render import evidence_words
+
+        evidence = [
+            {"kind": KINDS[type(item)], "text": evidence_words(item), **_values(item)}
+            for item in self.evidence
+        ]
+        recalibration, comparison = self.recalibration, self.comparison
         return {
             "schema": SCHEMA,
             "version": __version__,
             "n": self.n,
-            "on": list(self.competency.names),
-            "verdict": self.verdict.name,
-            "sentence": self.verdict.sentence,
-            "carried_by": list(self.verdict.carried_by),
-            "statistic": self.competency.statistic,
-            "pvalue": self.competency.pvalue,
+            "on": list(self.test.names),
+            "verdict": self.verdict.value,
+            "sentence": self.sentence,
+            "evidence": evidence,
+            "statistic": self.test.statistic,
+            "pvalue": self.test.pvalue,
             "alpha": self.alpha,
             "tolerance": self.tolerance,
             "draws": self.draws,
             "seed": self.seed,
             "elapsed": self.elapsed,
-            "reliance": self.reliance.to_dict(),
-            "competency": self.competency.to_dict(),
-            "confidence": self.confidence.to_dict(),
+            "overall": self.overall.to_dict(),
+            "test": self.test.to_dict(),
+            "missed": self.missed.to_dict(),
             "diagnosis": self.diagnosis.to_dict(),
             "tasks": [task.to_dict() for task in self.tasks],
+            "charts": self._chart_facts(),
+            "comparison": None if comparison is None else comparison.to_dict(),
+            "recalibration": None if recalibration is None else recalibration.to_dict(),
+            "provenance": None if self.provenance is None else dict(vars(self.provenance)),
+            "withheld": None if self.withheld is None else self.withheld.to_dict(),
+        }
+
+    def _chart_facts(self) -> dict[str, Any]:
+        """Every number of the charts in one place, those that other parts hold, too."""
+        by_covariate: dict[str, list[Any]] = {}
+        for group in self.diagnosis.groups or ():
+            by_covariate.setdefault(columns_of(group)[0], []).append(group.to_dict())
+        return {
+            "reliability": dict(vars(self.overall.curve)),
+            "groups": [
+                {"name": name, "groups": own[:MAX_BARS]} for name, own in by_covariate.items()
+            ],
+            **self.charts.to_dict(),
         }
 
     def _rows(self) -> list[dict[str, Any]]:
         # `value` is the score or, for groups, slices and tasks, the bias.
+        overall, test = self.overall, self.test
         rows: list[dict[str, Any]] = [
-            {"part": "reliance", "name": name, "value": getattr(self.reliance, name)}
-            for name in ("brier", "log_loss", "ece", "mce", "smooth_ece")
+            {"part": "verdict", "name": self.verdict.value, "text": self.sentence},
+            *({"part": "overall", "name": s, "value": getattr(overall, s)} for s in SCORES),
+            {"part": "overall", "name": "test", "pvalue": overall.test.pvalue},
+            {"part": "test", "name": "KLCE^2", "value": test.statistic, "pvalue": test.pvalue},
         ]
-        rows.insert(
-            0, {"part": "verdict", "name": self.verdict.name, "says": self.verdict.sentence}
-        )
-        rows.append({"part": "reliance", "name": "test", "pvalue": self.reliance.test.pvalue})
-        rows.append(
-            {
-                "part": "competency",
-                "name": "KLCE^2",
-                "value": self.competency.statistic,
-                "pvalue": self.competency.pvalue,
-            }
-        )
-        rows.extend(
-            {"part": "finding", "name": found.name, "pvalue": found.pvalue, "says": found.says}
-            for found in getattr(self.competency, "findings", ())[:20]
-        )
-        tables: list[tuple[str, Any]] = [("slice", self.diagnosis.slices), ("task", self.tasks)]
-        if self.diagnosis.groups is not None:
-            tables.insert(0, ("group", self.diagnosis.groups))
+        rows += [
+            {"part": "finding", "name": found.name, "pvalue": found.pvalue}
+            for found in getattr(test, "findings", ())[:MAX_FINDINGS]
+        ]
+        tables: list[tuple[str, Any]] = [
+            ("group", self.diagnosis.groups or ()),
+            ("slice", self.diagnosis.slices),
+            ("task", self.tasks),
+        ]
         for part, found in tables:
-            rows.extend(
-                {
-                    "part": part,
-                    "name": getattr(item, "name", None) or item.rule,
-                    "value": item.bias,
-                    "lower": item.lower,
-                    "upper": item.upper,
-                    "pvalue": item.pvalue,
-                    "rows": getattr(item, "rows", None),
-                    "plugin": getattr(item, "plugin", None),
-                    "from_labels": getattr(item, "from_labels", None),
-                    "says": getattr(item, "finding", None),
-                }
-                for item in found
-            )
-        columns = (
-            *("part", "name", "value", "lower", "upper", "pvalue", "rows"),
-            *("plugin", "from_labels", "says"),
-        )
-        return [{name: row.get(name) for name in columns} for row in rows]
+            rows += [_table_row(part, item) for item in found]
+        return [{name: row.get(name) for name in TABLE} for row in rows]
 
-    def to_html(self, path: str | os.PathLike[str], **settings: Any) -> Path:
-        """Write the audit as one self-contained page: see `itrust.render.page.write`."""
+    def to_html(self, path: str | os.PathLike[str], *, min_cell: int = MIN_CELL) -> Path:
+        """Write the audit as one self-contained page.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write; written whole or not at all.
+        min_cell : int
+            Fewest rows behind anything that is shown; an audit that disclosure control was
+            applied to is shown as it is.
+
+        Returns
+        -------
+        Path
+            Of the page.
+        """
         from itrust.render.page import write
 
-        return write(self, path, **settings)
+        return write(self, path, min_cell=min_cell)
 
     def __repr__(self) -> str:
-        return f"<Audit: {self.verdict.name}, n {self.n:,}>"
+        return f"<Audit: {self.verdict.value}, n {self.n:,}>"
+
+
+TABLE = (
+    *("part", "name", "value", "lower", "upper", "pvalue", "rows"),
+    *("plugin", "from_labels", "text"),
+)
+
+
+def _table_row(part: str, item: Any) -> dict[str, Any]:
+    optional = {name: getattr(item, name, None) for name in ("rows", "plugin", "from_labels")}
+    return {
+        "part": part,
+        "name": getattr(item, "name", None) or item.rule,
+        "value": item.bias,
+        "lower": item.lower,
+        "upper": item.upper,
+        "pvalue": item.pvalue,
+        "text": getattr(item, "finding", None),
+        **optional,
+    }
+
+
+def _values(item: Any) -> dict[str, Any]:
+    """The values of a piece of evidence, by name."""
+    if hasattr(item, "to_dict"):
+        return dict(item.to_dict())
+    found = dict(vars(item))
+    if "coordinates" in found:
+        found["coordinates"] = {own.name: own.value for own in item.coordinates}
+    return found
 
 
 def audit(
@@ -250,7 +445,8 @@ def audit(
     tolerance: float = 0.05,
     draws: int = 999,
     rng: Rng = None,
-    engine: Engine = "auto",
+    engine: EngineChoice = "auto",
+    charts: bool = True,
     progress: bool | None = None,
 ) -> Audit:
     """Judge a model's probabilities for inference about the covariates, and for your own numbers.
@@ -260,48 +456,58 @@ def audit(
     Parameters
     ----------
     sample : Sample
+        Labels, probabilities and covariates.
     tasks : tasks or their text forms, optional
-        `tasks.mean("age")`, or "mean(age)".
+        Numbers that you want to report: `tasks.mean("age")`, or "mean(age)".
     on : names of covariates, optional
         What to judge the probabilities on; default: all of the sample.
     alpha : float
+        Error that is allowed: of the test, and of the intervals of groups, slices and tasks.
     tolerance : float
         The size of local bias that would matter. Tasks carry their own, in their own unit:
         `tasks.mean("age").matters_at(1.0)`.
     draws : int
+        Number of redraws of the labels; the smallest p-value is 1 / (draws + 1).
     rng : int, Generator or None
-    engine : as for `klce_test`
+        Seed; None takes a new one, which the result names.
+    engine : "auto" or an engine
+        How sums over pairs of rows are computed, as for `klce_test`.
+    charts : bool
+        Whether to compute the curves and maps of the page, too (`audit.charts`); they take
+        about as long as the rest. A page without them has no curves and maps.
     progress : bool, optional
-        A bar in a terminal by default.
+        Whether to show a progress bar; default: in a terminal.
+
+    Returns
+    -------
+    Audit
+        All that was found; `print(audit)`, `audit.to_html(path)`, `audit.to_dict()`.
 
     Examples
     --------
     >>> import itrust as it
     >>> a = it.audit(it.simulate.survey(3_000, rng=0).sample, ["mean(age)"], draws=199, rng=0)
-    >>> a.verdict.name
-    'untrustworthy'
+    >>> print(a.verdict)
+    miscalibrated
+    >>> a.verdict.closes_gate
+    True
     """
     checked_sample(sample)
     begun = time.perf_counter()
     draws, seed = checked_reach(draws, alpha, parts=2), as_seed(rng)
-    if (
-        isinstance(tolerance, bool)
-        or not isinstance(tolerance, int | float)
-        or not 0 < tolerance < 1
-    ):
-        raise InputError(f"tolerance must lie between 0 and 1, not {tolerance!r}")
+    tolerance = checked_share(tolerance, "tolerance")
     wanted = as_tasks(tasks)
     checked_tasks(sample, wanted)
     judged = sample if on is None else sample.only(*names_of(on))
     settings: dict[str, Any] = {"alpha": alpha, "draws": draws, "rng": seed}
     with progress_bar("audit", STEPS, progress) as advance:
-        reliance = _reliance(judged, draws, seed)
+        overall = _overall(judged, draws, seed)
         advance(1)
-        test = reliance.test
+        test = overall.test
         if judged.columns:
             test = klce_test(judged, draws=draws, rng=seed, engine=engine, progress=False)
         advance(1)
-        confidence = _confidence(judged, test, alpha, draws, seed, engine)
+        missed = _missed(judged, test, alpha, draws, seed, engine)
         advance(1)
         bias = local_bias(judged, **settings)
         advance(1)
@@ -313,25 +519,24 @@ def audit(
             covered(result, judged.names) for result in evaluate_tasks(sample, wanted, **settings)
         )
         advance(1)
-    verdict = verdict_on(
-        test,
-        bias,
-        slices,
-        confidence.detectable,
-        found,
-        alpha=alpha,
-        tolerance=tolerance,
+        drawn = charts_of(
+            bias.whole, test, alpha=alpha, draws=draws, seed=seed, computed=bool(charts)
+        )
+        advance(1)
+    judgement = judge(
+        test, bias, slices, missed.detectable, found, alpha=alpha, tolerance=tolerance
     )
     return Audit(
         sample=sample,
-        reliance=reliance,
-        competency=test,
-        confidence=confidence,
+        overall=overall,
+        test=test,
+        missed=missed,
         diagnosis=Diagnosis(bias, groups, slices),
         tasks=found,
-        verdict=verdict,
+        judgement=judgement,
+        charts=drawn,
         alpha=alpha,
-        tolerance=float(tolerance),
+        tolerance=tolerance,
         draws=draws,
         seed=seed,
         elapsed=time.perf_counter() - begun,
@@ -342,9 +547,9 @@ def _few_values(values: Any, is_category: bool) -> bool:
     return is_category or np.unique(values[~np.isnan(values)]).size <= MAX_VALUES
 
 
-def _reliance(sample: Sample, draws: int, seed: int) -> Reliance:
+def _overall(sample: Sample, draws: int, seed: int) -> Overall:
     bare = sample.with_columns(())
-    return Reliance(
+    return Overall(
         test=klce_test(bare, draws=draws, rng=seed, progress=False),
         brier=scores.brier(bare),
         log_loss=scores.log_loss(bare),
@@ -355,9 +560,14 @@ def _reliance(sample: Sample, draws: int, seed: int) -> Reliance:
     )
 
 
-def _confidence(
-    sample: Sample, test: KLCEResult, alpha: float, draws: int, seed: int, engine: Engine
-) -> Confidence:
+def _missed(
+    sample: Sample,
+    test: CalibrationResult,
+    alpha: float,
+    draws: int,
+    seed: int,
+    engine: EngineChoice,
+) -> Missed:
     still = bool(np.isin(sample.p, (0.0, 1.0)).all())
     found = None
     if not still:
@@ -368,4 +578,4 @@ def _confidence(
         statistic = test.statistic if test.names else klce2(sample, kernel)
         blocks = Hoeffding().blocks(sample.n)
         bound = float(np.exp(-blocks * max(statistic, 0.0) ** 2 / 2))
-    return Confidence(found, bound)
+    return Missed(found, bound)

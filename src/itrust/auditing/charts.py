@@ -1,119 +1,357 @@
-"""Numbers behind the charts, as plain lists: curves, maps and the null distribution."""
+"""The numbers behind the charts of an audit: curves, maps and the null distribution."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, plain, smallest_tickets, tickets
-from itrust.auditing.audits import Audit
+from itrust.auditing.predicates import level_key
 from itrust.bias import FEWEST, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
-from itrust.calibration import KLCEResult
+from itrust.calibration import CalibrationResult
 from itrust.data import PREDICTION, Column, Sample
 
-# What bounds cost and size of a page, whatever the number of rows and covariates.
+# What bounds cost and size of the charts, whatever the number of rows and covariates.
 MAX_ROWS = 20_000
 MAX_AXES, MAX_SPLITS, MAX_GROUPS, MAX_MAPS = 6, 4, 12, 8
 POINTS, SIDE, BARS, DRAWS = 40, 26, 40, 199
 DIGITS = 5
 
+Numbers = tuple[float | None, ...]
 
+
+@dataclass(frozen=True)
+class NullChart:
+    """What redrawn labels give, in bars, and what the data gave.
+
+    Attributes
+    ----------
+    edges : tuple of float
+        Ends of the bars, one more than there are bars.
+    counts : tuple of int
+        Draws in each bar.
+    observed : float
+        The score of the data.
+    largest, median : float
+        Of the draws.
+    at_least : int
+        Number of draws whose score is at least as large as that of the data.
+    draws : int
+        Number of draws.
+    combined : bool
+        Whether the score is the largest over all checks; otherwise it is KLCE^2.
+    """
+
+    edges: Numbers
+    counts: tuple[int, ...]
+    observed: float
+    largest: float
+    median: float
+    at_least: int
+    draws: int
+    combined: bool
+
+    @classmethod
+    def of(cls, test: CalibrationResult) -> NullChart | None:
+        """Put the draws of a test into bars; None for a null that is a formula."""
+        drawn = test.null_distribution
+        if drawn is None:
+            return None
+        counts, edges = np.histogram(drawn, bins=min(BARS, max(5, drawn.size // 10)))
+        return cls(
+            edges=_rounded(edges),
+            counts=tuple(int(count) for count in counts),
+            observed=float(test.score),
+            largest=float(drawn.max()),
+            median=float(np.median(drawn)),
+            at_least=test.at_least,
+            draws=test.draws,
+            combined=hasattr(test, "combined"),
+        )
+
+
+@dataclass(frozen=True)
+class CurveLine:
+    """Bias along a covariate in one group.
+
+    Attributes
+    ----------
+    group : str
+        The group in words, or "all rows".
+    by : str or None
+        The covariate that makes the groups; None for all rows.
+    rows : int
+        Number of rows of the group.
+    at : tuple of str
+        Positions for people.
+    x : tuple
+        Positions to draw at: numbers, or dates as text.
+    bias, lower, upper : tuple of float or None
+        Bias with its confidence band; None where too few rows are near.
+    null_lower, null_upper : tuple of float or None
+        Where redrawn labels stay.
+    neighbours : tuple of float
+        Effective number of rows nearby.
+    pvalue : tuple of float or None
+        Adjusted for all points of the curve.
+    flagged : tuple of bool
+        Where the model is shown to be miscalibrated.
+    """
+
+    group: str
+    by: str | None
+    rows: int
+    at: tuple[str, ...]
+    x: tuple[Any, ...]
+    bias: Numbers
+    lower: Numbers
+    upper: Numbers
+    null_lower: Numbers
+    null_upper: Numbers
+    neighbours: Numbers
+    pvalue: Numbers
+    flagged: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class CurveChart:
+    """Bias along one covariate: all rows first, then every group.
+
+    Attributes
+    ----------
+    name : str
+        The covariate, or "prediction".
+    kind : {"number", "date"}
+        Of its values.
+    parts : tuple of CurveLine
+        One for all rows, then one for each group.
+    notes : tuple of str
+        What the reader should know.
+    """
+
+    name: str
+    kind: str
+    parts: tuple[CurveLine, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MapSide:
+    """One axis of a map.
+
+    Attributes
+    ----------
+    name : str
+        The covariate, or "prediction".
+    kind : {"level", "number", "date"}
+        Of its values.
+    at : tuple of str
+        Positions for people.
+    edges : tuple of float
+        Ends of the cells of a number; empty for levels.
+    places : tuple of str
+        For levels, the group of each position in words.
+    """
+
+    name: str
+    kind: str
+    at: tuple[str, ...]
+    edges: Numbers
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MapChart:
+    """Bias over two covariates; cells go along `across` first, then along `up`.
+
+    Attributes
+    ----------
+    across, up : MapSide
+        The axes.
+    bias, lower, upper, neighbours, pvalue, flagged : tuples
+        As for `CurveLine`, one value for each cell.
+    """
+
+    across: MapSide
+    up: MapSide
+    bias: Numbers
+    lower: Numbers
+    upper: Numbers
+    neighbours: Numbers
+    pvalue: Numbers
+    flagged: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
 class Charts:
-    """Makes the curves and maps of one audit, from all rows or from some of many.
+    """Everything that the charts of an audit show, besides its reliability curve and groups.
+
+    Attributes
+    ----------
+    null : NullChart or None
+        The null distribution of the test; None for a null that is a formula.
+    curves : tuple of CurveChart
+        Along each number and the prediction; empty if `audit` was told `charts=False`.
+    maps : tuple of MapChart
+        Over pairs of covariates; empty if `audit` was told `charts=False`.
+    rows : int
+        Rows that curves and maps were computed from: 20,000 of many.
+    computed : bool
+        Whether curves and maps were computed at all.
+    """
+
+    null: NullChart | None
+    curves: tuple[CurveChart, ...]
+    maps: tuple[MapChart, ...]
+    rows: int
+    computed: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all numbers, ready for JSON.
+
+        Returns
+        -------
+        dict
+            "null", "curves" and "maps" as lists of numbers and texts.
+        """
+        return {
+            "null": None if self.null is None else plain(vars(self.null)),
+            "curves": [
+                plain({**vars(curve), "parts": [vars(part) for part in curve.parts]})
+                for curve in self.curves
+            ],
+            "maps": [
+                plain({**vars(chart), "across": _axis(chart.across), "up": _axis(chart.up)})
+                for chart in self.maps
+            ],
+            "rows": self.rows,
+            "computed": self.computed,
+        }
+
+
+def _axis(side: MapSide) -> dict[str, Any]:
+    return {name: value for name, value in vars(side).items() if name != "places"}
+
+
+def charts_of(
+    sample: Sample,
+    test: CalibrationResult,
+    *,
+    alpha: float,
+    draws: int,
+    seed: int,
+    computed: bool = True,
+) -> Charts:
+    """Compute the charts of an audit, from all rows or from 20,000 of more.
 
     Parameters
     ----------
-    audit : Audit
-    least : int
-        Rows that must stand behind a point or cell.
-    hidden : names of groups that are not to be shown
-    """
+    sample : Sample
+        The rows that were judged.
+    test : CalibrationResult
+        Its draws are shown.
+    alpha : float
+        Of the bands.
+    draws, seed : int
+        Those of the audit; curves and maps take 199 draws at most, unless alpha needs more.
+    computed : bool
+        False leaves out curves and maps, which take about as long as the rest of an audit.
 
-    def __init__(self, audit: Audit, least: int, hidden: set[str]) -> None:
-        whole = audit.diagnosis.bias.whole
+    Returns
+    -------
+    Charts
+        Plain numbers.
+    """
+    drawer = _Drawer(sample, alpha, draws, seed)
+    return Charts(
+        null=NullChart.of(test),
+        curves=drawer.curves() if computed else (),
+        maps=drawer.maps() if computed else (),
+        rows=drawer.rows,
+        computed=computed,
+    )
+
+
+class _Drawer:
+    """Makes curves and maps of some rows."""
+
+    def __init__(self, whole: Sample, alpha: float, draws: int, seed: int) -> None:
         self.rows = min(whole.n, MAX_ROWS)
-        self.whole_rows = whole.n
         self.sample: Sample = (
             whole if self.rows == whole.n else whole.take(_some_rows(whole.n, self.rows))
         )
-        self.least, self.hidden = least, hidden
+        self.alpha = alpha
         self.settings: dict[str, Any] = {
-            "fewest": max(FEWEST, least),
-            "alpha": audit.alpha,
-            "draws": min(audit.draws, max(DRAWS, math.ceil(2 / audit.alpha))),
-            "rng": audit.seed,
+            "fewest": FEWEST,
+            "alpha": alpha,
+            "draws": min(draws, max(DRAWS, math.ceil(2 / alpha))),
+            "rng": seed,
         }
         self.shares: dict[str, float] = {}
-        self.few = {"draws": math.ceil(1 / audit.alpha)}
 
-    @property
+    @cached_property
     def _ordered(self) -> list[str]:
         named = [c.name for c in self.sample.columns if has_order(c)]
         own = [] if PREDICTION in self.sample.names else [PREDICTION]
         varies = np.unique(self.sample.p[:1_000]).size > 1
         return [*named[: MAX_AXES - 1], *(own if varies else [])]
 
-    @property
+    @cached_property
     def _levels(self) -> list[str]:
         return [c.name for c in self.sample.columns if 2 <= _level_count(c) <= MAX_GROUPS]
 
-    def curves(self) -> list[dict[str, Any]]:
+    def curves(self) -> tuple[CurveChart, ...]:
         """Along each number and the prediction: all rows, then every group of few enough."""
         made = (self._curve(name) for name in self._ordered)
-        return [curve for curve in made if curve["parts"]]
+        return tuple(curve for curve in made if curve.parts)
 
     def _known(self, name: str) -> float:
         """Share of the range of a covariate that has enough rows; long tails have few."""
         if name not in self.shares:
-            settings = self.settings | self.few
+            settings = self.settings | {"draws": math.ceil(1 / self.alpha)}
             part = bias_curve(self.sample, name, points=POINTS, **settings).parts[0]
             self.shares[name] = float(np.isfinite(part.values).mean())
         return self.shares[name]
 
-    def _curve(self, name: str) -> dict[str, Any]:
-        parts: list[dict[str, Any]] = []
+    def _curve(self, name: str) -> CurveChart:
+        parts: list[CurveLine] = []
         points = round(POINTS / max(self._known(name), 0.25))
         whole = bias_curve(self.sample, name, points=points, **self.settings)
         for by in [None, *self._levels[:MAX_SPLITS]]:
             found = whole
             if by is not None:
                 found = bias_curve(self.sample, name, by, points=points, **self.settings)
-            parts.extend(
-                self._drawn(found.axis, part, by)
-                for part in found.parts
-                if part.known and part.rows >= self.least and part.group not in self.hidden
-            )
-        notes = list(whole.bias.notes_on_points)
-        return {"name": name, "kind": _kind(whole.axis), "parts": parts, "notes": notes}
+            parts.extend(self._line(found.axis, part, by) for part in found.parts if part.known)
+        notes = tuple(whole.bias.notes_on_points)
+        return CurveChart(name, _kind(whole.axis), tuple(parts), notes)
 
-    def _drawn(self, axis: Axis, part: CurvePart, by: str | None) -> dict[str, Any]:
+    def _line(self, axis: Axis, part: CurvePart, by: str | None) -> CurveLine:
         # Ends without a value would only tell the smallest and largest value of the file.
         some = _inner(np.isfinite(part.values))
-        wrong = np.nan_to_num(part.pvalues, nan=1.0) <= self.settings["alpha"]
-        return {
-            "group": part.group,
-            "by": by,
-            "rows": part.rows,
-            "at": [axis.shown(k) for k in range(some.start, some.stop)],
-            "x": _positions(axis, some),
-            **_numbers(
-                some,
-                bias=part.values,
-                lower=part.band.lower,
-                upper=part.band.upper,
-                null_lower=part.null_band.lower,
-                null_upper=part.null_band.upper,
-                neighbours=part.size,
-                pvalue=part.pvalues,
-            ),
-            "wrong": plain(wrong[some]),
-        }
+        flagged = np.nan_to_num(part.pvalues, nan=1.0) <= self.alpha
+        return CurveLine(
+            group=part.group,
+            by=by,
+            rows=part.rows,
+            at=tuple(axis.shown(k) for k in range(some.start, some.stop)),
+            x=_positions(axis, some),
+            bias=_rounded(part.values[some]),
+            lower=_rounded(part.band.lower[some]),
+            upper=_rounded(part.band.upper[some]),
+            null_lower=_rounded(part.null_band.lower[some]),
+            null_upper=_rounded(part.null_band.upper[some]),
+            neighbours=_rounded(part.size[some]),
+            pvalue=_rounded(part.pvalues[some]),
+            flagged=tuple(bool(flag) for flag in flagged[some]),
+        )
 
-    def maps(self) -> list[dict[str, Any]]:
+    def maps(self) -> tuple[MapChart, ...]:
         """Over pairs of covariates, and of each with the prediction."""
         covariates = [name for name in self._ordered if name != PREDICTION]
         axes = [*covariates, *self._levels]
@@ -121,40 +359,42 @@ class Charts:
         if PREDICTION in self._ordered:
             pairs += [(name, PREDICTION) for name in axes]
         made = (self._map_of(first, second) for first, second in pairs[:MAX_MAPS])
-        return [picture for picture in made if picture["bias"]]
+        return tuple(chart for chart in made if chart.bias)
 
-    def _map_of(self, first: str, second: str) -> dict[str, Any]:
+    def _map_of(self, first: str, second: str) -> MapChart:
         shares = [self._known(name) for name in (first, second) if name in self._ordered]
         points = round(SIDE / max(min(shares, default=1.0), 0.5))
-        return self._map(bias_map(self.sample, first, second, points=points, **self.settings))
+        return _map(bias_map(self.sample, first, second, points=points, **self.settings))
 
-    def _map(self, found: BiasMap) -> dict[str, Any]:
-        known = np.isfinite(found.values)
-        across, up = found.axes
-        columns = self._places(across, np.asarray(known.any(axis=0)))
-        rows = self._places(up, np.asarray(known.any(axis=1)))
-        block = np.ix_(rows, columns)
-        band = (
-            side.reshape(known.shape) for side in (found.bias.band.lower, found.bias.band.upper)
-        )
-        lower, upper = (_rounded(side[block].ravel()) for side in band)
-        return {
-            "across": _side(across, columns),
-            "up": _side(up, rows),
-            "bias": _rounded(found.values[block].ravel()),
-            "lower": lower,
-            "upper": upper,
-            "neighbours": _rounded(found.size[block].ravel()),
-            "pvalue": _rounded(found.pvalues[block].ravel()),
-            "wrong": plain(found.flagged[block].ravel()),
-        }
 
-    def _places(self, axis: Axis, known: BoolArray) -> list[int]:
-        if axis.labels:
-            names = (f"{axis.name} = {label}" for label in axis.labels)
-            return [k for k, name in enumerate(names) if known[k] and name not in self.hidden]
-        inner = _inner(known)
-        return list(range(inner.start, inner.stop))
+def _map(found: BiasMap) -> MapChart:
+    known = np.isfinite(found.values)
+    across, up = found.axes
+    columns = _places(across, np.asarray(known.any(axis=0)))
+    rows = _places(up, np.asarray(known.any(axis=1)))
+    block = np.ix_(rows, columns)
+
+    def cells(values: FloatArray) -> Numbers:
+        return _rounded(values.reshape(known.shape)[block].ravel())
+
+    return MapChart(
+        across=_side(across, columns),
+        up=_side(up, rows),
+        bias=cells(found.values),
+        lower=cells(found.bias.band.lower),
+        upper=cells(found.bias.band.upper),
+        neighbours=cells(found.size),
+        pvalue=cells(found.pvalues),
+        flagged=tuple(bool(flag) for flag in found.flagged[block].ravel()),
+    )
+
+
+def _places(axis: Axis, known: BoolArray) -> list[int]:
+    """Levels with a value; of a number, from the first place with a value to the last."""
+    if axis.labels:
+        return [int(k) for k in np.flatnonzero(known)]
+    inner = _inner(known)
+    return list(range(inner.start, inner.stop))
 
 
 def _some_rows(n: int, most: int) -> Any:
@@ -169,26 +409,29 @@ def _level_count(column: Column) -> int:
 
 def _kind(axis: Axis) -> str:
     if axis.labels:
-        return "alpha"
+        return "level"
     return "date" if axis.column.kind == "date" else "number"
 
 
-def _positions(axis: Axis, some: slice) -> list[Any]:
+def _positions(axis: Axis, some: slice) -> tuple[Any, ...]:
     if _kind(axis) == "date":
-        return [axis.shown(k) for k in range(some.start, some.stop)]
+        return tuple(axis.shown(k) for k in range(some.start, some.stop))
     return _rounded(axis.positions[some])
 
 
-def _side(axis: Axis, places: Sequence[int]) -> dict[str, Any]:
-    """An axis of a map: labels, and for numbers the edges of the cells."""
-    at = [axis.shown(k) for k in places]
-    edges: list[float] = []
-    if not axis.labels and places:
-        centres = axis.positions[places]
+def _side(axis: Axis, places: Sequence[int]) -> MapSide:
+    """Labels and, for numbers, the edges of the cells."""
+    at = tuple(axis.shown(k) for k in places)
+    if axis.labels:
+        keys = tuple(level_key(axis.name, axis.column.cell(k)) for k in places)
+        return MapSide(axis.name, _kind(axis), at, (), keys)
+    edges: Numbers = ()
+    if places:
+        centres = axis.positions[list(places)]
         half = np.diff(centres) / 2 if len(places) > 1 else np.array([0.5])
         inner = centres[:-1] + half if len(places) > 1 else np.array([])
         edges = _rounded(np.array([centres[0] - half[0], *inner, centres[-1] + half[-1]]))
-    return {"name": axis.name, "kind": _kind(axis), "at": at, "edges": edges}
+    return MapSide(axis.name, _kind(axis), at, edges)
 
 
 def _inner(known: BoolArray) -> slice:
@@ -197,28 +440,8 @@ def _inner(known: BoolArray) -> slice:
     return slice(int(places[0]), int(places[-1]) + 1) if places.size else slice(0, 0)
 
 
-def _numbers(some: slice, **arrays: FloatArray) -> dict[str, Any]:
-    return {name: _rounded(values[some]) for name, values in arrays.items()}
-
-
-def _rounded(values: FloatArray) -> list[Any]:
+def _rounded(values: FloatArray) -> Numbers:
     """As many digits as a picture can show."""
-    return [None if not math.isfinite(v) else float(f"{v:.{DIGITS}g}") for v in map(float, values)]
-
-
-def null_picture(test: KLCEResult) -> dict[str, Any] | None:
-    """Draws in bars, and where the data lie."""
-    drawn = test.null_distribution
-    if drawn is None:
-        return None
-    counts, edges = np.histogram(drawn, bins=min(BARS, max(5, drawn.size // 10)))
-    return {
-        "edges": _rounded(edges),
-        "counts": plain(counts),
-        "observed": plain(float(test.score)),
-        "largest": plain(float(drawn.max())),
-        "median": plain(float(np.median(drawn))),
-        "at_least": test.at_least,
-        "draws": test.draws,
-        "combined": hasattr(test, "combined"),
-    }
+    return tuple(
+        None if not math.isfinite(v) else float(f"{v:.{DIGITS}g}") for v in map(float, values)
+    )

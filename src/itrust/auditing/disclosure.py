@@ -1,135 +1,187 @@
-"""Pages and files leave the house: what rests on few rows stays behind."""
+"""Disclosure control: what rests on few rows is taken out of an audit before it is shown."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from itrust._core import InputError
+from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide
+from itrust.auditing.predicates import columns_of, level_key, place_of, places_of
+from itrust.auditing.verdict import Judgement, PointBias
+from itrust.bias import GroupBias, GroupTable, Slice, SliceTable
+from itrust.calibration import CalibrationResult, Detectable, Finding, ReliabilityCurve
+from itrust.recalibrate import RecalibrationTable
+
+if TYPE_CHECKING:
+    from itrust.auditing.audits import Audit
 
 MIN_CELL = 10
 
 
-def checked_cell(min_cell: object) -> int:
-    """Refuse what is no number of rows."""
-    if isinstance(min_cell, bool) or not isinstance(min_cell, int) or min_cell < 1:
-        raise InputError(f"min_cell must be a whole number of rows, 1 or more, not {min_cell!r}")
-    return min_cell
+@dataclass(frozen=True)
+class Withheld:
+    """How many entries of an audit are not shown, because few rows stand behind them.
+
+    Attributes
+    ----------
+    min_cell : int
+        Rows that have to stand behind what is shown.
+    groups, slices, findings, bins, regions : int
+        Groups, slices, findings of the test, bins of the reliability curve, and regions of
+        `missed.detectable`.
+    curves : int
+        Lines of charts and levels of maps.
+    points : int
+        Points of curves and cells of maps.
+    recalibration : int
+        Slices in the comparison of recalibrators.
+    confirmed : int
+        Of the slices, those that were confirmed.
+    """
+
+    min_cell: int
+    groups: int = 0
+    slices: int = 0
+    findings: int = 0
+    bins: int = 0
+    regions: int = 0
+    curves: int = 0
+    points: int = 0
+    recalibration: int = 0
+    confirmed: int = 0
+
+    @property
+    def total(self) -> int:
+        """Number of entries that are not shown."""
+        counted = {part.name for part in fields(self)} - {"min_cell", "confirmed"}
+        return sum(getattr(self, name) for name in counted)
+
+    def to_dict(self) -> dict[str, int]:
+        """Give the counts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Every attribute, and "total".
+        """
+        return {**vars(self), "total": self.total}
 
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What of one audit may be shown: one decision for all files that leave the house.
-
-    Attributes
-    ----------
-    least : int
-        Rows that have to stand behind what is shown.
-    rare : frozenset of str
-        Groups with fewer rows.
-    hidden : frozenset of str
-        Groups that are left out: those, and others that would give them away by subtraction.
-    names : frozenset of str
-        All groups.
-    """
-
-    least: int
-    rare: frozenset[str]
-    hidden: frozenset[str]
-    names: frozenset[str]
-
-    @classmethod
-    def of(cls, found: Mapping[str, Any], min_cell: int = MIN_CELL) -> Disclosure:
-        """Decide for an audit's dict."""
-        least, table = checked_cell(min_cell), found["diagnosis"]["groups"]
-        groups = [] if table is None else table["groups"]
-        told = {part["rule"] for part in found["diagnosis"]["slices"]["slices"]}
-        hidden = _hidden(groups, found["on"], least, told)
-        rare = (group["name"] for group in groups if group["rows"] < least)
-        return cls(least, frozenset(rare), hidden, frozenset(group["name"] for group in groups))
-
-    def allows(self, part: Mapping[str, Any], n: int) -> bool:
-        """Whether a slice of n rows may be shown; one that leaves out few rows tells them, too."""
-        return (
-            min(part["rows"], part["judged_on"]) >= self.least
-            and not 0 < n - part["rows"] < self.least
-            and part["rule"] not in self.hidden
-        )
-
-    def words(self, text: str) -> str:
-        """Take names of small groups out of a sentence, also "race white" for "race = white"."""
-        pattern = _any_of(self.names)
-        if pattern is None or not self.rare:
-            return text
-        forms = self.rare | {name.replace(" = ", " ", 1) for name in self.rare}
-        instead = f"(a group under {self.least} rows)"
-        return pattern.sub(lambda match: instead if match[0] in forms else match[0], text)
-
-    def reworded(self, value: Any) -> Any:
-        """The same with every text through `words`."""
-        if isinstance(value, str):
-            return self.words(value)
-        if isinstance(value, Mapping):
-            return {name: self.reworded(part) for name, part in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.reworded(part) for part in value]
-        return value
-
-    def repairs(self, table: Mapping[str, Any]) -> dict[str, Any]:
-        """A comparison of repairs without slices that may not be shown."""
-        n = table["test_rows"]
-
-        def kept(row: Mapping[str, Any]) -> dict[str, Any]:
-            part = row["slice"]
-            return {**row, "slice": part if part is not None and self.allows(part, n) else None}
-
-        found: dict[str, Any] = self.reworded(
-            {**table, "recalibrations": list(map(kept, table["recalibrations"]))}
-        )
-        return found
-
-
-def suppressed(found: Mapping[str, Any], min_cell: int = MIN_CELL) -> tuple[dict[str, Any], int]:
-    """Leave out of an audit's dict what fewer than `min_cell` rows stand behind.
-
-    Groups, slices, bins of the reliability curve and regions of `confidence`. Where one group
-    of a covariate, or one bin, would be all that is left out, totals would give it away, so
-    another goes, too: the smallest that no slice names. A slice that leaves out fewer rows than
-    that is as telling as one that holds them. Names of groups that are left out are taken out of
-    sentences as well. The key `suppressed` says how many of each; `withheld` of the slices, how
-    many confirmed ones.
+    """A rule for what of an audit may be shown: at least `min_cell` rows stand behind it.
 
     Parameters
     ----------
-    found : `audit.to_dict()`
     min_cell : int
-        1 leaves nothing out.
+        Fewest rows behind a group, slice, bin, region, point or cell that is shown; 1 shows
+        everything.
 
-    Returns
-    -------
-    dict, int
-        A copy, and how many entries were left out.
+    Examples
+    --------
+    >>> import itrust as it
+    >>> from itrust.auditing import Disclosure
+    >>> found = it.audit(it.simulate.survey(500, rng=0).sample, draws=79, rng=0, charts=False)
+    >>> Disclosure(min_cell=200).apply(found).withheld.groups
+    3
     """
-    disclosure = Disclosure.of(found, min_cell)
-    kept, counts = dict(found), {"groups": 0, "slices": 0, "bins": 0, "regions": 0}
-    diagnosis, least = dict(found["diagnosis"]), disclosure.least
-    if diagnosis["groups"] is not None:
-        table = diagnosis["groups"]
-        shown = [group for group in table["groups"] if group["name"] not in disclosure.hidden]
-        diagnosis["groups"] = {**table, "groups": shown}
-        counts["groups"] = len(table["groups"]) - len(shown)
-    diagnosis["slices"], counts["slices"] = _slices(diagnosis["slices"], disclosure)
-    kept["diagnosis"] = diagnosis
-    kept["reliance"], counts["bins"] = _bins(found["reliance"], least)
-    kept["confidence"], counts["regions"] = _regions(found["confidence"], disclosure.hidden, least)
-    tasks = kept.pop("tasks")  # in the user's own words
-    kept = disclosure.reworded(kept)
-    return {**kept, "tasks": tasks, "suppressed": {"min_cell": least, **counts}}, sum(
-        counts.values()
-    )
+
+    min_cell: int = MIN_CELL
+
+    def __post_init__(self) -> None:
+        least = self.min_cell
+        if isinstance(least, bool) or not isinstance(least, int) or least < 1:
+            raise InputError(f"min_cell must be a whole number of rows, 1 or more, not {least!r}")
+
+    def apply(self, audit: Audit) -> Audit:
+        """Take out of an audit what fewer than `min_cell` rows stand behind.
+
+        These are groups, slices, findings about such groups, bins of the reliability curve,
+        regions of `missed.detectable`, points of curves, cells of maps, and slices in the
+        comparison of recalibrators. Where one group of a covariate, or one bin, would be all that
+        is left out, totals would give it away, so another one goes, too: the smallest that no
+        slice names. A slice that leaves out fewer rows than that is as telling as one that holds
+        them. Tasks are shown as the user asked for them, and scores of models are about all rows.
+
+        Parameters
+        ----------
+        audit : Audit
+            Not changed.
+
+        Returns
+        -------
+        Audit
+            A copy whose `withheld` says how many entries were left out. It still holds the
+            sample: the copy is for being shown, not for being handed on as an object.
+        """
+        groups, slices = audit.diagnosis.groups, audit.diagnosis.slices
+        hidden = _Hidden.of(() if groups is None else groups.groups, slices.slices, self.min_cell)
+        kept_groups, few_groups = _groups(groups, hidden)
+        kept_slices, few_slices = _slices(slices, hidden)
+        test, few_findings = _findings(audit.test, hidden)
+        curve, few_bins = _bins(audit.overall.curve, self.min_cell)
+        detectable, few_regions = _regions(audit.missed.detectable, hidden)
+        charts, few_curves, few_points = _charts(audit.charts, hidden)
+        table, few_repairs = _recalibration(audit.recalibration, hidden)
+        withheld = Withheld(
+            min_cell=self.min_cell,
+            groups=few_groups,
+            slices=few_slices,
+            findings=few_findings,
+            bins=few_bins,
+            regions=few_regions,
+            curves=few_curves,
+            points=few_points,
+            recalibration=few_repairs,
+            confirmed=len(slices.confirmed) - len(kept_slices.confirmed),
+        )
+        return replace(
+            audit,
+            overall=replace(audit.overall, curve=curve),
+            test=test,
+            missed=replace(audit.missed, detectable=detectable),
+            diagnosis=replace(audit.diagnosis, groups=kept_groups, slices=kept_slices),
+            judgement=_judgement(audit.judgement, hidden, slices.n, test),
+            charts=charts,
+            recalibration=table,
+            withheld=withheld,
+        )
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    """Groups that are left out, by their rows in words: few rows, or giving such away."""
+
+    least: int
+    rare: frozenset[str]
+    places: frozenset[str]
+
+    @classmethod
+    def of(cls, groups: Sequence[GroupBias], slices: Sequence[Slice], least: int) -> _Hidden:
+        """Decide covariate by covariate."""
+        told = {place_of(part) for part in slices}
+        by_covariate: dict[tuple[str, ...], list[GroupBias]] = {}
+        for group in groups:
+            by_covariate.setdefault(columns_of(group), []).append(group)
+        hidden: set[str] = set()
+        for own in by_covariate.values():
+            needed = {k for k, group in enumerate(own) if place_of(group) in told}
+            few = too_few([group.rows for group in own], least, needed)
+            hidden |= {place_of(own[k]) for k in few}
+        rare = frozenset(place_of(group) for group in groups if group.rows < least)
+        return cls(least, rare, frozenset(hidden))
+
+    def allows(self, part: Slice, n: int) -> bool:
+        """Whether a slice of n rows may be shown; one that leaves out few rows tells them, too."""
+        return (
+            min(part.rows, part.judged_on) >= self.least
+            and not 0 < n - part.rows < self.least
+            and place_of(part) not in self.places
+        )
 
 
 def too_few(rows: Sequence[int], least: int, needed: Container[int] = ()) -> set[int]:
@@ -147,73 +199,186 @@ def too_few(rows: Sequence[int], least: int, needed: Container[int] = ()) -> set
     return few
 
 
-def _hidden(
-    groups: Sequence[Mapping[str, Any]], names: Sequence[str], least: int, told: set[str]
-) -> frozenset[str]:
-    """Groups to leave out, covariate by covariate."""
-    by_covariate: dict[str, list[Mapping[str, Any]]] = {}
-    for group in groups:
-        by_covariate.setdefault(covariate_of(group["name"], names), []).append(group)
-    found: set[str] = set()
-    for own in by_covariate.values():
-        needed = {k for k, group in enumerate(own) if group["name"] in told}
-        few = too_few([group["rows"] for group in own], least, needed)
-        found |= {own[k]["name"] for k in few}
-    return frozenset(found)
+def _groups(table: GroupTable | None, hidden: _Hidden) -> tuple[GroupTable | None, int]:
+    if table is None:
+        return None, 0
+    shown = tuple(group for group in table.groups if place_of(group) not in hidden.places)
+    return replace(table, groups=shown), len(table.groups) - len(shown)
 
 
-@lru_cache(maxsize=8)
-def _any_of(names: frozenset[str]) -> re.Pattern[str] | None:
-    """Any of these names, the longest that fits: "White British" is not "White"."""
-    forms = names | {name.replace(" = ", " ", 1) for name in names}
-    longest_first = sorted(forms, key=lambda form: (-len(form), form))
-    if not longest_first:
-        return None
-    return re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, longest_first)) + r")(?!\w|\.\d)")
+def _slices(table: SliceTable, hidden: _Hidden) -> tuple[SliceTable, int]:
+    shown = tuple(part for part in table.slices if hidden.allows(part, table.n))
+    return replace(table, slices=shown), len(table.slices) - len(shown)
 
 
-def covariate_of(group: str, names: Sequence[str]) -> str:
-    """The covariate of a group, from its name.
-
-    >>> covariate_of("age group = young", ["age", "age group"])
-    'age group'
-    """
-    fitting = [name for name in names if group.startswith((f"{name} = ", f"{name} missing"))]
-    return max(fitting, key=len, default="")
-
-
-def _slices(table: Mapping[str, Any], disclosure: Disclosure) -> tuple[dict[str, Any], int]:
-    shown = [part for part in table["slices"] if disclosure.allows(part, table["n"])]
-    confirmed = [part for part in table["slices"] if _is_confirmed(part, table["alpha"])]
-    withheld = sum(part not in shown for part in confirmed)
-    return {**table, "slices": shown, "withheld": withheld}, len(table["slices"]) - len(shown)
+def _findings(test: CalibrationResult, hidden: _Hidden) -> tuple[CalibrationResult, int]:
+    """Findings about a rare group go, and their names among those that say the same."""
+    findings: tuple[Finding, ...] = getattr(test, "findings", ())
+    if not hidden.rare or not findings:
+        return test, 0
+    gone = {found.name for found in findings if places_of(found, test) & hidden.rare}
+    shown = tuple(
+        replace(found, alike=tuple(name for name in found.alike if name not in gone))
+        for found in findings
+        if found.name not in gone
+    )
+    changes: dict[str, Any] = {"findings": shown}
+    return replace(test, **changes), len(gone)
 
 
-def _is_confirmed(part: Mapping[str, Any], alpha: float) -> bool:
-    return part["pvalue"] is not None and part["pvalue"] <= alpha
+def _bins(curve: ReliabilityCurve, least: int) -> tuple[ReliabilityCurve, int]:
+    few = too_few(curve.rows.tolist(), least)
+    kept = np.array([k for k in range(curve.rows.size) if k not in few], dtype=int)
+    return ReliabilityCurve(**{name: part[kept] for name, part in vars(curve).items()}), len(few)
 
 
-def _bins(reliance: Mapping[str, Any], least: int) -> tuple[dict[str, Any], int]:
-    curve = reliance["curve"]
-    few = too_few(curve["rows"], least)
-    shown = {
-        name: [value for k, value in enumerate(values) if k not in few]
-        for name, values in curve.items()
-    }
-    return {**reliance, "curve": shown}, len(few)
-
-
-def _regions(
-    confidence: Mapping[str, Any], hidden: frozenset[str], least: int
-) -> tuple[dict[str, Any], int]:
-    found = confidence["detectable"]
+def _regions(found: Detectable | None, hidden: _Hidden) -> tuple[Detectable | None, int]:
     if found is None:
-        return dict(confidence), 0
+        return None, 0
+    shown = tuple(
+        region
+        for k, region in enumerate(found.regions)
+        if k == 0  # everywhere
+        or (region.share * found.n >= hidden.least - 0.5 and place_of(region) not in hidden.places)
+    )
+    return replace(found, regions=shown), len(found.regions) - len(shown)
 
-    def enough(region: Mapping[str, Any]) -> bool:
-        return region["share"] * found["n"] >= least - 0.5 and region["where"] not in hidden
 
-    shown = [region for region in found["regions"] if enough(region)]
-    worst = found["worst"] if enough(found["worst"]) else None
-    kept = {**found, "regions": shown, "worst": worst}
-    return {**confidence, "detectable": kept}, len(found["regions"]) - len(shown)
+def _judgement(judgement: Judgement, hidden: _Hidden, n: int, test: CalibrationResult) -> Judgement:
+    shown = {found.name for found in getattr(test, "findings", ())}
+    kept = [
+        _point(item, hidden) if isinstance(item, PointBias) else item
+        for item in judgement.evidence
+        if not (isinstance(item, Slice) and not hidden.allows(item, n))
+        and not (isinstance(item, Finding) and item.name not in shown)
+    ]
+    missed = judgement.overlooked
+    if missed is not None and missed.where in hidden.places:
+        missed = replace(missed, where=None)
+    return replace(judgement, evidence=tuple(kept), overlooked=missed)
+
+
+def _point(point: PointBias, hidden: _Hidden) -> PointBias:
+    """A point without the covariates that put it into a rare group."""
+    kept = tuple(
+        own for own in point.coordinates if level_key(own.name, own.value) not in hidden.rare
+    )
+    return replace(point, coordinates=kept)
+
+
+def _recalibration(
+    table: RecalibrationTable | None, hidden: _Hidden
+) -> tuple[RecalibrationTable | None, int]:
+    if table is None:
+        return None, 0
+    gone = [
+        k
+        for k, row in enumerate(table.recalibrations)
+        if row.slice is not None and not hidden.allows(row.slice, table.test_rows)
+    ]
+    rows = tuple(replace(row, slice=None) if k in gone else row for k, row in enumerate(table))
+    return replace(table, recalibrations=rows), len(gone)
+
+
+POINTWISE = ("bias", "lower", "upper", "null_lower", "null_upper", "neighbours", "pvalue")
+
+
+def _charts(charts: Charts, hidden: _Hidden) -> tuple[Charts, int, int]:
+    """Charts without lines and levels of hidden groups and without points of few neighbours."""
+    curves = [_curve(curve, hidden) for curve in charts.curves]
+    maps = [_map(chart, hidden) for chart in charts.maps]
+    kept = replace(
+        charts,
+        curves=tuple(curve for curve, *_ in curves if curve.parts),
+        maps=tuple(chart for chart, *_ in maps if chart.bias),
+    )
+    gone = [numbers for _, *numbers in (*curves, *maps)]
+    return kept, sum(lines for lines, _ in gone), sum(points for _, points in gone)
+
+
+def _curve(curve: CurveChart, hidden: _Hidden) -> tuple[CurveChart, int, int]:
+    kept = [
+        part
+        for part in curve.parts
+        if part.rows >= hidden.least and part.group not in hidden.places
+    ]
+    lines = [_line(part, hidden.least) for part in kept]
+    shown = tuple(line for line, _ in lines if line.at)
+    return (
+        replace(curve, parts=shown),
+        len(curve.parts) - len(shown),
+        sum(points for _, points in lines),
+    )
+
+
+def _line(line: CurveLine, least: int) -> tuple[CurveLine, int]:
+    """A line without the values of points that have few neighbours; nor its ends without any."""
+    few = _few(line.bias, line.neighbours, least)
+    if not few:
+        return line, 0
+    blank = _blanked(line, few)
+    known = [k for k, value in enumerate(blank.bias) if value is not None]
+    inner = slice(known[0], known[-1] + 1) if known else slice(0, 0)
+    names = ("at", "x", *POINTWISE, "flagged")
+    changes: dict[str, Any] = {name: getattr(blank, name)[inner] for name in names}
+    return replace(blank, **changes), len(few)
+
+
+def _few(bias: Sequence[float | None], near: Sequence[float | None], least: int) -> set[int]:
+    pairs = enumerate(zip(bias, near, strict=True))
+    return {k for k, (value, size) in pairs if value is not None and (size or 0) < least}
+
+
+def _blanked(chart: Any, few: set[int]) -> Any:
+    """The same with nothing at some points."""
+    changes: dict[str, Any] = {
+        name: tuple(None if k in few else v for k, v in enumerate(getattr(chart, name)))
+        for name in POINTWISE
+        if hasattr(chart, name)
+    }
+    flagged = tuple(flag and k not in few for k, flag in enumerate(chart.flagged))
+    return replace(chart, flagged=flagged, **changes)
+
+
+def _map(chart: MapChart, hidden: _Hidden) -> tuple[MapChart, int, int]:
+    few = _few(chart.bias, chart.neighbours, hidden.least)
+    if few:
+        chart = _blanked(chart, few)
+    columns, rows = _shown_levels(chart.across, hidden), _shown_levels(chart.up, hidden)
+    width = len(chart.across.at)
+    cells = [row * width + column for row in rows for column in columns]
+    if few:  # ends of a number without a value tell its smallest and largest value
+        known = {k for k in cells if chart.bias[k] is not None}
+        columns = _inner(chart.across, columns, {k % width for k in known})
+        rows = _inner(chart.up, rows, {k // width for k in known})
+        cells = [row * width + column for row in rows for column in columns]
+    gone = sum(len(side.at) for side in (chart.across, chart.up)) - len(columns) - len(rows)
+    names = ("bias", "lower", "upper", "neighbours", "pvalue", "flagged")
+    changes: dict[str, Any] = {
+        name: tuple(getattr(chart, name)[k] for k in cells) for name in names
+    }
+    across, up = _taken(chart.across, columns), _taken(chart.up, rows)
+    return replace(chart, across=across, up=up, **changes), gone, len(few)
+
+
+def _shown_levels(side: MapSide, hidden: _Hidden) -> list[int]:
+    places = side.places or ("",) * len(side.at)
+    return [k for k, place in enumerate(places) if place not in hidden.places]
+
+
+def _inner(side: MapSide, shown: list[int], known: set[int]) -> list[int]:
+    if side.places:
+        return [k for k in shown if k in known]
+    return [k for k in shown if known and min(known) <= k <= max(known)]
+
+
+def _taken(side: MapSide, kept: Sequence[int]) -> MapSide:
+    edges = side.edges
+    if edges and len(kept) < len(side.at):
+        edges = edges[kept[0] : kept[-1] + 2] if kept else ()
+    return replace(
+        side,
+        at=tuple(side.at[k] for k in kept),
+        edges=edges,
+        places=tuple(side.places[k] for k in kept) if side.places else (),
+    )

@@ -1,60 +1,252 @@
-"""The verdict: statistical evidence and what matters, in one of five words and one sentence."""
+"""The verdict: statistical evidence and what matters, in one of five words with its evidence."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from itrust._core import counted
-from itrust.bias import LocalBias, SliceTable
-from itrust.calibration import Detectable, KLCEResult
+from itrust.auditing.predicates import leading_findings
+from itrust.bias import LocalBias, Slice, SliceTable
+from itrust.calibration import CalibrationResult, Detectable, Finding
 from itrust.tasks import TaskResult
 
-UNTRUSTWORTHY = "untrustworthy"
-BELOW_MATERIAL = "detectable, below material"
-SIZE_UNCLEAR = "untrustworthy, size unclear"
-NO_EVIDENCE = "no evidence against"
-NOT_ENOUGH = "not enough data"
 KNOWN_ENOUGH = 0.9  # share of points with a band, to say that all is within it
+MAX_COORDINATES = 4  # covariates that describe a point
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the audit comes to.
+class Tone:
+    """How good or bad news looks: one map of colours for terminal, page and notebook.
 
     Attributes
     ----------
-    name : {"untrustworthy", "detectable, below material", "untrustworthy, size unclear",
-            "no evidence against", "not enough data"}
-    sentence : str
-        To be quoted in a report.
-    carried_by : tuple of str
-        The findings behind it.
+    name : str
+        Name of the style class and of the colour variable on the page.
+    light, dark : str
+        Colours of text on a light and on a dark ground, as hexadecimal numbers.
+    terminal : str
+        The style in words of the library `rich`.
     """
 
     name: str
-    sentence: str
-    carried_by: tuple[str, ...]
-
-    @property
-    def trustworthy(self) -> bool:
-        """Whether nothing that matters speaks against the model."""
-        return self.name in (NO_EVIDENCE, BELOW_MATERIAL)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {"name": self.name, "sentence": self.sentence, "carried_by": list(self.carried_by)}
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.sentence}"
+    light: str
+    dark: str
+    terminal: str
 
 
-def verdict_on(
-    test: KLCEResult,
+BAD = Tone("bad", "#a02c1a", "#f29b8a", "bold red")
+FAIR = Tone("fair", "#7d5200", "#e3ba68", "bold yellow")
+GOOD = Tone("good", "#1b6540", "#83cda6", "bold green")
+OPEN = Tone("open", "#4b5560", "#b3bcc5", "bold")
+TONES = (BAD, FAIR, GOOD, OPEN)
+
+
+class Verdict(StrEnum):
+    """What an audit comes to; each verdict is a text that knows what follows from it.
+
+    Attributes
+    ----------
+    severity : int
+        Larger is worse, from 0 (no evidence against the model) to 4 (miscalibrated).
+    tone : Tone
+        Its colour in the terminal, on the page and in a notebook.
+    closes_gate : bool
+        Whether `itrust audit --gate` fails: only where the model is shown to be miscalibrated.
+    conclusive : bool
+        Whether the rows were enough to tell.
+    trustworthy : bool
+        Whether nothing that matters speaks against the model.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> it.Verdict("no evidence against").closes_gate
+    False
+    >>> it.Verdict.MISCALIBRATED.severity
+    4
+    """
+
+    severity: int
+    tone: Tone
+    closes_gate: bool
+    conclusive: bool
+    trustworthy: bool
+
+    def __new__(
+        cls,
+        words: str,
+        severity: int = 0,
+        tone: Tone = OPEN,
+        closes_gate: bool = False,
+        conclusive: bool = True,
+        trustworthy: bool = False,
+    ) -> Verdict:
+        """Give a text its severity, tone and consequences; by default nothing follows from it."""
+        member = str.__new__(cls, words)
+        member._value_ = words
+        member.severity, member.tone = severity, tone
+        member.closes_gate, member.conclusive = closes_gate, conclusive
+        member.trustworthy = trustworthy
+        return member
+
+    # words, severity, tone, closes_gate, conclusive, trustworthy
+    MISCALIBRATED = "miscalibrated", 4, BAD, True, True, False
+    SIZE_NOT_ESTABLISHED = "miscalibrated, size not established", 3, BAD, True, True, False
+    WITHIN_TOLERANCE = "miscalibrated, within tolerance", 2, FAIR, False, True, True
+    INCONCLUSIVE = "inconclusive", 1, OPEN, False, False, False
+    NO_EVIDENCE = "no evidence against", 0, GOOD, False, True, True
+
+
+def tone_of(verdict: str) -> Tone:
+    """Give the tone of a verdict by its words; words that are not known are neither good nor bad.
+
+    >>> tone_of("inconclusive").name, tone_of("a verdict of a later version").name
+    ('open', 'open')
+    """
+    try:
+        return Verdict(verdict).tone
+    except ValueError:
+        return OPEN
+
+
+@dataclass(frozen=True)
+class ImpossibleLabels:
+    """Labels that came true although the model gave them probability 0.
+
+    Attributes
+    ----------
+    count : int
+        Number of such rows.
+    """
+
+    count: int
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One covariate of a point.
+
+    Attributes
+    ----------
+    name : str
+        Name of the covariate.
+    value : object
+        A level, a number, or None where it is missing.
+    shown : str
+        The value for people.
+    """
+
+    name: str
+    value: Any
+    shown: str
+
+
+@dataclass(frozen=True)
+class PointBias:
+    """The local bias at one point.
+
+    Attributes
+    ----------
+    coordinates : tuple of Coordinate
+        The first four covariates of the point.
+    prediction : float
+        The model's probability there.
+    bias, lower, upper : float
+        Local bias with its confidence band.
+    """
+
+    coordinates: tuple[Coordinate, ...]
+    prediction: float
+    bias: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, bias: LocalBias, k: int) -> PointBias:
+        """Take the k-th point of a local bias."""
+        coordinates = []
+        for column in bias.points.columns[:MAX_COORDINATES]:
+            cell = column.cell(k)
+            shown = column.shown(cell, 4) if isinstance(cell, float) else str(cell)
+            coordinates.append(Coordinate(column.name, cell, "missing" if cell is None else shown))
+        return cls(
+            tuple(coordinates),
+            float(bias.points.p[k]),
+            float(bias.values[k]),
+            float(bias.band.lower[k]),
+            float(bias.band.upper[k]),
+        )
+
+
+Evidence = Slice | PointBias | TaskResult | Finding | ImpossibleLabels
+KINDS: dict[type, str] = {
+    Slice: "slice",
+    PointBias: "point",
+    TaskResult: "task",
+    Finding: "finding",
+    ImpossibleLabels: "impossible labels",
+}
+
+
+@dataclass(frozen=True)
+class Overlooked:
+    """The bias that these rows would be likely to miss.
+
+    Attributes
+    ----------
+    shift : float
+        Biases below it would be likely to be missed; infinite if any would be.
+    where : str or None
+        In which region; None where the region is withheld.
+    """
+
+    shift: float
+    where: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """A verdict and the values behind it; `itrust.render` makes the sentence.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        What the audit comes to.
+    evidence : tuple
+        What carries the verdict, the strongest first: slices, points and tasks with a bias of at
+        least the tolerance, impossible labels, then findings of the test.
+    names : tuple of str
+        Covariates that the probabilities were judged on.
+    pvalue : float
+        Of the test.
+    refuted : bool
+        Whether the test, or a label that the model called impossible, refutes calibration.
+    tolerance : float
+        The size of bias that matters.
+    reach : float or None
+        How far from zero the confidence band of the local bias reaches, where calibration is
+        refuted.
+    overlooked : Overlooked or None
+        What would be likely to be missed, where calibration is not refuted; None if not known.
+    """
+
+    verdict: Verdict
+    evidence: tuple[Evidence, ...]
+    names: tuple[str, ...]
+    pvalue: float
+    refuted: bool
+    tolerance: float
+    reach: float | None = None
+    overlooked: Overlooked | None = None
+
+
+def judge(
+    test: CalibrationResult,
     bias: LocalBias,
     slices: SliceTable,
     detectable: Detectable | None,
@@ -62,105 +254,56 @@ def verdict_on(
     *,
     alpha: float,
     tolerance: float,
-) -> Verdict:
-    """Follow the table: rejected or not, and whether a bias of `tolerance` is shown or excluded."""
-    given = f" given {_in_words(test.names)}" if test.names else ""
-    impossible = test.impossible > 0
-    beyond = [_for_task(task) for task in tasks if task.tolerance and task.finding == "biased"]
-    if test.pvalue > alpha and not impossible and not beyond:
-        return _not_rejected(test, detectable, tasks, tolerance, given)
-    if test.pvalue > alpha and not impossible:
-        sentence = f"These probabilities cannot be trusted for {beyond[0]}."
-        return Verdict(UNTRUSTWORTHY, sentence, tuple(beyond))
-    evidence = f"they are wrong{given} (p = {test.pvalue:.3g})"
-    shown = [*_impossible(test), *_large(bias, slices, tasks, tolerance)]
-    story = [str(finding) for finding in getattr(test, "story", lambda _: ())(alpha)]
-    if shown:
-        sentence = f"These probabilities cannot be trusted: {evidence}, {shown[0]}."
-        return Verdict(UNTRUSTWORTHY, sentence, tuple(dict.fromkeys([*shown, *story])))
+) -> Judgement:
+    """Follow the table: refuted or not, and whether a bias of `tolerance` is shown or excluded."""
+    refuted = test.pvalue <= alpha or test.impossible > 0
+    beyond = [task for task in tasks if task.tolerance and task.finding == "biased"]
+    common: dict[str, Any] = {
+        "names": tuple(test.names),
+        "pvalue": test.pvalue,
+        "refuted": refuted,
+        "tolerance": tolerance,
+    }
+    if not refuted:
+        if beyond:
+            return Judgement(Verdict.MISCALIBRATED, tuple(beyond), **common)
+        off = tuple(task for task in tasks if task.finding.startswith("biased"))
+        missed = _overlooked(test, detectable)
+        enough = missed is not None and missed.shift <= tolerance
+        verdict = Verdict.NO_EVIDENCE if enough else Verdict.INCONCLUSIVE
+        return Judgement(verdict, off, **common, overlooked=missed)
+    large = [*_impossible(test), *_large(bias, slices, tolerance), *beyond]
+    findings = leading_findings(test, alpha)
     known = bias.known
     ends = np.abs(np.stack([bias.band.lower[known], bias.band.upper[known]]))
-    if known.mean() >= KNOWN_ENOUGH and ends.max(initial=0.0) <= tolerance:
-        sentence = (
-            f"These probabilities are off{given} (p = {test.pvalue:.3g}), but nowhere that was "
-            f"looked at by more than {tolerance:g}."
-        )
-        return Verdict(BELOW_MATERIAL, sentence, tuple(story))
-    sentence = (
-        f"These probabilities cannot be trusted: {evidence}; whether by {tolerance:g} or more, "
-        f"these rows do not tell (the confidence band reaches {ends.max(initial=0.0):.2f}); more "
-        f"labelled rows would."
-    )
-    return Verdict(SIZE_UNCLEAR, sentence, tuple(story))
+    reach = float(ends.max(initial=0.0))
+    if large:
+        verdict = Verdict.MISCALIBRATED
+    elif known.mean() >= KNOWN_ENOUGH and reach <= tolerance:
+        verdict = Verdict.WITHIN_TOLERANCE
+    else:
+        verdict = Verdict.SIZE_NOT_ESTABLISHED
+    return Judgement(verdict, (*large, *findings), **common, reach=reach)
 
 
-def _impossible(test: KLCEResult) -> list[str]:
-    if not test.impossible:
-        return []
-    return [f"{counted(test.impossible, 'label')} that the model called impossible came true"]
+def _impossible(test: CalibrationResult) -> list[Evidence]:
+    return [ImpossibleLabels(test.impossible)] if test.impossible else []
 
 
-def _large(
-    bias: LocalBias, slices: SliceTable, tasks: Sequence[TaskResult], tolerance: float
-) -> list[str]:
+def _large(bias: LocalBias, slices: SliceTable, tolerance: float) -> list[Evidence]:
     """Biases of which at least `tolerance` is shown, the largest slice first."""
-    told = [
-        f"{_amount(part.bias, part.lower, part.upper)} where {part.rule}"
-        for part in slices.confirmed
-        if part.lower >= tolerance or part.upper <= -tolerance
+    found: list[Evidence] = [
+        part for part in slices.confirmed if part.lower >= tolerance or part.upper <= -tolerance
     ]
     for end in (bias.band.lower, -bias.band.upper):
         least = np.where(bias.known, end, -math.inf)
         if least.size and least.max() >= tolerance:
-            k = int(np.argmax(least))
-            ends = bias.band.lower[k], bias.band.upper[k]
-            told.append(f"{_amount(bias.values[k], *ends)} near {bias.where(k)}")
-    told.extend(_for_task(task) for task in tasks if task.tolerance and task.finding == "biased")
-    return told
+            found.append(PointBias.of(bias, int(np.argmax(least))))
+    return found
 
 
-def _amount(bias: float, lower: float, upper: float) -> str:
-    """A size with its direction in words."""
-    side, sign = ("low", 1) if bias > 0 else ("high", -1)
-    near, far = sorted((sign * lower, sign * upper))
-    return f"too {side} by {abs(bias):.3f} ({near:.3f} to {far:.3f})"
-
-
-def _for_task(task: TaskResult) -> str:
-    return (
-        f"{task.name}: {task.plugin:.4g} with probabilities, {task.from_labels:.4g} with labels "
-        f"(p = {task.pvalue:.3g})"
-    )
-
-
-def _not_rejected(
-    test: KLCEResult,
-    detectable: Detectable | None,
-    tasks: Sequence[TaskResult],
-    tolerance: float,
-    given: str,
-) -> Verdict:
+def _overlooked(test: CalibrationResult, detectable: Detectable | None) -> Overlooked | None:
     # Rows of a cluster count for less than `detectable` takes them for.
-    seen = None if test.clusters else detectable
-    worst = math.inf if seen is None else seen.worst.shift
-    off = [_for_task(task) for task in tasks if task.finding.startswith("biased")]
-    more = f" One number is off all the same: {off[0]}." if off else ""
-    told = f"Nothing was found against these probabilities{given} (p = {test.pvalue:.3g})"
-    if worst <= tolerance:
-        sentence = f"{told}, and a shift of {tolerance:g} would have been seen.{more}"
-        return Verdict(NO_EVIDENCE, sentence, tuple(off))
-    if seen is None or not math.isfinite(worst):
-        sentence = f"{told}, but what these rows would have shown is not known.{more}"
-    else:
-        place = "everywhere" if seen.worst.where == "everywhere" else f"where {seen.worst.where}"
-        sentence = (
-            f"{told}, but a bias below {worst:.3f} {place} would be likely to be missed: these "
-            f"rows are too few.{more}"
-        )
-    return Verdict(NOT_ENOUGH, sentence, tuple(off))
-
-
-def _in_words(names: Sequence[str]) -> str:
-    if len(names) > 6:
-        return f"{len(names)} covariates"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    if test.clusters or detectable is None:
+        return None
+    return Overlooked(detectable.worst.shift, str(detectable.worst.where))

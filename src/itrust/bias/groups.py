@@ -20,7 +20,7 @@ from itrust.bias.smoothing import Averages, Members, average
 from itrust.calibration import (
     checked_draws,
     cluster_notes,
-    doubts_about,
+    null_warnings,
     step_down,
     unadjusted_pvalues,
 )
@@ -327,7 +327,7 @@ def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
 
 def bias_notes(sample: Sample, null: Null) -> tuple[str, ...]:
     """What an attentive colleague would say beside a table of biases."""
-    said = [*sample.notes, *doubts_about(sample, null)]
+    said = [*sample.notes, *null_warnings(sample, null)]
     if sample.impossible.size:
         said.append(
             f"{counted(sample.impossible.size, 'row')} with a label that the model called "

@@ -13,23 +13,16 @@ from typing import Any
 
 import itrust as it
 from itrust import recalibrate
-from itrust.auditing import Audit, Comparison, Disclosure, suppressed
+from itrust.auditing import Audit, Comparison, Disclosure, Provenance
 from itrust.cli.console import Log, answer, width
 from itrust.cli.exit import CLOSED, DONE
 from itrust.cli.inputs import Source, opened
 from itrust.cli.outputs import Write, refuse_bad_places, text_writer, write_whole
 from itrust.cli.roles import Roles, positive_value, settle
 from itrust.data import MissingRule
-from itrust.render import fitted, is_closed, junit_xml, summary_markdown, told
-from itrust.render.page import Remade, write
+from itrust.render import fitted, junit_xml, summary_markdown, told
+from itrust.render.page import write
 
-COLOURS = {
-    "untrustworthy": "bold red",
-    "untrustworthy, size unclear": "bold red",
-    "not enough data": "bold yellow",
-    "detectable, below material": "bold green",
-    "no evidence against": "bold green",
-}
 STDOUT = Path("-")
 COMPARED = ("platt", "isotonic", "beta", "local")  # by --repair
 
@@ -63,19 +56,14 @@ class Options:
         return self.outputs["--json"] == STDOUT
 
     @property
+    def needs_facts(self) -> bool:
+        """Whether the page or the JSON is asked for, which hold the charts, too."""
+        return any(self.outputs[name] is not None for name in ("--json", "--report"))
+
+    @property
     def files(self) -> dict[str, Path | None]:
         """Outputs that are files."""
         return {option: None if path == STDOUT else path for option, path in self.outputs.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """All that was found, and how to find it again."""
-
-    audit: Audit
-    comparison: Comparison | None
-    repairs: recalibrate.RecalibrationTable | None
-    made: Remade
 
 
 def run(options: Options) -> int:
@@ -100,11 +88,12 @@ def run(options: Options) -> int:
         samples = read_samples(source, roles, covariates, options.positive, options.missing)
         audit, comparison = _judge(options, roles, samples, tasks, log)
         repairs = _repairs(options, roles, covariates, samples)
-        made = Remade(command(options, roles), source.name, source.checksum, options.seed)
-        found = Found(audit, comparison, repairs, made)
-        facts = _facts(found, options.min_cell)
-        write_whole(_writers(options, found, facts))
-    _tell(options, found, facts)
+        made = Provenance(command(options, roles), source.name, source.checksum)
+        whole = audit.extended(comparison=comparison, recalibration=repairs, provenance=made)
+        shown = Disclosure(options.min_cell).apply(whole)
+        facts = shown.to_dict() if options.needs_facts else {}
+        write_whole(_writers(options, shown, facts))
+    _tell(options, shown, facts)
     for option, path in options.files.items():
         if path is not None:
             log.say(f"{option[2:]} in {path}")
@@ -176,6 +165,7 @@ def _judge(
         tasks,
         on=roles.on,
         tolerance=options.tolerance,
+        charts=options.needs_facts,
         progress=False if options.quiet else None,
         **settings,
     )
@@ -232,37 +222,18 @@ def command(options: Options, roles: Roles) -> str:
     return shlex.join(["itrust", "audit", options.file, *said])
 
 
-def _facts(found: Found, min_cell: int) -> dict[str, Any]:
-    whole = found.audit.to_dict()
-    facts, _ = suppressed(whole, min_cell)
-    disclosure = Disclosure.of(whole, min_cell)
-    compared = None if found.comparison is None else disclosure.reworded(found.comparison.to_dict())
-    repaired = None if found.repairs is None else disclosure.repairs(found.repairs.to_dict())
-    about = {name: getattr(found.made, name) for name in ("command", "file", "sha256")}
-    return {**facts, "made": about, "comparison": compared, "repair": repaired}
-
-
-def _writers(options: Options, found: Found, facts: dict[str, Any]) -> dict[Path, Write]:
-    audit, name = found.audit, str(found.made.file)
-    words = Disclosure.of(audit.to_dict(), options.min_cell).words
-
-    def page(place: Path) -> None:
-        write(
-            audit,
-            place,
-            remade=found.made,
-            repair=found.repairs,
-            comparison=found.comparison,
-            min_cell=options.min_cell,
-        )
-
+def _writers(options: Options, shown: Audit, facts: dict[str, Any]) -> dict[Path, Write]:
+    """What to write where; all of it renders the same values."""
+    name = str(None if shown.provenance is None else shown.provenance.file)
     texts = {
         "--json": lambda: _as_json(facts),
-        "--junit": lambda: junit_xml(audit, name, words),
-        "--summary": lambda: summary_markdown(audit, name, facts, words),
+        "--junit": lambda: junit_xml(shown, name),
+        "--summary": lambda: summary_markdown(shown, name),
     }
     return {
-        path: page if option == "--report" else text_writer(texts[option]())
+        path: (lambda place: write(facts, place))
+        if option == "--report"
+        else text_writer(texts[option]())
         for option, path in options.files.items()
         if path is not None
     }
@@ -272,25 +243,25 @@ def _as_json(facts: dict[str, Any]) -> str:
     return json.dumps(facts, indent=2, allow_nan=False) + "\n"
 
 
-def _tell(options: Options, found: Found, facts: dict[str, Any]) -> None:
+def _tell(options: Options, shown: Audit, facts: dict[str, Any]) -> None:
     if options.to_stdout:
         answer(_as_json(facts).rstrip("\n"))
         return
-    answer(told(found.audit, width()), COLOURS.get(found.audit.verdict.name, ""))
-    if found.comparison is not None:
-        answer("\n" + fitted(str(found.comparison), width()))
-    if found.repairs is not None:
-        answer("\n" + fitted(f"REPAIRS  learned from {options.repair}\n{found.repairs}", width()))
+    answer(told(shown, width()), shown.verdict.tone.terminal)
+    if shown.comparison is not None:
+        answer("\n" + fitted(str(shown.comparison), width()))
+    if shown.recalibration is not None:
+        title = f"RECALIBRATION  learned from {options.repair}"
+        answer("\n" + fitted(f"{title}\n{shown.recalibration}", width()))
 
 
 def _gate(options: Options, audit: Audit, roles: Roles, log: Log) -> int:
     if not options.gate:
         return DONE
     which = f" ({roles.probs[0]!r} is judged, the first --prob)" if len(roles.probs) > 1 else ""
-    if is_closed(audit.verdict):
-        log.say(f"gate closed: {audit.verdict.name}{which}")
+    if audit.verdict.closes_gate:
+        log.say(f"gate closed: {audit.verdict}{which}")
         return CLOSED
-    too_few = audit.verdict.name == "not enough data"
-    why = "; too few rows to show anything, which is no proof of trust" if too_few else ""
-    log.say(f"gate open: {audit.verdict.name}{why}{which}")
+    why = "" if audit.verdict.conclusive else "; too few rows to tell, which is no proof of trust"
+    log.say(f"gate open: {audit.verdict}{why}{which}")
     return DONE

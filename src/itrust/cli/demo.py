@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import itrust as it
-from itrust.render.page import Remade, write
+from itrust.auditing import Provenance
 
 TOWN = """\
 A simulated survey: a model predicts who owns a home from income and age. It does not
@@ -54,8 +54,8 @@ def main(page: Path | None = None) -> int:
     right = it.klce_test(it.simulate.survey(2_000, rng=2025, trustworthy=True).sample, rng=0)
     print(f"The same town with a model that is right: p-value {right.pvalue:.3f}")
     if page is not None:
-        made = Remade(f"itrust demo --report {page}", None, None, 0)
-        write(audit, page, remade=made, repair=repairs)
+        made = Provenance(f"itrust demo --report {page}")
+        audit.extended(recalibration=repairs, provenance=made).to_html(page)
         print()
         print(f"The audit as a page: {page.resolve()}")
     return 0

@@ -1,24 +1,35 @@
 """Sentences and pictures: text, notebook, page, Markdown, JUnit, figures."""
 
 from itrust.render import notebook, text
-from itrust.render.gate import checks, is_closed
 from itrust.render.junit import junit_xml
 from itrust.render.markdown import summary_markdown
 from itrust.render.showing import as_figure, as_html, as_text
-from itrust.render.text import NARROW, fitted, sections, seen, task_line, told, wrapped
+from itrust.render.text import (
+    NARROW,
+    check_lines,
+    evidence_words,
+    fitted,
+    sections,
+    seen,
+    sentence_of,
+    task_line,
+    told,
+    wrapped,
+)
 
 __all__ = [
     "NARROW",
     "as_figure",
     "as_html",
     "as_text",
-    "checks",
+    "check_lines",
+    "evidence_words",
     "fitted",
-    "is_closed",
     "junit_xml",
     "notebook",
     "sections",
     "seen",
+    "sentence_of",
     "summary_markdown",
     "task_line",
     "text",

@@ -43,8 +43,8 @@ from itrust.bias import (
 )
 from itrust.calibration import (
     Bins,
+    CalibrationResult,
     EqualMass,
-    KLCEResult,
     ReliabilityCurve,
     klce_test,
     reliability_curve,
@@ -239,10 +239,10 @@ class ReliabilityDisplay:
 class NullDisplay:
     """What redrawn labels give, and what the data gave."""
 
-    result: KLCEResult
+    result: CalibrationResult
 
     def __post_init__(self) -> None:
-        _checked(self.result, KLCEResult, "klce_test")
+        _checked(self.result, CalibrationResult, "klce_test")
 
     @classmethod
     def from_sample(cls, sample: Sample, *, ax: Axes | None = None, **settings: Any) -> Self:
@@ -250,7 +250,7 @@ class NullDisplay:
         return cls(klce_test(sample, **settings)).plot(ax)
 
     @classmethod
-    def from_result(cls, result: KLCEResult, *, ax: Axes | None = None) -> Self:
+    def from_result(cls, result: CalibrationResult, *, ax: Axes | None = None) -> Self:
         """Draw a result at hand."""
         return cls(result).plot(ax)
 

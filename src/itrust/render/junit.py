@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from xml.etree import ElementTree as Xml
 
-from itrust.auditing import Audit
-from itrust.render.gate import checks
+from itrust.auditing import Audit, gate
+from itrust.render.text import check_lines
 
 # XML 1.0 has no way to write these, not even escaped.
 UNWRITABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -22,27 +21,41 @@ def writable(text: str) -> str:
     return UNWRITABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def junit_xml(audit: Audit, name: str, words: Callable[[str], str]) -> str:
-    """The checks of the gate as one test suite; `words` hides names of small groups."""
-    found = [check._replace(says=words(check.says)) for check in checks(audit)]
+def junit_xml(audit: Audit, name: str) -> str:
+    """Write the checks of the gate as one test suite.
+
+    Parameters
+    ----------
+    audit : Audit
+        As it may be shown: apply `Disclosure` first.
+    name : str
+        Of the suite, such as the name of the audited file.
+
+    Returns
+    -------
+    str
+        XML with a newline at the end.
+    """
+    checks = gate(audit).checks
     counts = {
-        "tests": len(found),
-        "failures": sum(check.outcome == "failed" for check in found),
+        "tests": len(checks),
+        "failures": sum(check.outcome == "failed" for check in checks),
         "errors": 0,
-        "skipped": sum(check.outcome == "skipped" for check in found),
+        "skipped": sum(check.outcome == "skipped" for check in checks),
     }
     about = {key: str(value) for key, value in counts.items()} | {"time": f"{audit.elapsed:.3f}"}
     root = Xml.Element("testsuites", about)
     suite = Xml.SubElement(root, "testsuite", {"name": writable(f"itrust audit {name}"), **about})
-    for check in found:
+    for check in checks:
         where = {"classname": "itrust.audit", "name": writable(check.name), "time": "0"}
         case = Xml.SubElement(suite, "testcase", where)
-        first, _, rest = writable(check.says).partition("\n")
+        first, *rest = (writable(line) for line in check_lines(check, audit))
         if check.outcome == "failed":
-            Xml.SubElement(case, "failure", {"message": first, "type": "untrustworthy"}).text = rest
+            about_it = {"message": first, "type": "miscalibrated"}
+            Xml.SubElement(case, "failure", about_it).text = "\n".join(rest)
         elif check.outcome == "skipped":
             Xml.SubElement(case, "skipped", {"message": first})
         else:
-            Xml.SubElement(case, "system-out").text = writable(check.says)
+            Xml.SubElement(case, "system-out").text = "\n".join([first, *rest])
     Xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'

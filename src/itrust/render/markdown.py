@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
 
-from itrust._core import printable
-from itrust.auditing import Audit
+from itrust._core import counted, printable
+from itrust.auditing import Audit, gate
 from itrust.bias import SIGN
-from itrust.render.gate import checks, is_closed
+from itrust.render.text import check_lines
 
 SPECIAL = re.compile(r"[^\w\s,.:;?^=%+()/'\"-]|_|(?<=www)\.|:(?=\S)", re.ASCII | re.IGNORECASE)
 CALLING = "@#"  # a mark of width zero behind them keeps them from calling people and issues
-MOST = 200  # characters of a name
+MAX_NAME = 200  # characters
 MAX_SLICES = 5
 
 
@@ -23,7 +21,7 @@ def escaped(text: str) -> str:
     >>> escaped("a|b `c` <d> @e")
     'a&#124;b &#96;c&#96; &#60;d&#62; &#64;&#8203;e'
     """
-    short = text if len(text) <= MOST else f"{text[: MOST - 3]}..."
+    short = text if len(text) <= MAX_NAME else f"{text[: MAX_NAME - 3]}..."
     flat = " ".join(printable(short).split())
     return SPECIAL.sub(lambda found: _entity(found[0]), flat)
 
@@ -34,32 +32,43 @@ def _entity(character: str) -> str:
     return f"&#{ord(character)};" + ("&#8203;" if character in CALLING else "")
 
 
-def summary_markdown(
-    audit: Audit, name: str, facts: Mapping[str, Any], words: Callable[[str], str]
-) -> str:
-    """Verdict, conditions, tasks and slices; `words` and `facts` know no small groups."""
-    gate = "closed" if is_closed(audit.verdict) else "open"
+def summary_markdown(audit: Audit, name: str) -> str:
+    """Summarise an audit for a pull request: verdict, conditions, tasks and slices.
+
+    Parameters
+    ----------
+    audit : Audit
+        As it may be shown: apply `Disclosure` first.
+    name : str
+        Of the audited file.
+
+    Returns
+    -------
+    str
+        Markdown; whatever the file says is escaped.
+    """
+    found = gate(audit)
     rows = [
-        f"| {escaped(check.name)} | {check.outcome} | {_in_cell(words(check.says))} |"
-        for check in checks(audit)[1:]
+        f"| {escaped(check.name)} | {check.outcome} | {_in_cell(check_lines(check, audit))} |"
+        for check in found.checks[1:]
     ]
-    on = ", ".join(audit.competency.names) or "the prediction alone"
+    on = ", ".join(audit.test.names) or "the prediction alone"
     bias = f"{SIGN[0].upper()}{SIGN[1:]}."
     made = f"tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed {audit.seed}."
     return "\n".join(
         [
-            f"### itrust: {escaped(audit.verdict.name)} (gate {gate})",
+            f"### itrust: {escaped(audit.verdict)} (gate {'closed' if found.closed else 'open'})",
             "",
-            escaped_words(words(audit.verdict.sentence)),
+            escaped_words(audit.sentence),
             "",
             f"{audit.n:,} rows of {escaped(name)}, judged on {escaped_words(on)}.",
             "",
             "| check | outcome | found |",
             "|---|---|---|",
             *rows,
-            *_slices(facts),
+            *_slices(audit),
             "",
-            f"{bias} Level {audit.alpha:g}, {made}",
+            f"{bias} Alpha {audit.alpha:g}, {made}",
             "",
         ]
     )
@@ -70,24 +79,20 @@ def escaped_words(text: str) -> str:
     return " ".join(escaped(word) for word in text.split(" "))
 
 
-def _in_cell(text: str) -> str:
-    return "<br>".join(escaped_words(line) for line in text.split("\n"))
+def _in_cell(lines: list[str]) -> str:
+    return "<br>".join(escaped_words(line) for line in lines)
 
 
-def _slices(facts: Mapping[str, Any]) -> list[str]:
-    """Confirmed slices of the dict that small groups were left out of."""
-    table = facts["diagnosis"]["slices"]
-    shown = [
-        part
-        for part in table["slices"]
-        if part["pvalue"] is not None and part["pvalue"] <= table["alpha"]
-    ]
+def _slices(audit: Audit) -> list[str]:
+    """Confirmed slices."""
     lines = [
-        f"| {escaped(part['rule'])} | {part['rows']:,} | {part['bias']:+.3f} | "
-        f"{part['lower']:+.3f} to {part['upper']:+.3f} |"
-        for part in shown[:MAX_SLICES]
+        f"| {escaped(part.rule)} | {part.rows:,} | {part.bias:+.3f} | "
+        f"{part.lower:+.3f} to {part.upper:+.3f} |"
+        for part in audit.diagnosis.slices.confirmed[:MAX_SLICES]
     ]
     head = ["", "| confirmed slice | rows | bias | interval |", "|---|---|---|---|"]
-    hidden, least = table["withheld"], facts["suppressed"]["min_cell"]
-    note = ["", f"{hidden} withheld: they tell of fewer than {least} rows."] if hidden else []
+    hidden, note = audit.withheld, []
+    if hidden is not None and hidden.confirmed:
+        few = f"they tell of fewer than {hidden.min_cell} rows."
+        note = ["", f"{counted(hidden.confirmed, 'confirmed slice')} withheld: {few}"]
     return [*(head if lines else []), *lines, *note]

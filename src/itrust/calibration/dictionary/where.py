@@ -1,11 +1,10 @@
-"""The rows that a check is about, in the words of `itrust.data`'s predicates."""
+"""The rows that a check is about, as predicates."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from itrust.data import Every, Everywhere, Level
-from itrust.data import Region as Predicate
+from itrust.data import Everywhere, Level, Predicate, all_of
 
 EVERYWHERE = Everywhere()
 
@@ -22,7 +21,7 @@ def absent(name: str) -> Predicate:
 
 def both(first: Predicate, second: Predicate) -> Predicate:
     """Rows for which both hold."""
-    return Every((first, second))
+    return all_of([first, second])
 
 
 __all__ = ["EVERYWHERE", "Predicate", "absent", "both", "level"]

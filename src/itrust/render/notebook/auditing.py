@@ -6,7 +6,7 @@ from itrust._core import html
 from itrust.auditing import Audit, Comparison
 from itrust.bias import SIGN
 from itrust.render.showing import as_html
-from itrust.render.text.auditing import seen
+from itrust.render.text.auditing import UNKNOWN, seen
 from itrust.tasks import TASK_HEAD
 
 MAX_SLICES = 5
@@ -14,17 +14,20 @@ MAX_SLICES = 5
 
 @as_html.register
 def audit_card(audit: Audit) -> str:
-    """The verdict, the conditions, tasks and confirmed slices."""
-    test, reliance = audit.competency, audit.reliance
-    found = audit.confidence.detectable
-    said = "" if found is None else seen(found)
+    """Show the verdict, the conditions, tasks and confirmed slices."""
+    test, overall = audit.test, audit.overall
+    found = audit.missed.detectable
     conditions = [
-        ("reliance", f"{reliance.test.pvalue:.3g}", f"calibrated at all? ECE {reliance.ece:.4f}"),
-        ("competency", f"{test.pvalue:.3g}", f"given covariates? KLCE² {test.statistic:.3g}"),
-        ("confidence", "–", said),  # noqa: RUF001
+        ("Overall calibration", f"{overall.test.pvalue:.3g}", f"ECE {overall.ece:.4f}"),
+        ("Calibration given the covariates", f"{test.pvalue:.3g}", ", ".join(test.names)),
+        (
+            "What this audit could have missed",
+            "–",  # noqa: RUF001
+            UNKNOWN if found is None else seen(found),
+        ),
     ]
     parts = [
-        html.sentence(audit.verdict.sentence),
+        html.sentence(audit.sentence),
         html.table(["condition", "p", ""], conditions),
         html.table(TASK_HEAD, [task._html_row() for task in audit.tasks]),
         html.table(
@@ -35,16 +38,16 @@ def audit_card(audit: Audit) -> str:
             [
                 f"{audit.n:,} rows, judged on {', '.join(test.names) or 'the prediction alone'}",
                 SIGN,
-                *test.alarms,
+                *test.warnings,
             ]
         ),
     ]
-    return html.card(f"Verdict: {audit.verdict.name}", *parts)
+    return html.card(f"Verdict: {audit.verdict}", *parts, colour=audit.verdict.tone.light)
 
 
 @as_html.register
 def comparison_card(comparison: Comparison) -> str:
-    """Models, their tasks and paired differences."""
+    """Show models, their tasks and paired differences."""
     models = [
         (m.name, *(f"{v:.4f}" for v in (m.accuracy, m.brier, m.ece)), f"{m.test.pvalue:.3g}")
         for m in comparison.models

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itrust._core import html
 from itrust.calibration import ReliabilityCurve
-from itrust.render.text.scores import GAP
 from itrust.render.showing import as_html
+from itrust.render.text.scores import GAP
 
 
 @as_html.register

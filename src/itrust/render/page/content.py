@@ -1,4 +1,4 @@
-"""All that a page shows, as one plain dict: no HTML, no NaN, nothing under `min_cell` rows."""
+"""All that a page shows, as one plain dict: the audit's own dict and what is chosen from it."""
 
 from __future__ import annotations
 
@@ -6,107 +6,78 @@ import platform
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
 from itrust import __version__
-from itrust._core import InputError, plain
-from itrust.auditing import (
-    BELOW_MATERIAL,
-    MIN_CELL,
-    NO_EVIDENCE,
-    NOT_ENOUGH,
-    Audit,
-    Charts,
-    Comparison,
-    Disclosure,
-    covariate_of,
-    null_picture,
-    suppressed,
-)
-from itrust.recalibrate import RecalibrationTable
+from itrust._core import InputError
+from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, Audit, tone_of
+from itrust.render.text import UNKNOWN, in_words
 
+SCHEMA = "itrust-audit/2"
 MAX_FINDINGS, MAX_ROWS_SHOWN = 15, 300
 LONG_NAME, LONG_TEXT = 80, 700
-REPAIR_NUMBERS = ("brier", "log_loss", "ece", "mce", "klce2", "pvalue", "slice", "seconds")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
-TONES = {NO_EVIDENCE: "good", BELOW_MATERIAL: "fair", NOT_ENOUGH: "open"}
 # Control characters, and those that turn the direction of the text around them.
+WORD = re.compile(r"\S{81,}")  # no page has room for such a word
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
-@dataclass(frozen=True)
-class Remade:
-    """How to make a page again.
+def content(audit: Audit | Mapping[str, Any], *, min_cell: int = MIN_CELL) -> dict[str, Any]:
+    """Gather what the page shows. Nothing is computed: all numbers are in the audit.
 
-    Attributes
+    Parameters
     ----------
-    command : str
-        The command line, or the lines of Python.
-    file : str or None
-        Name of the file that was audited.
-    sha256 : str or None
-        Its checksum.
-    seed : int
+    audit : Audit or dict
+        What was found, or `audit.to_dict()` as it was kept in a file. Disclosure control is
+        applied to an `Audit` that has not been through it; a dict is shown as it is.
+    min_cell : int
+        Fewest rows behind anything that is shown.
+
+    Returns
+    -------
+    dict
+        Plain values; "audit" holds the audit's own dict, texts cut to what a page has room for.
     """
-
-    command: str
-    file: str | None
-    sha256: str | None
-    seed: int
-
-
-def content(
-    audit: Audit,
-    *,
-    remade: Remade | None = None,
-    repair: RecalibrationTable | None = None,
-    comparison: Comparison | None = None,
-    min_cell: int = MIN_CELL,
-) -> dict[str, Any]:
-    """Gather what the page shows; curves and maps are made here, from 20,000 rows at most.
-
-    Parameters are those of `write`.
-    """
-    if not isinstance(audit, Audit):
-        raise InputError(f"a report is made of an Audit, not of a {type(audit).__name__}")
-    whole = audit.to_dict()
-    found, left_out = suppressed(whole, min_cell)
-    disclosure = Disclosure.of(whole, min_cell)
-    hidden = _names(whole) - _names(found)
-    charts_of = Charts(audit, min_cell, hidden)
-    curves, maps = charts_of.curves(), charts_of.maps()
+    found = _facts(audit, min_cell)
+    charts = found["charts"]
     gathered = {
-        "audit": found,
-        "left_out": left_out,
-        "made": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "tone": TONES.get(found["verdict"], "bad"),
+        "audit": {name: part for name, part in found.items() if name != "provenance"},
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "tone": tone_of(found["verdict"]).name,
         "conditions": _conditions(found),
         "worst": _worst_slice(found),
         "findings": _findings(found),
-        "groups": _by_covariate(found),
-        "null": null_picture(audit.competency),
-        "curves": curves,
-        "maps": maps,
-        "opening": {"curve": _first_curve(curves), "map": _most_telling(maps)},
-        "picture_rows": charts_of.rows,
+        "opening": {
+            "curve": _first_curve(charts["curves"]),
+            "map": _most_telling(charts["maps"]),
+        },
         "steps": [found["tolerance"] * times for times in (-2, -1, -0.5, 0.5, 1, 2)],
         "notes": _notes(found),
-        "comparison": None if comparison is None else disclosure.reworded(comparison.to_dict()),
-        "repair": _repair_rows(repair, disclosure),
         "versions": _versions(),
     }
-    told: dict[str, Any] = _tidy(plain(gathered), _shortener(_long_names(audit)))
+    told: dict[str, Any] = _tidy(gathered, _shortener(found["on"]))
     # A command that is cut makes nothing again.
-    return {**told, "remade": None if remade is None else _tidy(asdict(remade), _seen_through)}
+    return {**told, "provenance": _tidy(found["provenance"], _seen_through)}
+
+
+def _facts(audit: Audit | Mapping[str, Any], min_cell: int) -> Mapping[str, Any]:
+    if isinstance(audit, Audit):
+        shown = audit if audit.withheld is not None else audit.disclosed(min_cell)
+        return shown.to_dict()
+    if isinstance(audit, Mapping) and audit.get("schema") == SCHEMA:
+        return audit
+    raise InputError(
+        f"a page is made of an Audit, or of the dict that its to_dict() gives, not of a "
+        f"{type(audit).__name__}"
+    )
 
 
 def _shown_bias(picture: Mapping[str, Any]) -> float:
     """The largest bias that a band of the picture excludes; below 0 if it excludes none."""
-    ends = zip(picture["lower"], picture["upper"], picture["wrong"], strict=True)
-    return max((max(lower, -upper) for lower, upper, wrong in ends if wrong), default=-1.0)
+    ends = zip(picture["lower"], picture["upper"], picture["flagged"], strict=True)
+    return max((max(lower, -upper) for lower, upper, flagged in ends if flagged), default=-1.0)
 
 
 def _most_telling(pictures: list[dict[str, Any]]) -> int:
@@ -121,59 +92,60 @@ def _first_curve(curves: list[dict[str, Any]]) -> list[int]:
     return [best, chosen[best] if chosen else 0]
 
 
-def _names(found: Mapping[str, Any]) -> set[str]:
-    table = found["diagnosis"]["groups"]
-    return set() if table is None else {group["name"] for group in table["groups"]}
-
-
 def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Reliance, competency and confidence: question, answer, tone."""
-    alpha = found["alpha"]
-    exact = "exact" if found["competency"]["null"]["exact"] else "approximate"
-
-    def judged(pvalue: float) -> tuple[str, str]:
-        return ("no", "bad") if pvalue <= alpha else ("not refuted", "good")
-
-    given = _in_words(found["on"])
-    first, tone_1 = judged(found["reliance"]["pvalue"])
-    second, tone_2 = judged(found["pvalue"])
-    seen, tone_3 = _seen(found)
+    """The three conditions: name, the paper's word, question, answer, tone."""
+    given = in_words(found["on"])
+    seen, tone = _seen(found)
+    exact = "exact" if found["test"]["null"]["exact"] else "approximate"
     return [
         {
-            "name": "Reliance",
+            "key": "overall",
+            "name": "Overall calibration",
+            "paper": "reliance",
             "question": "Are the probabilities calibrated at all?",
-            "answer": first,
-            "tone": tone_1,
             "kind": exact,
+            **_answer(found["overall"]["pvalue"], found["alpha"]),
         },
         {
-            "name": "Competency",
+            "key": "test",
+            "name": "Calibration given the covariates",
+            "paper": "competency",
             "question": f"Are they calibrated given {given}?" if given else "No covariates named.",
-            "answer": second,
-            "tone": tone_2,
             "kind": exact,
+            **_answer(found["pvalue"], found["alpha"]),
         },
         {
-            "name": "Confidence",
-            "question": "How sure is that, and what could it have missed?",
-            "answer": seen,
-            "tone": tone_3,
+            "key": "missed",
+            "name": "What this audit could have missed",
+            "paper": "confidence",
+            "question": "How small a bias would have been seen?",
             "kind": exact,
+            "answer": seen,
+            "tone": tone,
         },
     ]
 
 
+def _answer(pvalue: float, alpha: float) -> dict[str, str]:
+    refuted = pvalue <= alpha
+    return {
+        "answer": "no" if refuted else "not refuted",
+        "tone": (BAD if refuted else GOOD).name,
+    }
+
+
 def _seen(found: Mapping[str, Any]) -> tuple[str, str]:
-    seen = found["confidence"]["detectable"]
+    seen = found["missed"]["detectable"]
     if seen is None:
-        return "what could have been missed is not known: no label can vary", "open"
+        return UNKNOWN, OPEN.name
     worst, everywhere = seen["worst"], seen["everywhere"]
-    numbers = [part["shift"] for part in (worst, everywhere) if part is not None]
-    small = all(isinstance(shift, float) and shift <= found["tolerance"] for shift in numbers)
+    shifts = [part["shift"] for part in (worst, everywhere)]
+    small = all(isinstance(shift, float) and shift <= found["tolerance"] for shift in shifts)
     told = f"a bias of {_shift(everywhere['shift'])} everywhere"
-    if worst is not None and worst["where"] != "everywhere":
+    if worst["where"] != everywhere["where"]:
         told += f", or of {_shift(worst['shift'])} where {worst['where']},"
-    return f"{told} would be seen with power {seen['power']:g}", "good" if small else "open"
+    tone = GOOD if small else OPEN
+    return f"{told} would be seen with power {seen['power']:g}", tone.name
 
 
 def _shift(value: object) -> str:
@@ -192,65 +164,32 @@ def _worst_slice(found: Mapping[str, Any]) -> int | None:
 
 
 def _findings(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The story first, then the largest scores: places in the dict's list."""
-    listed = found["competency"].get("findings", [])
-    story = set(found["competency"].get("story", ()))
-    told = [k for k, finding in enumerate(listed) if finding["name"] in story]
+    """The evidence first, then the largest scores: positions in the dict's list."""
+    listed = found["test"].get("findings", [])
+    leading = {item["name"] for item in found["evidence"] if item["kind"] == "finding"}
+    told = [k for k, finding in enumerate(listed) if finding["name"] in leading]
     others = [k for k in range(len(listed)) if k not in told]
+    families = found["test"].get("dictionary", {})
     return {
         "shown": [*told, *others][:MAX_FINDINGS],
-        "story": told,
-        "looked_at": sum(part["entries"] for part in _dictionary(found).values()),
+        "leading": told,
+        "checks": sum(part["entries"] for part in families.values()),
     }
-
-
-def _dictionary(found: Mapping[str, Any]) -> dict[str, Any]:
-    families: dict[str, Any] = found["competency"].get("dictionary", {})
-    return {name: part for name, part in families.items() if isinstance(part, Mapping)}
-
-
-def _by_covariate(found: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Groups for the chart: by covariate, places in the dict's list."""
-    table = found["diagnosis"]["groups"]
-    if table is None:
-        return []
-    places: dict[str, list[int]] = {}
-    for k, group in enumerate(table["groups"][:MAX_ROWS_SHOWN]):
-        places.setdefault(covariate_of(group["name"], found["on"]), []).append(k)
-    return [{"name": name, "places": own} for name, own in places.items()]
 
 
 def _notes(found: Mapping[str, Any]) -> list[str]:
     diagnosis = found["diagnosis"]
     groups = diagnosis["groups"] or {"notes": []}
     sources = (
-        found["competency"]["notes"],
+        found["test"]["notes"],
         diagnosis["local_bias"]["notes"],
         groups["notes"],
         diagnosis["slices"]["notes"],
     )
     said = [note for notes in sources for note in notes]
     said += [f"{task['task']}: {note}" for task in found["tasks"] for note in task["notes"]]
-    alarms = set(found["competency"]["alarms"])
+    alarms = set(found["test"]["warnings"])
     return [note for note in dict.fromkeys(said) if note not in alarms]
-
-
-def _repair_rows(
-    repair: RecalibrationTable | None, disclosure: Disclosure
-) -> list[dict[str, Any]] | None:
-    """One row a method; a slice by its rule and bias."""
-    if repair is None:
-        return None
-    if not isinstance(repair, RecalibrationTable):
-        raise InputError(
-            f"repair must come from itrust.recalibrate.compare, not a {type(repair).__name__}"
-        )
-    rows = disclosure.repairs(repair.to_dict())["recalibrations"]
-    for row in rows:
-        worst = row["slice"]
-        row["slice"] = "" if worst is None else f"{worst['rule']} ({worst['bias']:+.3f})"
-        row["seconds"] = round(row["seconds"], 1)
-    return [{name: row[name] for name in ("name", *REPAIR_NUMBERS)} for row in rows]
 
 
 def _versions() -> dict[str, str]:
@@ -258,29 +197,16 @@ def _versions() -> dict[str, str]:
     return own | {name: version(name) for name in LIBRARIES}
 
 
-def _in_words(names: list[str]) -> str:
-    if len(names) > 6:
-        return f"{len(names)} covariates"
-    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
-
-
-def _long_names(audit: Audit) -> list[str]:
-    """Names and levels of the file that no page has room for."""
-    found: set[str] = set()
-    for column in audit.sample.columns:
-        found.add(column.name)
-        found.update(str(level) for level in column.levels)
-    return sorted((name for name in found if len(name) > LONG_NAME), key=len, reverse=True)
-
-
 def _shortener(names: Iterable[str]) -> Callable[[str], str]:
-    """Cut long names wherever they occur, then whatever is still too long."""
-    cuts = [(name, cut(name, LONG_NAME)) for name in names]
+    """Cut long names of covariates and long words wherever they occur, then what is too long."""
+    longest = sorted((name for name in names if len(name) > LONG_NAME), key=len, reverse=True)
+    cuts = [(name, cut(name, LONG_NAME)) for name in longest]
 
     def short(text: str) -> str:
         if len(text) > LONG_NAME:
             for name, shorter in cuts:
                 text = text.replace(name, shorter)
+            text = WORD.sub(lambda word: cut(word[0], LONG_NAME), text)
         return cut(_seen_through(text), LONG_TEXT)
 
     return short

@@ -16,9 +16,8 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from itrust._core import write_whole
-from itrust.auditing import MIN_CELL, Audit, Comparison
-from itrust.recalibrate import RecalibrationTable
-from itrust.render.page.content import Remade, content
+from itrust.auditing import MIN_CELL, TONES, Audit
+from itrust.render.page.content import content
 
 MINUS = "\N{MINUS SIGN}"
 # Text that would end a script element, or a line of JavaScript, when JSON stands in HTML.
@@ -26,50 +25,55 @@ HARMLESS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def write(
-    audit: Audit,
+    audit: Audit | Mapping[str, Any],
     path: str | os.PathLike[str],
     *,
-    remade: Remade | None = None,
-    repair: RecalibrationTable | None = None,
-    comparison: Comparison | None = None,
     min_cell: int = MIN_CELL,
 ) -> Path:
     """Write the page about an audit: one HTML file that needs no network.
 
     Parameters
     ----------
-    audit : Audit
+    audit : Audit or dict
+        What was found, or `audit.to_dict()` as it was kept in a file.
     path : str or path
-        Written whole or not at all.
-    remade : Remade, optional
-        How to make the page again.
-    repair : RecalibrationTable, optional
-        Repairs compared on held-out rows (`itrust.recalibrate.compare`).
-    comparison : Comparison, optional
-        Of several models on the same rows.
+        Where to write; written whole or not at all.
     min_cell : int
-        Groups, slices, bins, points and cells with fewer rows are not shown.
+        Fewest rows behind anything that is shown. An `Audit` that disclosure control was applied
+        to, and a dict, are shown as they are.
 
     Returns
     -------
     Path
         Of the page.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> from itrust.render.page import page
+    >>> found = it.audit(it.simulate.survey(300, rng=0).sample, draws=79, rng=0, charts=False)
+    >>> page(found)[:15]
+    '<!doctype html>'
     """
-    text = page(audit, remade=remade, repair=repair, comparison=comparison, min_cell=min_cell)
-    return write_whole(Path(path), text)
+    return write_whole(Path(path), page(audit, min_cell=min_cell))
 
 
-def page(
-    audit: Audit,
-    *,
-    remade: Remade | None = None,
-    repair: RecalibrationTable | None = None,
-    comparison: Comparison | None = None,
-    min_cell: int = MIN_CELL,
-) -> str:
-    """The page as text; parameters as for `write`."""
-    told = content(audit, remade=remade, repair=repair, comparison=comparison, min_cell=min_cell)
-    return rendered(told)
+def page(audit: Audit | Mapping[str, Any], *, min_cell: int = MIN_CELL) -> str:
+    """Make the page as text.
+
+    Parameters
+    ----------
+    audit : Audit or dict
+        What was found, or `audit.to_dict()` as it was kept in a file.
+    min_cell : int
+        As for `write`.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    return rendered(content(audit, min_cell=min_cell))
 
 
 def rendered(told: Mapping[str, Any]) -> str:
@@ -80,7 +84,7 @@ def rendered(told: Mapping[str, Any]) -> str:
         a=told["audit"],
         policy=_policy(scripts),
         scripts=[Markup(script) for script in scripts],
-        style=Markup(_own("page.css")),
+        style=Markup(_style()),
         data=Markup(embedded(_chart_data(told))),
     )
 
@@ -123,22 +127,21 @@ def _policy(scripts: list[str]) -> str:
 
 
 def _chart_data(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What the charts draw, and no more."""
+    """What the charts draw: the charts of the audit, and where to begin."""
     audit = told["audit"]
-    table = audit["diagnosis"]["groups"]
-    return {
-        "alpha": audit["alpha"],
-        "tolerance": audit["tolerance"],
-        "reliability": audit["reliance"]["curve"],
-        "null": told["null"],
-        "curves": told["curves"],
-        "maps": told["maps"],
-        "opening": told["opening"],
-        "groups": [
-            {"name": part["name"], "groups": [table["groups"][k] for k in part["places"]]}
-            for part in told["groups"]
-        ],
-    }
+    settings = {name: audit[name] for name in ("alpha", "tolerance")}
+    return {**settings, "opening": told["opening"], **audit["charts"]}
+
+
+def _style() -> str:
+    """The style sheet, and the colours of verdicts on light and dark ground."""
+    light, dark = (
+        ":root {" + " ".join(f"--{tone.name}: {getattr(tone, ground)};" for tone in TONES) + "}"
+        for ground in ("light", "dark")
+    )
+    tones = " ".join(f".{tone.name} {{ --tone: var(--{tone.name}); }}" for tone in TONES)
+    in_the_dark = f"@media screen and (prefers-color-scheme: dark) {{ {dark} }}"
+    return "\n".join([light, in_the_dark, tones, _own("page.css")])
 
 
 @lru_cache(maxsize=1)
@@ -166,7 +169,7 @@ def shown(value: object, kind: str = "number") -> str:
     if kind == "cover":
         return f"{100 * value:.4g} %"
     form = {"rate": ".3f", "bias": "+.3f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
-    plus = {"change": "+.4g", "score": ".4f", "whole": "d"}
+    plus = {"change": "+.4g", "score": ".4f", "whole": "d", "seconds": ".1f"}
     told = format(value, {**form, **plus}.get(kind, ".4g"))
     if told in ("-0.000", "+0.000"):  # nothing has no sign
         told = told[1:]

@@ -165,7 +165,7 @@
       from: own.edges[k], to: own.edges[k + 1], draws, base: 0,
       rangeText: `${digits(own.edges[k])} to ${digits(own.edges[k + 1])}`, drawsText: whole(draws),
     }));
-    const title = own.combined ? "combined score (largest over all places)" : "KLCE\u00b2";
+    const title = own.combined ? "combined score (largest over all checks)" : "KLCE\u00b2";
     const low = Math.min(own.edges[0], own.observed);
     const top = own.edges[own.edges.length - 1];
     const span = top - own.edges[0];
@@ -194,24 +194,24 @@
 
   const pointsOf = (part) => part.x.map((x, k) => ({
     x, at: part.at[k], group: short(part.group, 60), bias: part.bias[k], lower: part.lower[k], upper: part.upper[k],
-    wrong: part.wrong[k] ? "yes" : "no", pvalue: part.pvalue[k], rows: part.neighbours[k],
+    shown: part.flagged[k] ? "yes" : "no", pvalue: part.pvalue[k], rows: part.neighbours[k],
     biasText: signed(part.bias[k]), intervalText: interval(part.lower[k], part.upper[k]),
     pText: digits(part.pvalue[k]), rowsText: whole(part.neighbours[k]),
   }));
   const filling = {
-    condition: { test: "datum.wrong === 'yes'", value: "var(--accent)" }, value: "var(--sheet)",
+    condition: { test: "datum.shown === 'yes'", value: "var(--accent)" }, value: "var(--sheet)",
   };
   const spread = (points) => {
     const known = points.filter((point) => point.bias !== null);
     if (!known.length) return "no value anywhere";
     const biases = known.map((point) => point.bias);
-    const wrong = known.filter((point) => point.wrong === "yes").length;
-    return `from ${signed(Math.min(...biases))} to ${signed(Math.max(...biases))}; shown to be wrong at ${wrong} of ${known.length} places`;
+    const shown = known.filter((point) => point.shown === "yes").length;
+    return `from ${signed(Math.min(...biases))} to ${signed(Math.max(...biases))}; shown to be miscalibrated at ${shown} of ${known.length} points`;
   };
-  const biasHead = [["bias", "num"], ["lower", "num"], ["upper", "num"], ["rows nearby", "num"], ["adjusted p", "num"], ["shown wrong", ""]];
+  const biasHead = [["bias", "num"], ["lower", "num"], ["upper", "num"], ["rows nearby", "num"], ["adjusted p", "num"], ["shown to be miscalibrated", ""]];
   const biasCells = (point) => [
     [point.biasText, point.bias], [signed(point.lower), point.lower], [signed(point.upper), point.upper],
-    [point.rowsText, point.rows], [point.pText, point.pvalue], [point.wrong],
+    [point.rowsText, point.rows], [point.pText, point.pvalue], [point.shown],
   ];
 
   function curve(covariate, group) {
@@ -246,7 +246,7 @@
   function levels(own) {
     const points = own.groups.map((part, k) => ({
       place: k, at: short(part.name, 60), group: "\u2013", bias: part.bias, lower: part.lower, upper: part.upper,
-      wrong: part.pvalue !== null && part.pvalue <= data.alpha ? "yes" : "no", pvalue: part.pvalue, rows: part.rows,
+      shown: part.pvalue !== null && part.pvalue <= data.alpha ? "yes" : "no", pvalue: part.pvalue, rows: part.rows,
       biasText: signed(part.bias), intervalText: interval(part.lower, part.upper), pText: digits(part.pvalue), rowsText: whole(part.rows),
     })).slice(0, 30);
     const value = { field: "lower", type: "quantitative", title: "bias (observed \u2212 predicted)" };
@@ -315,7 +315,7 @@
       cells.push({
         acrossAt, upAt, x0: across.edges[i], x1: across.edges[i + 1], y0: up.edges[j], y1: up.edges[j + 1],
         xm: (across.edges[i] + across.edges[i + 1]) / 2, ym: (up.edges[j] + up.edges[j + 1]) / 2,
-        bias: own.bias[k], lower: own.lower[k], upper: own.upper[k], wrong: own.wrong[k] ? "yes" : "no",
+        bias: own.bias[k], lower: own.lower[k], upper: own.upper[k], shown: own.flagged[k] ? "yes" : "no",
         pvalue: own.pvalue[k], rows: own.neighbours[k], biasText: signed(own.bias[k]),
         intervalText: interval(own.lower[k], own.upper[k]), pText: digits(own.pvalue[k]), rowsText: whole(own.neighbours[k]),
       });
@@ -350,7 +350,7 @@
       layer: [
         { data: { values: cells }, mark: { type: "rect", strokeWidth: 0.8 },
           encoding: { x, ...(x2 ? { x2 } : {}), y, ...(y2 ? { y2 } : {}), fill: color, stroke: color, tooltip } },
-        { data: { values: cells.filter((cell) => cell.wrong === "yes") },
+        { data: { values: cells.filter((cell) => cell.shown === "yes") },
           mark: { type: "point", size: wide() ? 14 : 5, opacity: 1, fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: wide() ? 0.8 : 0.3, clip: true },
           encoding: { x: xm, y: ym, tooltip } },
       ],

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from itrust.auditing import Audit, Comparison
+from itrust._core import counted
+from itrust.auditing import Audit, Check, Comparison
 from itrust.bias import SIGN
-from itrust.calibration import Detectable
+from itrust.calibration import Detectable, Finding
 from itrust.render.showing import as_text
 from itrust.render.text.layout import WIDTH, Section, fitted, laid_out, more, wrapped
+from itrust.render.text.verdict import evidence_words
 from itrust.tasks import TaskResult
 
 MAX_TOLD = 3
@@ -16,34 +18,66 @@ MAX_TOLD = 3
 
 @as_text.register
 def told(audit: Audit, width: int = WIDTH) -> str:
-    """The whole audit, the verdict first."""
-    head = [f"VERDICT  {audit.verdict.name}", *wrapped(audit.verdict.sentence, width, "  ")]
-    alarms = (f"! {alarm}" for alarm in audit.competency.alarms)
-    head += [line for text in alarms for line in wrapped(text, width, "  ", "  ")]
-    body = [line for section in sections(audit) for line in laid_out(section, width)]
-    foot = [line for text in footnotes(audit) for line in wrapped(text, width, "  ")]
-    return "\n".join([*head, "", *body, "", *foot])
+    """Give the whole audit, the verdict first."""
+    head = [f"VERDICT  {audit.verdict}", *wrapped(audit.sentence, width, "  ")]
+    warned = (f"! {alarm}" for alarm in audit.test.warnings)
+    head += [line for text in warned for line in wrapped(text, width, "  ", "  ")]
+    body = [line for section in sections(audit) for line in ("", *laid_out(section, width))]
+    foot = [line for text in footnotes(audit) for line in wrapped(text, width, "  ", "  ")]
+    return "\n".join([*head, *body, "", *foot])
 
 
 def sections(audit: Audit) -> list[Section]:
-    """What was asked and what was found, in the order of the audit."""
-    on = ", ".join(audit.competency.names) or "the prediction alone"
+    """Say what was asked and what was found, part by part.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+
+    Returns
+    -------
+    list of Section
+        In the order of the audit, each with a key that names the part.
+    """
+    on = ", ".join(audit.test.names) or "the prediction alone"
     found = [
-        Section("rows", [f"{audit.n:,}, judged on {on}"]),
-        Section("reliance", _reliance(audit)),
-        Section("competency", _competency(audit)),
-        Section("diagnosis", _diagnosis(audit)),
+        Section("rows", "Rows", [f"{audit.n:,}, judged on {on}"]),
+        Section("overall", "Overall calibration (reliance)", _overall(audit)),
+        Section("test", "Calibration given the covariates (competency)", _test(audit)),
+        Section("missed", "What this audit could have missed (confidence)", _missed(audit)),
+        Section("diagnosis", "Where it is miscalibrated", _diagnosis(audit)),
     ]
-    if audit.confidence.detectable is not None:
-        found.insert(3, Section("confidence", [seen(audit.confidence.detectable)]))
     if audit.tasks:
         lines = [line for task in audit.tasks for line in _task(task)]
-        found.append(Section("tasks", lines))
+        found.append(Section("tasks", "Tasks", lines))
     return found
 
 
+def check_lines(check: Check, audit: Audit) -> list[str]:
+    """Say what one check of the gate found.
+
+    Parameters
+    ----------
+    check : Check
+        Of `itrust.auditing.gate`.
+    audit : Audit
+        That was put to the gate.
+
+    Returns
+    -------
+    list of str
+        One or more lines.
+    """
+    if check.key == "verdict":
+        return [f"{audit.verdict}: {audit.sentence}"]
+    if check.key == "task":
+        return [task_line(check.value)]
+    return next(section.lines for section in sections(audit) if section.key == check.key)
+
+
 def footnotes(audit: Audit) -> list[str]:
-    """How to read it, and what makes it again."""
+    """Say how to read it, and what makes it again."""
     tasks = (
         "mean(...) and share(...) are among positives; intervals and p-values hold for all tasks "
         "at once; bias of a task: with labels - with probabilities"
@@ -52,34 +86,47 @@ def footnotes(audit: Audit) -> list[str]:
         f"alpha {audit.alpha:g}, tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed "
         f"{audit.seed}, {audit.elapsed:.2g} s"
     )
-    notes = (f"note: {note}" for note in audit.competency.notes)
-    return [*([tasks] if audit.tasks else []), SIGN, made, *notes]
+    hidden = audit.withheld
+    withheld = []
+    if hidden is not None and hidden.total:
+        few = f"rest on fewer than {hidden.min_cell} rows or would give such away"
+        withheld = [f"{counted(hidden.total, 'result')} withheld that {few}"]
+    notes = (f"note: {note}" for note in audit.test.notes)
+    return [*([tasks] if audit.tasks else []), SIGN, made, *withheld, *notes]
 
 
-def _reliance(audit: Audit) -> list[str]:
-    found = audit.reliance
+def _overall(audit: Audit) -> list[str]:
+    found = audit.overall
+    scores = f"Brier {found.brier:.4f}, ECE {found.ece:.4f}, smooth ECE {found.smooth_ece:.4f}"
+    return [f"p {found.test.pvalue:.3g}; {scores}"]
+
+
+def _test(audit: Audit) -> list[str]:
+    test = audit.test
+    leading = [item for item in audit.evidence if isinstance(item, Finding)]
+    findings = getattr(test, "findings", ())
+    checks = f"; {counted(len(findings), 'check')}, p-values adjusted for all" if findings else ""
     return [
-        f"calibrated at all?  p {found.test.pvalue:.3g}",
-        f"Brier {found.brier:.4f}, ECE {found.ece:.4f}, smooth ECE {found.smooth_ece:.4f}",
+        f"p {test.pvalue:.3g}{checks}",
+        *(f"{found.pvalue:.3f}  {evidence_words(found)}" for found in leading[:MAX_TOLD]),
+        *more(len(leading) - MAX_TOLD),
     ]
 
 
-def _competency(audit: Audit) -> list[str]:
-    test = audit.competency
-    story = getattr(test, "story", lambda _: ())(audit.alpha)
-    return [
-        f"calibrated given the covariates?  p {test.pvalue:.3g}",
-        f"KLCE^2 {test.statistic:.3g} (may be negative)",
-        *(f"{found.pvalue:.3f}  {found}" for found in story[:MAX_TOLD]),
-        *more(len(story) - MAX_TOLD),
-    ]
+def _missed(audit: Audit) -> list[str]:
+    found = audit.missed.detectable
+    return [UNKNOWN if found is None else seen(found)]
+
+
+UNKNOWN = "how small a bias would have been seen is not known: no label can vary"
 
 
 def _diagnosis(audit: Audit) -> list[str]:
     slices, bias = audit.diagnosis.slices, audit.diagnosis.bias
-    flagged = f"local bias shown to be wrong at {100 * bias.flagged.mean():.0f} % of points"
+    told = f"{len(slices.confirmed)} of {counted(len(slices), 'slice')}"
+    points = f"shown to be miscalibrated at {100 * bias.flagged.mean():.0f} % of points"
     return [
-        f"{len(slices.confirmed)} of {len(slices)} slices confirmed; {flagged}",
+        f"the model is {points}; {told} confirmed",
         *(
             f"{part.bias:+.3f} ({part.lower:+.3f} to {part.upper:+.3f})  {part.rule}"
             for part in slices.confirmed[:MAX_TOLD]
@@ -93,7 +140,7 @@ def _task(task: TaskResult) -> list[str]:
 
 
 def task_line(task: TaskResult) -> str:
-    """What a model does to one number."""
+    """Say what a model does to one number."""
     return (
         f"{task.plugin:.5g} with probabilities, {task.from_labels:.5g} with labels: bias "
         f"{task.bias:+.3g} ({task.lower:+.3g} to {task.upper:+.3g}), p {task.pvalue:.3g}: "
@@ -102,15 +149,16 @@ def task_line(task: TaskResult) -> str:
 
 
 def seen(found: Detectable) -> str:
-    """What would have been seen, in words."""
+    """Say how small a bias would have been seen."""
     if not np.isfinite(found.everywhere.shift):
         return "no bias below 0.5 would be seen: too few rows"
     everywhere = f"a bias of {found.everywhere.shift:.3f} everywhere"
-    if not np.isfinite(found.worst.shift) or found.worst.where == "everywhere":
+    where = str(found.worst.where)
+    if not np.isfinite(found.worst.shift) or where == "everywhere":
         return f"{everywhere} would be seen with power {found.power:g}"
-    where = f"of {found.worst.shift:.3f} where {found.worst.where}"
+    there = f"of {found.worst.shift:.3f} where {where}"
     rows = "; rows taken as independent" if found.notes else ""
-    return f"{everywhere}, or {where}, would be seen with power {found.power:g}{rows}"
+    return f"{everywhere}, or {there}, would be seen with power {found.power:g}{rows}"
 
 
 @as_text.register

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 WIDTH = 88
-NARROW = 56  # below it titles stand on lines of their own
-TITLE = 13
+NARROW = 56  # below it what belongs together stands on lines of its own
 
 
 class Section(NamedTuple):
-    """A title and the lines under it."""
+    """A part of a text: its key, the title and the lines under it."""
 
+    key: str
     title: str
     lines: list[str]
 
@@ -47,13 +47,14 @@ def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[s
 
 
 def laid_out(section: Section, width: int) -> list[str]:
-    """Put the title beside its lines, or above them where there is little room."""
-    if width < NARROW:
-        below = [line for text in section.lines for line in wrapped(text, width, "    ", "  ")]
-        return [f"  {section.title}", *below]
-    indent = " " * (TITLE + 2)
-    lines = [line for text in section.lines for line in wrapped(text, width, indent, "  ")]
-    return [f"  {section.title:<{TITLE}}{lines[0].strip()}", *lines[1:]]
+    """Put the title above its lines."""
+    below = [line for text in section.lines for line in _indented(text, width)]
+    return [f"  {section.title}", *below]
+
+
+def _indented(text: str, width: int) -> list[str]:
+    indent = "    " + text[: len(text) - len(text.lstrip())]
+    return wrapped(text.strip(), width, indent, "  ")
 
 
 def more(number: int) -> Iterable[str]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from itrust._core import BoolArray, FloatArray, plain, smallest_tickets, tickets
 from itrust.auditing.predicates import level_key
-from itrust.bias import FEWEST, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
+from itrust.bias import MIN_NEIGHBOURS, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
 from itrust.calibration import CalibrationResult
 from itrust.data import PREDICTION, Column, Sample
 
@@ -288,7 +288,7 @@ class _Drawer:
         )
         self.alpha = alpha
         self.settings: dict[str, Any] = {
-            "fewest": FEWEST,
+            "min_neighbours": MIN_NEIGHBOURS,
             "alpha": alpha,
             "draws": min(draws, max(DRAWS, math.ceil(2 / alpha))),
             "rng": seed,

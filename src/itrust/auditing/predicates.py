@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from itrust.data import And, Level
+from itrust.data import And, Level, Missing
 
 
 def place_of(part: Any) -> str:
@@ -31,7 +31,7 @@ def places_of(finding: Any, test: Any) -> frozenset[str]:  # noqa: ARG001
 
 def level_key(name: str, level: object) -> str:
     """Key of the rows of one level; None stands for missing."""
-    return str(Level(name, level))
+    return str(Missing(name) if level is None else Level(name, level))
 
 
 def leading_findings(test: Any, alpha: float) -> tuple[Any, ...]:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
-from itrust._core import FloatArray, InputError, Rng, as_seed, counted, plain
+from itrust._core import FloatArray, InputError, Rng, counted, plain
 from itrust._core import html as notebook
-from itrust.bias import BEYOND_DOUBT, checked_reach, rowwise_null
+from itrust.bias import BEYOND_DOUBT, Redraws
 from itrust.calibration import cluster_notes, normal_score, step_down, unadjusted_pvalues
-from itrust.data import Chunk, Missing, Points, Sample, checked_sample, quoted
+from itrust.data import Chunk, Missing, Points, Sample, quoted
 from itrust.nulls import RowwiseNull
 from itrust.tasks.expressions import Combined, Dual, Linear, Named, Ratio, Rows, Task
 from itrust.tasks.quantities import Callback
@@ -169,9 +169,8 @@ def evaluate_tasks(
 
     P-values are adjusted for all of them, and intervals hold for all of them (Bonferroni).
     """
-    checked_sample(sample)
-    draws, seed = checked_reach(draws, alpha), as_seed(rng)
-    null = rowwise_null(sample)
+    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
+    null, draws, seed = redraws.null, redraws.draws, redraws.seed
     plug_ins, labels, leanings = checked_tasks(sample, tasks)
     if not tasks:
         return ()

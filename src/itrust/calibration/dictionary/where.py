@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from itrust.data import Everywhere, Level, Predicate, all_of
+from itrust.data import Everywhere, Level, Missing, Predicate, all_of
 
 EVERYWHERE = Everywhere()
 
@@ -16,7 +16,7 @@ def level(name: str, value: Any) -> Predicate:
 
 def absent(name: str) -> Predicate:
     """Rows without a value of a column."""
-    return Level(name, None)
+    return Missing(name)
 
 
 def both(first: Predicate, second: Predicate) -> Predicate:

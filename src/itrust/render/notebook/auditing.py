@@ -5,6 +5,7 @@ from __future__ import annotations
 from itrust._core import html
 from itrust.auditing import Audit, Comparison
 from itrust.bias import SIGN
+from itrust.render.notebook.bias import SLICE_HEAD, slice_cells
 from itrust.render.showing import as_html
 from itrust.render.text.auditing import UNKNOWN, seen
 from itrust.tasks import TASK_HEAD
@@ -31,8 +32,8 @@ def audit_card(audit: Audit) -> str:
         html.table(["condition", "p", ""], conditions),
         html.table(TASK_HEAD, [task._html_row() for task in audit.tasks]),
         html.table(
-            ["confirmed slice", "rows", "bias", "interval", "p"],
-            [part._html_row() for part in audit.diagnosis.slices.confirmed[:MAX_SLICES]],
+            SLICE_HEAD,
+            [slice_cells(part) for part in audit.diagnosis.slices.confirmed[:MAX_SLICES]],
         ),
         html.notes(
             [

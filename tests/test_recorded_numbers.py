@@ -335,9 +335,9 @@ def task_facts(result):
 
 def estimated(task, population, labelled, **settings):
     found = task.estimate(population, labelled=labelled, **settings)
-    ways = found.plugin, found.repaired, found.rectified, found.labelled
+    ways = found.plugin, found.recalibrated, found.prediction_powered, found.labelled
     numbers = [[way.value, way.stderr, way.lower, way.upper] for way in ways]
-    return {"ways": numbers, "power": found.power}
+    return {"ways": numbers, "power": found.lam}
 
 
 def reliability(sample, bins=None, **settings):

@@ -9,7 +9,7 @@ from itrust.bias.local import MIN_NEIGHBOURS, HeldOut, LocalBias, local_bias
 from itrust.bias.maps import BiasMap, bias_map
 from itrust.bias.neighbours import Neighbours, neighbour_kernel
 from itrust.bias.parts import SIGN, PartBias, PartTable
-from itrust.bias.redraws import Redraws, checked_reach, names_of
+from itrust.bias.redraws import Redraws, checked_alpha, checked_reach, names_of
 from itrust.bias.slices import Slice, SliceTable, bias_slices
 from itrust.bias.smoothing import BEYOND_DOUBT, Weights
 
@@ -41,6 +41,7 @@ __all__ = [
     "bias_groups",
     "bias_map",
     "bias_slices",
+    "checked_alpha",
     "checked_reach",
     "has_order",
     "local_bias",

@@ -139,11 +139,11 @@ def rowwise_null(sample: Sample) -> RowwiseNull:
     return Bernoulli() if sample.cluster is None else Rademacher()
 
 
-def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
-    """Pass a number of draws on; refuse a level that so few draws, for each part, cannot reach.
+def checked_alpha(alpha: object) -> float:
+    """Pass an error that is allowed on; refuse what is none, or as much as a half.
 
-    >>> checked_reach(199, 0.05)
-    199
+    >>> checked_alpha(0.05)
+    0.05
     """
     allowed = checked_share(alpha, "alpha")
     if allowed >= MAX_ALPHA:
@@ -152,7 +152,16 @@ def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
             argument="alpha",
             value=alpha,
         )
-    number = checked_draws(draws)
+    return allowed
+
+
+def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
+    """Pass a number of draws on; refuse a level that so few draws, for each part, cannot reach.
+
+    >>> checked_reach(199, 0.05)
+    199
+    """
+    allowed, number = checked_alpha(alpha), checked_draws(draws)
     smallest = parts / (1 + number)
     if allowed < smallest - ROUNDING:
         raise InputError(

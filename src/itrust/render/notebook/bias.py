@@ -17,6 +17,7 @@ from itrust.bias import (
     Slice,
     SliceTable,
 )
+from itrust.render.showing import as_html
 from itrust.render.text.bias import (
     cells_text,
     extreme,
@@ -25,7 +26,6 @@ from itrust.render.text.bias import (
     share_of,
     shown_at,
 )
-from itrust.render.showing import as_html
 
 GROUP_HEAD = ("group", "rows", "predicted", "observed", "bias", "interval", "p")
 SLICE_HEAD = ("slice", "rows", "bias", "interval", "p")

@@ -10,6 +10,7 @@ from itrust.bias import SIGN
 from itrust.calibration import Detectable, Finding
 from itrust.render.showing import as_text
 from itrust.render.text.layout import WIDTH, Section, fitted, laid_out, more, wrapped
+from itrust.render.text.tasks import finding_text
 from itrust.render.text.verdict import evidence_words
 from itrust.tasks import TaskResult
 
@@ -144,7 +145,7 @@ def task_line(task: TaskResult) -> str:
     return (
         f"{task.plugin:.5g} with probabilities, {task.from_labels:.5g} with labels: bias "
         f"{task.bias:+.3g} ({task.lower:+.3g} to {task.upper:+.3g}), p {task.pvalue:.3g}: "
-        f"{task.finding}"
+        f"{finding_text(task)}"
     )
 
 

@@ -118,7 +118,7 @@ def _(result: LocalBias, width: int = WIDTH) -> str:  # noqa: ARG001
     lines += [
         "",
         "  shown: the model is miscalibrated for some neighbours of the point. If it is calibrated",
-        f"  for all neighbours of some points, at most {result.alpha:g} of samples show one of them.",
+        f"  for all neighbours of some points, at most {result.alpha:g} of samples show any there.",
         "  Sizes are averages over neighbours, with a band for all points at once.",
     ]
     return "\n".join([*lines, *_notes((*result.notes_on_points, *result.notes))])

@@ -10,7 +10,6 @@ import csv
 import hashlib
 import io
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 import requests
 
-from itrust._core import DatasetError
+from itrust._core import DatasetError, InputError, write_whole
 
 __all__ = [
     "ADULT",
@@ -300,9 +299,12 @@ def _in_cache(dataset: Dataset) -> Path:
         return path
     try:
         if dataset.personal:
-            _write_whole(path, keep_columns(_in_memory(dataset), list(dataset.columns)))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, keep_columns(_in_memory(dataset), list(dataset.columns)))
         else:
             pooch.retrieve(dataset.url, f"sha256:{dataset.sha256}", dataset.file, cache)
+    except InputError as error:  # the disk is full
+        raise DatasetError(str(error)) from None
     except (requests.RequestException, OSError) as error:
         raise DatasetError(
             f"could not download {dataset.file} from {dataset.url} ({type(error).__name__}); "
@@ -322,13 +324,6 @@ def _in_memory(dataset: Dataset) -> bytes:
     if hashlib.sha256(answer.content).hexdigest() != dataset.sha256:
         raise ValueError("another SHA-256")
     return answer.content
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as draft:
-        draft.write(content)
-    os.replace(draft.name, path)
 
 
 def keep_columns(content: bytes, names: list[str]) -> bytes:

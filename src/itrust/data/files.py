@@ -79,7 +79,7 @@ def scan(
     files = list_files(path)
     twice = [file for file, count in Counter(files).items() if count > 1]
     if twice:
-        raise InputError(f"{twice[0]} stands more than once among the files")
+        raise InputError("{file} stands more than once among the files", file=str(twice[0]))
     made = Scan(tuple(files), label, prob, tuple(chosen), weights, positive, missing)
     _refuse_wrong_roles(made.roles)
     checked_missing(missing)
@@ -90,10 +90,17 @@ def scan(
 def _refuse_wrong_roles(roles: list[str]) -> None:
     for name in roles:
         if not isinstance(name, str):
-            raise InputError(f"label, prob, on and weights are names of columns, not {name!r}")
+            raise InputError(
+                "label, prob, on and weights are names of columns, not {value}",
+                argument="label",
+                value=name,
+            )
     twice = [name for name in roles if roles.count(name) > 1]
     if twice:
-        raise InputError(f"a column has one role only; {listed(set(twice))} has several")
+        raise InputError(
+            "a column has one role only; {twice} has several",
+            details={"twice": listed(set(twice))},
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +177,7 @@ class Scan:
         """All rows as a Sample in memory."""
         tables = [pa.Table.from_batches([batch.rows]) for batch in self._batches(drop=False)]
         if not tables:
-            raise InputError(without_rows(self.files))
+            raise without_rows(self.files)
         frame = pa.concat_tables(tables, promote_options="permissive")
         return Sample.from_frame(
             frame,
@@ -335,8 +342,12 @@ def _other_labels(seen: set[Any], other: Any, column: pa.Array) -> frozenset[Any
     if len(seen) > 1:
         row = column.to_pylist().index(other)
         raise InputError(
-            f"label must have two values, but besides the positive one there are {listed(seen)}; "
-            f"row {row} has {other!r}"
+            "{argument} must have two values, but besides the positive one there are {others}; "
+            "{row} has {value}",
+            argument="label",
+            row=row,
+            value=other,
+            details={"others": listed(seen)},
         )
     return frozenset([other])
 

@@ -73,8 +73,8 @@ class Survey:
         """Data-quality notes: those of the source, and about the columns of pilot rows."""
         if self.source.in_memory is not None:
             return self.source.notes
-        remarks = (said for column in self.pilot.points.columns for said in column.remarks())
-        return (*self.source.notes, *remarks)
+        notes = (said for column in self.pilot.points.columns for said in column.notes())
+        return (*self.source.notes, *notes)
 
 
 def weight_unit(pilot: Pilot) -> float:

@@ -286,4 +286,4 @@ class On(Kernel):
         inner = (
             f"({self.kernel!r})" if isinstance(self.kernel, Product | Sum) else repr(self.kernel)
         )
-        return f"{inner}.on({listed(self.names, most=99)})"
+        return f"{inner}.on({listed(self.names, max_items=99)})"

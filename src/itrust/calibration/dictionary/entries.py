@@ -258,7 +258,7 @@ class Dictionary:
         width = max(10, *(len(family) for family in self.families))
         lines = []
         for family, facts in self.to_dict().items():
-            names = listed([entry.name for entry in self.entries if entry.family == family], most=2)
+            names = listed([entry.name for entry in self.entries if entry.family == family], 2)
             lines.append(f"  {family:<{width}}  {facts['share']:.2f}  {names}")
         return "\n".join([f"Dictionary of {len(self.entries):,} entries", *lines])
 

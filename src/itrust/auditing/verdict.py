@@ -13,7 +13,7 @@ import numpy as np
 from itrust.auditing.predicates import leading_findings
 from itrust.bias import LocalBias, Slice, SliceTable
 from itrust.calibration import CalibrationResult, Detectable, Finding
-from itrust.tasks import TaskResult
+from itrust.tasks import TaskFinding, TaskResult
 
 KNOWN_ENOUGH = 0.9  # share of points with a band, to say that all is within it
 MAX_COORDINATES = 4  # covariates that describe a point
@@ -257,7 +257,7 @@ def judge(
 ) -> Judgement:
     """Follow the table: refuted or not, and whether a bias of `tolerance` is shown or excluded."""
     refuted = test.pvalue <= alpha or test.impossible > 0
-    beyond = [task for task in tasks if task.tolerance and task.finding == "biased"]
+    beyond = [task for task in tasks if task.tolerance and task.finding is TaskFinding.BIASED]
     common: dict[str, Any] = {
         "names": tuple(test.names),
         "pvalue": test.pvalue,
@@ -267,7 +267,7 @@ def judge(
     if not refuted:
         if beyond:
             return Judgement(Verdict.MISCALIBRATED, tuple(beyond), **common)
-        off = tuple(task for task in tasks if task.finding.startswith("biased"))
+        off = tuple(task for task in tasks if task.finding.is_biased)
         missed = _overlooked(test, detectable)
         enough = missed is not None and missed.shift <= tolerance
         verdict = Verdict.NO_EVIDENCE if enough else Verdict.INCONCLUSIVE

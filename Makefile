@@ -48,7 +48,7 @@ bench: .venv/test         ## ratios against a plain implementation, peak memory,
 	@$(BIN)/python benchmarks/rows.py
 	@$(BIN)/python benchmarks/adaptive.py
 	@$(BIN)/python benchmarks/bias.py
-	@$(BIN)/python benchmarks/repair.py
+	@$(BIN)/python benchmarks/recalibration.py
 
 STUDIES := $(filter-out kit housing compas paper,$(basename $(notdir $(wildcard studies/*.py))))
 

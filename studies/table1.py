@@ -99,7 +99,7 @@ def groups_of(rows: np.ndarray, frequent: np.ndarray | None) -> dict[str, np.nda
 
 
 def method(name: str, crossings: int) -> recalibrate.Recalibrator:
-    shared = {"alpha": ALPHA, "gamma": GAMMA, "fewest": 1, "parts": 10, "crossings": crossings}
+    shared = {"alpha": ALPHA, "gamma": GAMMA, "min_rows": 1, "parts": 10, "crossings": crossings}
     if name == MC:
         return recalibrate.Multicalibration(**shared)
     return recalibrate.ProportionalMulticalibration(rho=RHO, **shared)
@@ -218,7 +218,7 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
         for name in (NONE, MC, PMC)
         if (model, name) not in UNFINISHED
     ]
-    repaired = [
+    recalibrated = [
         f"{model} by {name}"
         for model in models
         for name in (MC, PMC)
@@ -226,8 +226,8 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
     ]
     rejected = sum(p <= kit.LEVEL for p in run)
     outcome = (
-        f"the exact test no longer rejects {' and '.join(repaired)}, and still the others"
-        if repaired
+        f"the exact test no longer rejects {' and '.join(recalibrated)}, and still the others"
+        if recalibrated
         else "it is still rejected for all three models by the exact test: the paper's conclusion "
         "holds beyond what it ran"
     )

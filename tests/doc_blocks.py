@@ -5,6 +5,8 @@ doctest, which pytest runs by itself. A `sh` or `console` block is run by bash. 
 after such a block is what it prints: times are not compared, and `...` stands for anything. `toml`,
 `yaml` and `json` are parsed; a title (title="itrust.toml" behind the language) also puts the block
 into the folder. Nothing else is allowed, so that nothing is skipped in silence.
+
+`make pages` writes what blocks print now into the pages whose text says something else.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +89,13 @@ def complaints(page: str, blocks: list[Block]) -> list[str]:
     return found
 
 
+def says(wanted: str, got: str) -> bool:
+    """Whether a text is what was printed: times aside, with `...` for anything."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    wanted, got = (TIME.sub("(time)", text) for text in (wanted, got))
+    return doctest.OutputChecker().check_output(wanted, got, flags)
+
+
 class Runner:
     """Runs the blocks of one page in a folder of its own."""
 
@@ -136,9 +146,7 @@ class Runner:
         return done.stdout
 
     def _compare(self, block: Block) -> None:
-        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        wanted, got = (TIME.sub("(time)", text) for text in (block.body, self.printed))
-        same = doctest.OutputChecker().check_output(wanted, got, flags)
+        same = says(block.body, self.printed)
         assert same, f"line {block.line} says\n{block.body}\nbut what is printed is\n{self.printed}"
 
     def _data(self, block: Block) -> None:
@@ -166,3 +174,68 @@ class Runner:
             command = step.get("run", "")
             if re.search(r"^\s*itrust ", command, re.MULTILINE):
                 self._shell(command, (0, GATE_CLOSED) if "--gate" in command else (0,))
+
+
+class Rewriter(doctest.DocTestRunner):
+    """Runs the doctests of a page and keeps what they print instead of what they should."""
+
+    def __init__(self) -> None:
+        super().__init__(verbose=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+        self.printed: list[tuple[str, str]] = []
+
+    def report_failure(self, out, test, example, got) -> None:  # noqa: ARG002
+        indent = " " * example.indent
+        new = "".join(f"{indent}{line}\n" for line in got.splitlines())
+        old = "".join(f"{indent}{line}\n" for line in example.want.splitlines())
+        source = "".join(f"{indent}{line}\n" for line in _prompted(example.source))
+        self.printed.append((source + old, source + new))
+
+    def report_unexpected_exception(self, out, test, example, exc_info) -> None:  # noqa: ARG002
+        raise exc_info[1]
+
+
+def _prompted(source: str) -> list[str]:
+    first, *rest = source.splitlines()
+    return [f">>> {first}", *(f"... {line}" for line in rest)]
+
+
+def rewritten(page: Path, folder: Path) -> str:
+    """The text of a page with what its blocks and doctests print now."""
+    text = page.read_text()
+    runner, last = Runner(folder), None
+    for block in blocks_of(text):
+        follows = block.language == "text" and block.follows and last is not None and last.is_run
+        if follows and not says(block.body, runner.printed):
+            text = text.replace(f"```text\n{block.body}```", f"```text\n{runner.printed}```", 1)
+        elif block.language != "text":
+            runner.run(block)
+        last = block
+    doctests = Rewriter()
+    doctests.run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
+    for old, new in doctests.printed:
+        text = text.replace(old, new, 1)
+    return text
+
+
+def main(pages: list[str]) -> None:
+    """Rewrite pages, by default all of docs and the README."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    sys.path.insert(0, str(EXAMPLES))
+    chosen = [Path(page) for page in pages] or [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]
+    here = Path.cwd()
+    for page in [path.resolve() for path in chosen]:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                text = rewritten(page, Path(folder))
+            finally:
+                os.chdir(here)
+        if text != page.read_text():
+            page.write_text(text)
+            print(f"rewritten: {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

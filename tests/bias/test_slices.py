@@ -6,7 +6,7 @@ import pytest
 import itrust as it
 from itrust._core import InputError
 from itrust.bias.slice_search import Searcher
-from itrust.data import Between, Every, Level
+from itrust.data import And, Between, Level
 from oracles import plausible
 
 
@@ -113,7 +113,7 @@ def test_the_search_finds_the_best_rectangle_of_a_brute_force():
                     best = max(best, abs(e.sum()) / np.sqrt((e**2).sum()))
     assert found.standard == pytest.approx(best)
     low_to_high = Between("a", 1.0, 3.0, "from 1 to below 3")
-    assert found.region == Every((low_to_high, Level("g", "v")))
+    assert found.region == And((low_to_high, Level("g", "v")))
 
 
 def test_rare_levels_missing_values_and_dates_are_searched():

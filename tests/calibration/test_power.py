@@ -9,7 +9,7 @@ import pytest
 import itrust as it
 from itrust import InputError, Sample, simulate
 from itrust.calibration.power import Setting
-from itrust.data import Between, Level, regions_of
+from itrust.data import Between, Level, Missing, regions_of
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_regions_mark_their_rows():
         missing="level",
     )
     assert Level("b", "v").rows(s.points).tolist() == [False, True, False, False]
-    assert Level("a", None).rows(s.points).tolist() == [False, True, False, False]
+    assert Missing("a").rows(s.points).tolist() == [False, True, False, False]
     assert Between("a", 2.0, 4.5, "").rows(s.points).tolist() == [False, False, True, True]
     assert "a missing" in [str(r) for r in regions_of(s.points)]
 

@@ -120,7 +120,7 @@ def test_bbq_by_hand_with_two_binnings():
     Two bins cut at .4, prior rows 1 each, middles .2 and .7: m = 0 of 2 and 2 of 2.
     """
     sample = it.Sample([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9])
-    fix = BBQ(fewest=1, most=2).fit(sample)
+    fix = BBQ(min_bins=1, max_bins=2).fit(sample)
     one = beta_function(2 + 1, 2 + 1) / beta_function(1, 1)
     two = (
         beta_function(0 + 0.2, 2 + 0.8)
@@ -151,7 +151,7 @@ def test_bbq_counts_equal_binnings_once():
 
 
 def test_bbq_refuses_bins_that_make_no_sense():
-    with pytest.raises(InputError, match="fewest <= most, not 3 and 2"):
+    with pytest.raises(InputError, match="min_bins <= max_bins, not 3 and 2"):
         BBQ(3, 2).fit(it.Sample([0, 1], [0.2, 0.8]))
 
 
@@ -162,7 +162,7 @@ def test_multicalibration_by_hand():
     """
     y = [1] * 9 + [0] + [0] * 9 + [1]
     sample = it.Sample(y, [0.5] * 20, {"g": ["a"] * 10 + ["b"] * 10})
-    fix = Multicalibration(alpha=0.1, bins=10, fewest=1).fit(sample)
+    fix = Multicalibration(alpha=0.1, bins=10, min_rows=1).fit(sample)
     assert [(patch.group.cells, patch.bin) for patch in fix.patches_] == [((0,), 5), ((1,), 5)]
     assert [patch.shift for patch in fix.patches_] == pytest.approx([0.4, -0.4])
     assert fix.converged_
@@ -176,11 +176,11 @@ def test_multicalibration_ignores_small_categories_and_small_gaps():
     """alpha lambda |S| = .5 * .1 * 20 = 1 row: a category of one row counts, by its definition."""
     p = [0.05] + [0.55] * 19
     sample = it.Sample([1] + [1, 0] * 9 + [1], p)
-    assert len(Multicalibration(alpha=0.5, fewest=1).fit(sample).patches_) == 1
-    assert not Multicalibration(alpha=0.96, fewest=1).fit(sample).patches_
+    assert len(Multicalibration(alpha=0.5, min_rows=1).fit(sample).patches_) == 1
+    assert not Multicalibration(alpha=0.96, min_rows=1).fit(sample).patches_
     many = it.Sample([1] + [1, 0] * 30, [0.05] + [0.55] * 60)
-    assert not Multicalibration(alpha=0.5, fewest=1).fit(many).patches_  # 3.05 rows are needed
-    assert not Multicalibration(alpha=0.5, fewest=2).fit(sample).patches_
+    assert not Multicalibration(alpha=0.5, min_rows=1).fit(many).patches_  # 3.05 rows are needed
+    assert not Multicalibration(alpha=0.5, min_rows=2).fit(sample).patches_
 
 
 def test_small_groups_are_not_memorised():
@@ -207,7 +207,7 @@ def test_groups_below_gamma_are_left_alone(method, gamma, patched):
 def test_multicalibration_ends_within_its_promise():
     """Every category that counts is within alpha of its rate, as the definition asks."""
     sample = it.simulate.survey(3_000, rng=1).sample
-    fix = Multicalibration(alpha=0.05, gamma=0.01, fewest=1).fit(sample)
+    fix = Multicalibration(alpha=0.05, gamma=0.01, min_rows=1).fit(sample)
     assert fix.converged_
     p, codes = fix.apply(sample).p, fix._codes(sample.points)
     for group in fix._groups(codes):
@@ -251,11 +251,11 @@ def test_proportional_multicalibration_by_hand():
         (Multicalibration(alpha=0), "alpha must lie between 0 and 1, not 0"),
         (Multicalibration(bins=0), "bins must be a whole number of at least 1, not 0"),
         (Multicalibration(crossings=1.5), "crossings must be a whole number"),
-        (ProportionalMulticalibration(rho=2), r"rho must lie in \(0, 1\], not 2"),
+        (ProportionalMulticalibration(rho=2), r"rho must lie above 0 and at most at 1, not 2"),
         (HistogramBinning(bins=-1), "bins must be a whole number"),
         (Temperature(edge=0), "edge must lie between 0 and 1, not 0"),
         (Temperature(edge=0.7), r"edge must lie below 0\.5, not 0\.7"),
-        (BBQ(fewest=True), "fewest must be a whole number"),
+        (BBQ(min_bins=True), "min_bins must be a whole number"),
         (Multicalibration(alpha="a"), "alpha must lie between 0 and 1, not 'a'"),
     ],
 )

@@ -15,16 +15,16 @@ from itrust._core import InputError
 from itrust.calibration import fading
 from itrust.recalibrate import METHODS as ALL_METHODS
 from itrust.recalibrate import Local
-from itrust.recalibrate.features import Basis, Scale
+from itrust.recalibrate.features import Basis, HeightScale
 from itrust.recalibrate.local import _folds, _is_better
-from itrust.recalibrate.ridge import Block, fit_logistic
+from itrust.recalibrate.ridge import RowBlock, fit_logistic
 
 METHODS = {name: method for name, method in ALL_METHODS.items() if name != "mcgrad"}
 
 
 def blocks_of(*arrays, pieces=1):
     rows = np.array_split(np.arange(arrays[0].shape[0]), pieces)
-    made = [Block(*(array[some] for array in arrays)) for some in rows]
+    made = [RowBlock(*(array[some] for array in arrays)) for some in rows]
     return lambda: iter(made)
 
 
@@ -73,9 +73,9 @@ def test_features_are_the_factor_of_their_kernel():
     """F F' is the product over coordinates of 1 + k, in closed form, where nothing is cut."""
     rng = np.random.default_rng(0)
     sample = it.Sample(rng.integers(0, 2, 60), rng.random(60), {"g": rng.choice(["u", "v"], 60)})
-    basis = Basis.of(sample.points, width=0.8, most=10_000)
+    basis = Basis.of(sample.points, width=0.8, max_terms=10_000)
     gram = basis.matrix(sample.points) @ basis.matrix(sample.points).T + 1
-    height = Scale.of(sample.p)(sample.p)
+    height = HeightScale.of(sample.p)(sample.p)
     wave = math.sqrt(2) * np.cos(np.pi * height) * 0.5 * fading(0.8, 1)
     line = math.sqrt(12) * (height - 0.5) * 0.5
     smooth = 1 + np.outer(line, line) + np.outer(wave, wave)
@@ -104,13 +104,13 @@ def test_fifty_covariates_make_no_more_features_than_asked_for():
 
 def test_scale_rises_and_outliers_do_not_squeeze_the_rest():
     values = np.append(np.random.default_rng(0).normal(size=2_000), 1e9)
-    scale = Scale.of(values)
+    scale = HeightScale.of(values)
     heights = scale(np.sort(values))
     assert (np.diff(heights) >= 0).all()
     assert heights[-2] - heights[0] > 0.9
 
 
-def test_local_bias_is_repaired_and_the_test_confirms_it():
+def test_local_bias_is_recalibrated_and_the_test_confirms_it():
     calibration, test = tilted(6_000).split([0.5, 0.5], rng=0)
     fix = Local().fit(calibration)
     assert it.klce_test(test, draws=199, rng=0).pvalue == 0.005
@@ -208,7 +208,7 @@ def test_two_rows_are_answered(cluster):
 
 
 def test_many_rows_take_passes_instead_of_memory(monkeypatch):
-    """The same repair whether features are kept or made again, and from a start on few rows."""
+    """The same correction whether features are kept or made again, and from a start on few rows."""
     sample = tilted(3_000)
     kept = Local().fit(sample).predict(sample.p, sample)
     monkeypatch.setattr("itrust.recalibrate.local.MAX_NUMBERS_KEPT", 1)
@@ -239,7 +239,7 @@ def test_settings_are_checked(settings, message):
         Local(**settings).fit(tilted(100))
 
 
-def test_the_papers_forest_is_repaired(data_folder):
+def test_the_papers_forest_is_recalibrated(data_folder):
     """Its own split: KLCE^2 at most half of any method's of the paper, and the best Brier score."""
     calibration, test = (
         it.Sample.from_frame(

@@ -1,4 +1,4 @@
-"""What all repairs have in common: one interface, hard input, files, the comparison."""
+"""What all methods have in common: one interface, hard input, files, the comparison."""
 
 import json
 
@@ -26,7 +26,7 @@ def town():
 
 
 @every_method
-def test_repairs_keep_to_the_interface(method, town, tmp_path):
+def test_methods_keep_to_the_interface(method, town, tmp_path):
     calibration, test = town
     fix = method().fit(calibration)
     told = fix.predict(test.p, test)
@@ -35,7 +35,7 @@ def test_repairs_keep_to_the_interface(method, town, tmp_path):
     assert told.max() <= 1
     assert clone(fix).get_params() == fix.get_params()
     assert not hasattr(clone(fix), "n_rows_")
-    path = tmp_path / "repair.json"
+    path = tmp_path / "recalibration.json"
     fix.save(path)
     again = load(path)
     np.testing.assert_array_equal(again.predict(test.p, test), told)
@@ -46,7 +46,7 @@ def test_repairs_keep_to_the_interface(method, town, tmp_path):
 
 
 @every_method
-def test_frames_arrays_and_samples_give_the_same_repair(method):
+def test_frames_arrays_and_samples_give_the_same_answer(method):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))
     y, p = rng.integers(0, 2, 300), rng.random(300)
@@ -108,7 +108,7 @@ def test_labels_that_are_all_equal_are_refused(method):
 
 
 @every_method
-def test_a_repair_that_learned_nothing_says_so(method):
+def test_a_method_that_learned_nothing_says_so(method):
     with pytest.raises(NotFittedError, match=r"call fit\(sample\) first"):
         method().predict([0.5])
 
@@ -126,7 +126,7 @@ def test_covariates_are_asked_for_by_name(method):
         fix.predict([0.5])
     with pytest.raises(InputError, match=r"no column 'group'; did you mean 'groups'\?"):
         fix.predict([0.5], {"x": [0.1], "groups": ["a"]})
-    with pytest.raises(InputError, match=r"'group' was a category when .* and is a number now"):
+    with pytest.raises(InputError, match=r"'group' was a category in the fit, and is a number now"):
         fix.predict([0.5], {"x": [0.1], "group": [1.0]})
     with pytest.raises(InputError, match="x lacks the covariate 'group'"):
         fix.predict([0.5, 0.5], it.Sample([0, 1], [0.5, 0.5], {"x": [0.1, 0.2]}))
@@ -135,7 +135,7 @@ def test_covariates_are_asked_for_by_name(method):
 
 
 @pytest.mark.parametrize("method", [Local, Multicalibration])
-def test_an_unseen_category_is_not_repaired_as_another(method):
+def test_an_unseen_category_is_not_recalibrated_as_another(method):
     """It gets what rows of no particular group get, the same for all unseen levels."""
     fix = method().fit(tilted(3_000, bias=4.0))
     seen, new, other = (
@@ -199,7 +199,7 @@ def test_levels_that_no_file_can_hold_are_refused():
 def test_another_kind_of_column_is_refused():
     days = pd.date_range("2020-01-01", periods=300)
     fix = Local().fit(it.Sample([0, 1] * 150, [0.5] * 300, {"d": days}))
-    with pytest.raises(InputError, match=r"'d' was a date when .* and is a number now"):
+    with pytest.raises(InputError, match=r"'d' was a date in the fit, and is a number now"):
         fix.predict([0.5], {"d": [18_000]})
 
 
@@ -207,14 +207,14 @@ def test_another_kind_of_column_is_refused():
     ("content", "message"),
     [
         ("{", "is not JSON"),
-        ("[]", "is not a repair of the schema"),
-        ('{"schema": "itrust-repair/1", "method": "Plat"}', "did you mean 'Platt'"),
-        ('{"schema": "itrust-repair/1", "method": "Platt"}', "is damaged"),
-        ('{"schema": "itrust-repair/1", "method": "os.system"}', "no method 'os.system'"),
+        ("[]", "does not have the schema"),
+        ('{"schema": "itrust-recalibration/1", "method": "Plat"}', "did you mean 'Platt'"),
+        ('{"schema": "itrust-recalibration/1", "method": "Platt"}', "is damaged"),
+        ('{"schema": "itrust-recalibration/1", "method": "os.system"}', "no method 'os.system'"),
     ],
 )
-def test_files_that_are_no_repairs_are_refused(content, message, tmp_path):
-    path = tmp_path / "repair.json"
+def test_other_files_are_refused(content, message, tmp_path):
+    path = tmp_path / "recalibration.json"
     path.write_text(content)
     with pytest.raises(InputError, match=message):
         load(path)
@@ -223,7 +223,7 @@ def test_files_that_are_no_repairs_are_refused(content, message, tmp_path):
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, town):
-    path = tmp_path / "repair.json"
+    path = tmp_path / "recalibration.json"
     path.write_text("old")
     fix = Platt().fit(town[0])
     fix.slope_ = object()
@@ -245,7 +245,7 @@ def test_the_edge_is_half_the_way_to_the_next_prediction():
 def test_compare_judges_on_other_rows_by_the_exact_test():
     calibration, test = tilted(6_000).split([0.5, 0.5], rng=0)
     table = compare({"steps": Isotonic(), "ours": Local()}, calibration, test, draws=199, rng=0)
-    assert [repair.name for repair in table] == ["none", "steps", "ours"]
+    assert [method.name for method in table] == ["none", "steps", "ours"]
     assert table["none"].pvalue == table["steps"].pvalue == 0.005
     assert table["ours"].pvalue > 0.05
     assert table["ours"].slice is None
@@ -257,9 +257,11 @@ def test_compare_judges_on_other_rows_by_the_exact_test():
     assert table["ours"].mce == it.scores.mce(own)
     assert table["ours"].pvalue == it.klce_test(own, draws=199, rng=0).pvalue
     facts = json.loads(json.dumps(table.to_dict()))
-    assert facts["repairs"][2]["name"] == "ours"
+    assert facts["recalibrations"][2]["name"] == "ours"
     assert table.to_arrow().num_rows == 3
     assert "worst confirmed slice" in str(table)
+    assert f"{table['ours'].brier:.4f}" in table._repr_html_()
+    assert repr(table) == str(table)
     assert all(len(line) < 90 for line in str(table).splitlines())
 
 
@@ -280,11 +282,11 @@ def test_compare_refuses_what_would_flatter(town):
 def test_compare_leaves_the_methods_as_they_are(town):
     method = Platt()
     table = compare([method, Platt(raw=True)], *town, draws=19, rng=0, slices=False)
-    assert [repair.name for repair in table] == ["none", "Platt", "Platt (2)"]
+    assert [method.name for method in table] == ["none", "Platt", "Platt (2)"]
     assert not hasattr(method, "slope_")
 
 
-def test_a_classifier_with_its_repair_is_a_classifier():
+def test_a_recalibrated_classifier_is_a_classifier():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"z": rng.normal(size=4_000), "x": rng.random(4_000)})
     true = 1 / (1 + np.exp(-frame.z - 24 * (frame.x - 0.5) ** 2 + 2))
@@ -307,7 +309,7 @@ def test_a_classifier_with_its_repair_is_a_classifier():
     assert ready.fit(frame, y).classifier_ is plain
 
 
-def test_a_classifier_with_its_repair_refuses_with_a_sentence():
+def test_a_recalibrated_classifier_refuses_with_a_sentence():
     model = it.recalibrate.RecalibratedClassifier(LogisticRegression(), Platt(), on=["w"])
     with pytest.raises(NotFittedError, match="not fitted yet"):
         model.predict_proba(np.zeros((2, 1)))

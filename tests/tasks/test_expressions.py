@@ -144,9 +144,9 @@ def test_dates_booleans_and_missing_values():
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        (tasks.mean("agee"), "there is no covariate 'agee'; did you mean 'age'"),
+        (tasks.mean("agee"), "there is no covariate 'agee' .did you mean 'age'"),
         (tasks.mean("region"), "is a category and has no mean"),
-        (tasks.prevalence(region="sout"), "has no level 'sout'; did you mean 'south'"),
+        (tasks.prevalence(region="sout"), "has no level 'sout' .did you mean 'south'"),
         (tasks.parse("prevalence(age > 200)"), "no row of positive weight satisfies age > 200"),
         (tasks.parse("5"), "is a number and no task"),
         (tasks.parse('prevalence(age == "old")'), "'age' is a number"),

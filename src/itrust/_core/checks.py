@@ -29,16 +29,17 @@ def checked_count(value: object, argument: str, *, at_least: int = 1) -> int:
     return int(value)
 
 
-def checked_share(value: object, argument: str) -> float:
-    """Pass a number between 0 and 1 on, ends excluded; refuse anything else.
+def checked_share(value: object, argument: str, *, one: bool = False) -> float:
+    """Pass a number between 0 and 1 on, ends excluded (or 1 as well); refuse anything else.
 
-    >>> checked_share(0.05, "alpha")
-    0.05
+    >>> checked_share(0.05, "alpha"), checked_share(1, "eta", one=True)
+    (0.05, 1.0)
     """
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not 0 < float(value) < 1:  # type: ignore[arg-type]
+    if not is_number or not (0 < float(value) < 1 or (one and value == 1)):  # type: ignore[arg-type]
+        where = "above 0 and at most at 1" if one else "between 0 and 1"
         raise InputError(
-            "{argument} must lie between 0 and 1, not {value}", argument=argument, value=value
+            f"{{argument}} must lie {where}, not {{value}}", argument=argument, value=value
         )
     return float(value)  # type: ignore[arg-type]
 

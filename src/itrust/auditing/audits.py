@@ -42,7 +42,7 @@ from itrust.calibration import (
 from itrust.data import Sample, checked_sample
 from itrust.kernels import LocalKernel
 from itrust.nulls import Hoeffding
-from itrust.recalibrate import RepairTable
+from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import (
     Task,
     TaskResult,
@@ -213,7 +213,7 @@ class Audit(Result):
         Seconds that it took.
     comparison : Comparison or None
         Of several models on the same rows, if one was added with `extended`.
-    recalibration : RepairTable or None
+    recalibration : RecalibrationTable or None
         Recalibrators on held-out rows, if they were added with `extended`.
     provenance : Provenance or None
         How to make the audit again, if that was added with `extended`.
@@ -235,7 +235,7 @@ class Audit(Result):
     seed: int
     elapsed: float
     comparison: Comparison | None = None
-    recalibration: RepairTable | None = None
+    recalibration: RecalibrationTable | None = None
     provenance: Provenance | None = None
     withheld: Withheld | None = None
 
@@ -265,7 +265,7 @@ class Audit(Result):
         self,
         *,
         comparison: Comparison | None = None,
-        recalibration: RepairTable | None = None,
+        recalibration: RecalibrationTable | None = None,
         provenance: Provenance | None = None,
     ) -> Audit:
         """Add what is to be shown beside the audit.
@@ -274,7 +274,7 @@ class Audit(Result):
         ----------
         comparison : Comparison, optional
             Of several models on the same rows (`itrust.compare`).
-        recalibration : RepairTable, optional
+        recalibration : RecalibrationTable, optional
             Recalibrators on held-out rows (`itrust.recalibrate.compare`).
         provenance : Provenance, optional
             How to make the audit again.
@@ -286,7 +286,7 @@ class Audit(Result):
         """
         given = {
             "comparison": (comparison, Comparison, "itrust.compare"),
-            "recalibration": (recalibration, RepairTable, "itrust.recalibrate.compare"),
+            "recalibration": (recalibration, RecalibrationTable, "itrust.recalibrate.compare"),
             "provenance": (provenance, Provenance, "itrust.auditing.Provenance"),
         }
         changes: dict[str, Any] = {}
@@ -432,7 +432,11 @@ def _values(item: Any) -> dict[str, Any]:
         return dict(item.to_dict())
     found = dict(vars(item))
     if "coordinates" in found:
-        found["coordinates"] = {own.name: own.value for own in item.coordinates}
+        plain_kinds = str | int | float | bool | None
+        found["coordinates"] = {
+            own.name: own.value if isinstance(own.value, plain_kinds) else own.shown
+            for own in item.coordinates
+        }
     return found
 
 

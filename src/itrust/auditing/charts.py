@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, plain, smallest_tickets, tickets
-from itrust.auditing.predicates import level_key
 from itrust.bias import FEWEST, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
 from itrust.calibration import KLCEResult
-from itrust.data import PREDICTION, Column, Sample
+from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
 
 # What bounds cost and size of the charts, whatever the number of rows and covariates.
 MAX_ROWS = 20_000
@@ -155,15 +154,15 @@ class MapSide:
         Positions for people.
     edges : tuple of float
         Ends of the cells of a number; empty for levels.
-    places : tuple of str
-        For levels, the group of each position in words.
+    where : tuple of Predicate
+        For levels, the rows of each position; empty for numbers and dates.
     """
 
     name: str
     kind: str
     at: tuple[str, ...]
     edges: Numbers
-    places: tuple[str, ...] = ()
+    where: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -236,7 +235,7 @@ class Charts:
 
 
 def _axis(side: MapSide) -> dict[str, Any]:
-    return {name: value for name, value in vars(side).items() if name != "places"}
+    return {name: value for name, value in vars(side).items() if name != "where"}
 
 
 def charts_of(
@@ -292,9 +291,8 @@ class _Drawer:
     @cached_property
     def _ordered(self) -> list[str]:
         named = [c.name for c in self.sample.columns if has_order(c)]
-        own = [] if PREDICTION in self.sample.names else [PREDICTION]
-        varies = np.unique(self.sample.p[:1_000]).size > 1
-        return [*named[: MAX_AXES - 1], *(own if varies else [])]
+        own = PREDICTION not in self.sample.names and has_order(self.sample.points.prediction)
+        return [*named[: MAX_AXES - 1], *([PREDICTION] if own else [])]
 
     @cached_property
     def _levels(self) -> list[str]:
@@ -417,8 +415,8 @@ def _side(axis: Axis, places: Sequence[int]) -> MapSide:
     """Labels and, for numbers, the edges of the cells."""
     at = tuple(axis.shown(k) for k in places)
     if axis.labels:
-        keys = tuple(level_key(axis.name, axis.column.cell(k)) for k in places)
-        return MapSide(axis.name, _kind(axis), at, (), keys)
+        where = tuple(level_of(axis.column, float(axis.column.values[k])) for k in places)
+        return MapSide(axis.name, _kind(axis), at, (), where)
     edges: Numbers = ()
     if places:
         centres = axis.positions[list(places)]

@@ -10,11 +10,11 @@ import numpy as np
 
 from itrust._core import InputError
 from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide
-from itrust.auditing.predicates import columns_of, level_key, place_of, places_of
+from itrust.auditing.predicates import columns_of, place_of, places_of
 from itrust.auditing.verdict import Judgement, PointBias
 from itrust.bias import GroupBias, GroupTable, Slice, SliceTable
 from itrust.calibration import Detectable, Finding, KLCEResult, ReliabilityCurve
-from itrust.recalibrate import RepairTable
+from itrust.recalibrate import RecalibrationTable
 
 if TYPE_CHECKING:
     from itrust.auditing.audits import Audit
@@ -87,7 +87,7 @@ class Disclosure:
     >>> from itrust.auditing import Disclosure
     >>> found = it.audit(it.simulate.survey(500, rng=0).sample, draws=79, rng=0, charts=False)
     >>> Disclosure(min_cell=200).apply(found).withheld.groups
-    3
+    2
     """
 
     min_cell: int = MIN_CELL
@@ -260,22 +260,22 @@ def _judgement(judgement: Judgement, hidden: _Hidden, n: int, test: KLCEResult) 
 
 def _point(point: PointBias, hidden: _Hidden) -> PointBias:
     """A point without the covariates that put it into a rare group."""
-    kept = tuple(
-        own for own in point.coordinates if level_key(own.name, own.value) not in hidden.rare
-    )
+    kept = tuple(own for own in point.coordinates if str(own.where) not in hidden.rare)
     return replace(point, coordinates=kept)
 
 
-def _recalibration(table: RepairTable | None, hidden: _Hidden) -> tuple[RepairTable | None, int]:
+def _recalibration(
+    table: RecalibrationTable | None, hidden: _Hidden
+) -> tuple[RecalibrationTable | None, int]:
     if table is None:
         return None, 0
     gone = [
         k
-        for k, row in enumerate(table.repairs)
+        for k, row in enumerate(table.recalibrations)
         if row.slice is not None and not hidden.allows(row.slice, table.test_rows)
     ]
     rows = tuple(replace(row, slice=None) if k in gone else row for k, row in enumerate(table))
-    return replace(table, repairs=rows), len(gone)
+    return replace(table, recalibrations=rows), len(gone)
 
 
 POINTWISE = ("bias", "lower", "upper", "null_lower", "null_upper", "neighbours", "pvalue")
@@ -360,12 +360,13 @@ def _map(chart: MapChart, hidden: _Hidden) -> tuple[MapChart, int, int]:
 
 
 def _shown_levels(side: MapSide, hidden: _Hidden) -> list[int]:
-    places = side.places or ("",) * len(side.at)
-    return [k for k, place in enumerate(places) if place not in hidden.places]
+    if not side.where:
+        return list(range(len(side.at)))
+    return [k for k, where in enumerate(side.where) if str(where) not in hidden.places]
 
 
 def _inner(side: MapSide, shown: list[int], known: set[int]) -> list[int]:
-    if side.places:
+    if side.where:
         return [k for k in shown if k in known]
     return [k for k in shown if known and min(known) <= k <= max(known)]
 
@@ -378,5 +379,5 @@ def _taken(side: MapSide, kept: Sequence[int]) -> MapSide:
         side,
         at=tuple(side.at[k] for k in kept),
         edges=edges,
-        places=tuple(side.places[k] for k in kept) if side.places else (),
+        where=tuple(side.where[k] for k in kept) if side.where else (),
     )

@@ -1,40 +1,44 @@
 """Adapter: what findings, groups, slices and regions are about, until all of them carry `where`.
 
-To be removed when `GroupBias`, `Slice`, `RegionPower`, `CurvePart` and `Finding` hold a
-`Predicate` each; nothing else in the package asks them for anything but `where`.
+To be removed when `GroupBias`, `Slice`, `RegionPower` and `Finding` hold a `Predicate` each, named
+`where`; nothing else in the package asks them for anything but that.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from itrust.data import Every, Level
+from itrust.data import Level, Missing, Predicate
+
+
+def _where(part: Any) -> Any:
+    return getattr(part, "where", None) or part.region
 
 
 def place_of(part: Any) -> str:
     """Key of the rows that a group, slice or region is about."""
-    return str(getattr(part, "where", None) or part.region)
+    return str(_where(part))
 
 
 def columns_of(group: Any) -> tuple[str, ...]:
     """Columns that a group is made of."""
-    region: Any = group.region
-    conditions: Any = region.conditions if isinstance(region, Every) else (region,)
-    return tuple(condition.name for condition in conditions)
+    return tuple(sorted(_where(group).names))
 
 
 def places_of(finding: Any, test: Any) -> frozenset[str]:
     """Keys of the groups that a finding is about."""
+    where = getattr(finding, "where", None)
+    if where is not None:
+        return frozenset(str(leaf) for leaf in where.leaves())
     entry = next(entry for entry in test.dictionary.entries if entry.name == finding.name)
     if len(entry.features) != 1:
         return frozenset()
-    levels = [(term.column, term.level) for term in entry.features[0] if hasattr(term, "level")]
-    return frozenset(level_key(name, level) for name, level in levels)
+    terms = [term for term in entry.features[0] if hasattr(term, "level")]
+    return frozenset(str(_level(term.column, term.level)) for term in terms)
 
 
-def level_key(name: str, level: object) -> str:
-    """Key of the rows of one level; None stands for missing."""
-    return str(Level(name, level))
+def _level(name: str, level: object) -> Predicate:
+    return Missing(name) if level == "(missing)" else Level(name, level)
 
 
 def leading_findings(test: Any, alpha: float) -> tuple[Any, ...]:

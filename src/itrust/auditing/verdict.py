@@ -13,6 +13,7 @@ import numpy as np
 from itrust.auditing.predicates import leading_findings
 from itrust.bias import LocalBias, Slice, SliceTable
 from itrust.calibration import Detectable, Finding, KLCEResult
+from itrust.data import Missing, Predicate, level_of
 from itrust.tasks import TaskResult
 
 KNOWN_ENOUGH = 0.9  # share of points with a band, to say that all is within it
@@ -139,11 +140,14 @@ class Coordinate:
         A level, a number, or None where it is missing.
     shown : str
         The value for people.
+    where : Predicate
+        Rows with that value.
     """
 
     name: str
     value: Any
     shown: str
+    where: Predicate
 
 
 @dataclass(frozen=True)
@@ -173,7 +177,9 @@ class PointBias:
         for column in bias.points.columns[:MAX_COORDINATES]:
             cell = column.cell(k)
             shown = column.shown(cell, 4) if isinstance(cell, float) else str(cell)
-            coordinates.append(Coordinate(column.name, cell, "missing" if cell is None else shown))
+            text = "missing" if cell is None else shown
+            where = Missing(column.name) if cell is None else level_of(column, column.values[k])
+            coordinates.append(Coordinate(column.name, cell, text, where))
         return cls(
             tuple(coordinates),
             float(bias.points.p[k]),

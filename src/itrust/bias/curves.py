@@ -19,14 +19,15 @@ from itrust.bias.neighbours import CUT, neighbour_kernel
 from itrust.data import (
     PREDICTION,
     Column,
-    Every,
     Everywhere,
-    Level,
+    Missing,
     Points,
-    Region,
+    Predicate,
     Sample,
+    all_of,
     checked_sample,
     column_of,
+    level_of,
 )
 
 MAX_VALUES = 10  # of a number, up to which it is a set of levels
@@ -284,11 +285,11 @@ def _part(group: str, grid: FloatArray, bias: LocalBias, some: IntArray, rows: i
     )
 
 
-def _combinations(sample: Sample, names: Sequence[str]) -> list[tuple[Region, list[float]]]:
+def _combinations(sample: Sample, names: Sequence[str]) -> list[tuple[Predicate, list[float]]]:
     """Every combination of values that rows have, as a region and as codes."""
     if not names:
         return [(Everywhere(), [])]
-    options: list[list[tuple[Region, float]]] = []
+    options: list[list[tuple[Predicate, float]]] = []
     for name in names:
         column = sample.column(name)
         values = np.unique(column.values[~column.missing])
@@ -296,17 +297,13 @@ def _combinations(sample: Sample, names: Sequence[str]) -> list[tuple[Region, li
             raise InputError(
                 f"{name!r} has {values.size:,} values, too many for groups; cut it into a category"
             )
-        found: list[tuple[Region, float]] = [
-            (Level(name, column.levels[int(v)] if column.is_category else float(v)), float(v))
-            for v in values
-        ]
+        found = [(level_of(column, value), float(value)) for value in values]
         if column.missing.any():
-            found.append((Level(name, None), np.nan))
+            found.append((Missing(name), np.nan))
         options.append(found)
     combined = []
     for chosen in product(*options):
-        regions = tuple(region for region, _ in chosen)
-        region = regions[0] if len(regions) == 1 else Every(regions)
+        region = all_of(region for region, _ in chosen)
         if region.rows(sample.points).any():
             combined.append((region, [value for _, value in chosen]))
     if len(combined) > MAX_LEVELS:

@@ -27,14 +27,16 @@ from itrust.calibration import (
 from itrust.data import (
     PREDICTION,
     Column,
-    Every,
-    Level,
+    Missing,
     OneOf,
-    Region,
+    Predicate,
     Sample,
+    all_of,
     checked_sample,
     column_of,
+    level_of,
     parts_of,
+    value_of,
 )
 from itrust.nulls import Bernoulli, Null, Rademacher, RowwiseNull
 
@@ -52,7 +54,7 @@ class GroupBias:
     Attributes
     ----------
     name : str
-    region : Region
+    region : Predicate
         `region.rows(points)` marks the rows of any sample.
     rows : int
     size : float
@@ -70,7 +72,7 @@ class GroupBias:
     """
 
     name: str
-    region: Region
+    region: Predicate
     rows: int
     size: float
     share: float
@@ -349,14 +351,14 @@ def mean_intervals(averages: Averages, alpha: float, *, simultaneous: bool) -> B
     return confidence_band(averages, critical_value(maxima, alpha))
 
 
-def group_regions(columns: Sequence[Column], pool: int, deepest: int) -> list[Region]:
+def group_regions(columns: Sequence[Column], pool: int, deepest: int) -> list[Predicate]:
     """Every column's groups, then those of every crossing of up to `deepest` columns."""
     by_column = [list(_levels(column, pool)) for column in columns]
-    found: list[Region] = []
+    found: list[Predicate] = []
     for depth in range(1, deepest + 1):
         for chosen in combinations(by_column, depth):
             for parts in product(*chosen):
-                found.append(parts[0] if depth == 1 else Every(parts))
+                found.append(all_of(parts))
                 if len(found) > 100 * MAX_GROUPS:
                     raise InputError(
                         "these covariates make too many groups; name fewer, or pass pool=30"
@@ -364,16 +366,15 @@ def group_regions(columns: Sequence[Column], pool: int, deepest: int) -> list[Re
     return found
 
 
-def _levels(column: Column, pool: int) -> Iterator[Region]:
+def _levels(column: Column, pool: int) -> Iterator[Predicate]:
     values, counts = np.unique(column.values[~column.missing], return_counts=True)
     if not column.is_category and values.size > MAX_VALUES:
         yield from parts_of(column, PARTS)
     else:
-        levels = [column.levels[int(v)] if column.is_category else float(v) for v in values]
-        rare = tuple(alpha for alpha, rows in zip(levels, counts, strict=True) if rows < pool)
-        together = rare if len(rare) > 1 else ()
-        yield from (Level(column.name, level) for level in levels if level not in together)
+        rare = [value for value, rows in zip(values, counts, strict=True) if rows < pool]
+        together = rare if len(rare) > 1 else []
+        yield from (level_of(column, value) for value in values if value not in together)
         if together:
-            yield OneOf(column.name, together)
+            yield OneOf(column.name, tuple(value_of(column, value) for value in together))
     if column.missing.any():
-        yield Level(column.name, None)
+        yield Missing(column.name)

@@ -17,7 +17,17 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, IntArray
-from itrust.data import OTHER_NAME, PREDICTION, Between, Column, Every, Level, Region, Sample
+from itrust.data import (
+    OTHER_NAME,
+    PREDICTION,
+    Between,
+    Column,
+    Missing,
+    Predicate,
+    Sample,
+    all_of,
+    level_of,
+)
 
 PARTS = 16
 MAX_LEVELS = 30
@@ -36,7 +46,7 @@ class Candidate:
 
     Attributes
     ----------
-    region : Region
+    region : Predicate
     bias : float
         On the rows of the search, and so exaggerated.
     standard : float
@@ -45,7 +55,7 @@ class Candidate:
         Half of its square less the price of the rule's conditions: the log of a betting odd.
     """
 
-    region: Region
+    region: Predicate
     bias: float
     standard: float
     worth: float
@@ -58,7 +68,7 @@ class _Axis:
     name: str
     codes: IntArray
     cells: int
-    conditions: tuple[Region | None, ...]  # None: no condition
+    conditions: tuple[Predicate | None, ...]  # None: no condition
     members: FloatArray  # (conditions, cells)
     price: FloatArray  # (conditions,): log of how many conditions are as complex
 
@@ -68,7 +78,7 @@ class _Axis:
         values, counts = np.unique(column.values[~column.missing], return_counts=True)
         if not values.size:
             return None
-        cells: list[Region]
+        cells: list[Predicate]
         if column.kind in ("number", "date") and values.size > 2:
             edges = _edges(column, values, counts)
             cells = [range_of(column, low, high) for low, high in pairwise(edges)]
@@ -76,17 +86,19 @@ class _Axis:
             codes = np.searchsorted(edges, column.values, side="right") - 1
         else:
             frequent = values[np.argsort(-counts, kind="stable")][:MAX_LEVELS]
-            cells, ranges = _level_cells(column, frequent), 0
+            cells, ranges = [level_of(column, value) for value in frequent], 0
             known = np.sort(frequent)
             at = np.searchsorted(known, column.values).clip(max=known.size - 1)
             rare = len(cells) + int(column.missing.any())  # after the cell of missing values
             codes = np.where(known[at] == column.values, np.argsort(frequent)[at], rare)
         codes[column.missing] = len(cells)
         if column.missing.any():
-            cells.append(Level(column.name, None))
+            cells.append(Missing(column.name))
         if len(cells) < 2:
             return None
-        chosen: list[tuple[Region | None, list[int], float]] = [(None, list(range(len(cells))), 0)]
+        chosen: list[tuple[Predicate | None, list[int], float]] = [
+            (None, list(range(len(cells))), 0)
+        ]
         if ranges:
             chosen.extend(_ranges(column, cells[:ranges]))
         singles = range(ranges, len(cells)) if ranges else range(len(cells))
@@ -103,13 +115,6 @@ class _Axis:
             members,
             np.array([price for _, _, price in chosen]),
         )
-
-
-def _level_cells(column: Column, values: FloatArray) -> list[Region]:
-    return [
-        Level(column.name, column.levels[int(v)] if column.is_category else float(v))
-        for v in values
-    ]
 
 
 def _edges(column: Column, values: FloatArray, counts: IntArray) -> list[float]:
@@ -152,8 +157,8 @@ def roundest(low: float, high: float) -> float:
 
 
 def _ranges(
-    column: Column, cells: list[Region]
-) -> Iterator[tuple[Region | None, list[int], float]]:
+    column: Column, cells: list[Predicate]
+) -> Iterator[tuple[Predicate | None, list[int], float]]:
     """Below, at or above a cut, and between two cuts."""
     parts = [cell for cell in cells if isinstance(cell, Between)]
     last = len(parts) - 1
@@ -176,7 +181,7 @@ def range_of(column: Column, low: float, high: float) -> Between:
         text = f">= {ends[0]}"
     else:
         text = f"from {ends[0]} to below {ends[1]}"
-    return Between(column.name, low, high, text)
+    return Between(column.name, low, high, text, column.kind)
 
 
 def _exactly(column: Column, end: float) -> str:
@@ -194,7 +199,7 @@ def _exactly(column: Column, end: float) -> str:
 class _Found:
     worth: float
     standard: float
-    conditions: tuple[Region, ...]
+    conditions: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,12 +237,12 @@ class Searcher:
             if not best:
                 break
             for rule in best:
-                region = rule.conditions[0] if len(rule.conditions) == 1 else Every(rule.conditions)
+                region = all_of(rule.conditions)
                 if len(found) < most and all(region != known.region for known in found):
                     inside = region.rows(self.sample.points)
                     whole = float(w[inside] @ self.sample.residuals[inside] / w[inside].sum())
                     found.append(Candidate(region, whole, rule.standard, rule.worth))
-            inside = Every(best[0].conditions).rows(self.sample.points)
+            inside = all_of(best[0].conditions).rows(self.sample.points)
             residuals[inside] -= float(w[inside] @ residuals[inside] / w[inside].sum())
         return found
 
@@ -304,8 +309,8 @@ class Searcher:
 
     def _narrowed(self, found: _Found, w: FloatArray, e: FloatArray) -> _Found | None:
         """A rule with one more condition."""
-        inside = Every(found.conditions).rows(self.sample.points)
-        taken = {getattr(condition, "name", "") for condition in found.conditions}
+        inside = all_of(found.conditions).rows(self.sample.points)
+        taken = all_of(found.conditions).names
         sums = self._sums(w, e, inside)
         price = found.standard**2 / 2 - found.worth  # of the conditions so far
         best: _Found | None = None

@@ -27,7 +27,7 @@ from itrust.bias.groups import SIGN, bias_notes, checked_reach, mean_intervals, 
 from itrust.bias.slice_search import Candidate, Searcher, rows_to_search
 from itrust.bias.smoothing import Members, average
 from itrust.calibration import step_down, unadjusted_pvalues
-from itrust.data import Region, Sample, checked_sample
+from itrust.data import Predicate, Sample, checked_sample
 from itrust.nulls import Null, RowwiseNull
 
 MIN_UNITS = 4  # rows or clusters that can be halved
@@ -44,7 +44,7 @@ class Slice:
     Attributes
     ----------
     rule : str
-    region : Region
+    region : Predicate
         `region.rows(points)` marks the rows of any sample.
     rows : int
         Of the whole sample.
@@ -63,7 +63,7 @@ class Slice:
     """
 
     rule: str
-    region: Region
+    region: Predicate
     rows: int
     share: float
     predicted: float

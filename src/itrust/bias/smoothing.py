@@ -28,7 +28,7 @@ from itrust._core import (
     progress_bar,
 )
 from itrust.calibration import normal_score
-from itrust.data import Chunk, Points, Region, Sample
+from itrust.data import Chunk, Points, Predicate, Sample
 from itrust.engines import available_threads, one_blas_thread
 from itrust.nulls import RowwiseNull
 
@@ -61,7 +61,7 @@ class Weights(ABC):
 class Members(Weights):
     """A row counts 1 inside a region and 0 outside."""
 
-    regions: Sequence[Region]
+    regions: Sequence[Predicate]
 
     @property
     def places(self) -> int:

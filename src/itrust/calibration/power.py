@@ -21,7 +21,7 @@ from itrust.calibration.evaluate import Engine, checked_engine
 from itrust.calibration.klce import checked_draws, checked_source
 from itrust.calibration.pipeline import Prepared, look, prepare
 from itrust.calibration.sensitivity import Sensitivity
-from itrust.data import Chunk, Points, Region, Sample, Scan, regions_of
+from itrust.data import Chunk, Points, Predicate, Sample, Scan, regions_of
 from itrust.engines import weight_unit
 from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
 
@@ -376,12 +376,12 @@ class Setting:
         )
         return cls(prepared, sensitivity, pilot, critical, power, draws, seed, notes)
 
-    def masks(self) -> list[tuple[Region, BoolArray]]:
+    def masks(self) -> list[tuple[Predicate, BoolArray]]:
         """Regions and the pilot rows inside them; those without rows are left out."""
         found = [(region, region.rows(self.pilot)) for region in regions_of(self._points)]
         return [(region, inside) for region, inside in found if inside.any()]
 
-    def share(self, region: Region) -> float:
+    def share(self, region: Predicate) -> float:
         """Share of the rows that lie inside."""
         return float(region.rows(self._points).mean())
 
@@ -403,7 +403,7 @@ class Setting:
             low, high = (low, middle) if enough else (middle, high)
         return high
 
-    def simulated_power(self, region: Region, shift: float, checks: int) -> float:
+    def simulated_power(self, region: Predicate, shift: float, checks: int) -> float:
         """Share of samples, drawn with the shift, that the test rejects."""
         moved = _Moved(region, shift)
         seed = as_seed(np.random.default_rng([self.seed, 1]))
@@ -420,7 +420,7 @@ def _weights(pilot: Points, variances: FloatArray) -> FloatArray:
 class _Moved(RowwiseNull):
     """Labels from probabilities that are shifted in a region."""
 
-    region: Region
+    region: Predicate
     shift: float
     exact: ClassVar[bool] = True
     meaning: ClassVar[str] = "labels drawn from shifted probabilities"

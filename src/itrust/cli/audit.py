@@ -177,7 +177,7 @@ def _judge(
 
 def _repairs(
     options: Options, roles: Roles, covariates: Sequence[str], samples: dict[str, it.Sample]
-) -> recalibrate.RepairTable | None:
+) -> recalibrate.RecalibrationTable | None:
     """Repairs learned from another file, judged on the audited rows."""
     if options.repair is None:
         return None

@@ -1,22 +1,6 @@
 """Rows: what users bring becomes a `Sample`, a `Scan` or a `Population`, once."""
 
 from itrust.data.column import Column, share_codes
-from itrust.data.conditions import (
-    OPERATORS,
-    RESERVED,
-    Always,
-    Both,
-    Compared,
-    Condition,
-    Either,
-    Missing,
-    Not,
-    OneOfValues,
-    as_condition,
-    covariate,
-    in_backticks,
-    quoted,
-)
 from itrust.data.design_matrix import Table
 from itrust.data.files import Scan, scan
 from itrust.data.intake import (
@@ -29,6 +13,32 @@ from itrust.data.intake import (
 )
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.population import Population
+from itrust.data.predicates import (
+    OPERATORS,
+    OTHER_NAME,
+    PREDICTION,
+    RESERVED,
+    And,
+    Between,
+    Compared,
+    Everywhere,
+    Level,
+    Missing,
+    Not,
+    OneOf,
+    Or,
+    Predicate,
+    WrittenNumber,
+    all_of,
+    as_predicate,
+    column_of,
+    in_backticks,
+    level_of,
+    parts_of,
+    quoted,
+    regions_of,
+    value_of,
+)
 from itrust.data.readers import (
     Part,
     column_names,
@@ -39,19 +49,6 @@ from itrust.data.readers import (
     read_untouched,
     spool,
 )
-from itrust.data.regions import (
-    OTHER_NAME,
-    PREDICTION,
-    Between,
-    Every,
-    Everywhere,
-    Level,
-    OneOf,
-    Region,
-    column_of,
-    parts_of,
-    regions_of,
-)
 from itrust.data.rows import Chunk, Points, called_impossible
 from itrust.data.sample import Sample, checked_sample
 
@@ -60,15 +57,11 @@ __all__ = [
     "OTHER_NAME",
     "PREDICTION",
     "RESERVED",
-    "Always",
+    "And",
     "Between",
-    "Both",
     "Chunk",
     "Column",
     "Compared",
-    "Condition",
-    "Either",
-    "Every",
     "Everywhere",
     "Level",
     "Missing",
@@ -76,23 +69,25 @@ __all__ = [
     "MulticlassSample",
     "Not",
     "OneOf",
-    "OneOfValues",
+    "Or",
     "Part",
     "Points",
     "Population",
-    "Region",
+    "Predicate",
     "Sample",
     "Scan",
     "Table",
-    "as_condition",
+    "WrittenNumber",
+    "all_of",
+    "as_predicate",
     "called_impossible",
     "checked_sample",
     "column_names",
     "column_of",
-    "covariate",
     "frame_columns",
     "in_backticks",
     "is_text",
+    "level_of",
     "list_files",
     "named_columns",
     "partition_keys",
@@ -107,4 +102,5 @@ __all__ = [
     "scan",
     "share_codes",
     "spool",
+    "value_of",
 ]

@@ -1,9 +1,9 @@
-"""Repairs: every recalibration method of the paper under one interface, and `Local`.
+"""Recalibration: every method of the paper under one interface, and `Local`.
 
 >>> import itrust as it
 >>> calibration, test = it.simulate.survey(6_000, rng=0).sample.split([0.5, 0.5], rng=0)
->>> fix = it.recalibrate.Local().fit(calibration)
->>> fix.predict(test.p, test).shape
+>>> local = it.recalibrate.Local().fit(calibration)
+>>> local.predict(test.p, test).shape
 (3000,)
 """
 
@@ -16,7 +16,7 @@ from itrust._core import InputError, did_you_mean
 from itrust.recalibrate.base import SCHEMA, Recalibrator
 from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.classifier import RecalibratedClassifier
-from itrust.recalibrate.comparison import Repair, RepairTable, compare
+from itrust.recalibrate.comparison import Recalibration, RecalibrationTable, compare
 from itrust.recalibrate.local import Local
 from itrust.recalibrate.mcgrad import MCGrad
 from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
@@ -34,9 +34,9 @@ __all__ = [
     "Platt",
     "ProportionalMulticalibration",
     "RecalibratedClassifier",
+    "Recalibration",
+    "RecalibrationTable",
     "Recalibrator",
-    "Repair",
-    "RepairTable",
     "Temperature",
     "compare",
     "load",
@@ -57,11 +57,23 @@ METHODS: dict[str, type[Recalibrator]] = {
 
 
 def load(path: str | Path) -> Recalibrator:
-    """Read a repair that `save` wrote; a file is data here, never code.
+    """Read a recalibrator that `save` wrote; a file is data here, never code.
 
+    Parameters
+    ----------
+    path : str or Path
+        The JSON file.
+
+    Returns
+    -------
+    Recalibrator
+        Of the class and with the settings that were saved, fitted.
+
+    Examples
+    --------
     >>> import itrust as it, tempfile, pathlib
     >>> few = it.simulate.survey(500, rng=0).sample
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "repair.json"
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "recalibration.json"
     >>> it.recalibrate.Platt().fit(few).save(path)
     >>> it.recalibrate.load(path)
     Platt()
@@ -73,7 +85,7 @@ def load(path: str | Path) -> Recalibrator:
     except ValueError:
         raise InputError(f"{path} is not JSON; give a file that save() wrote") from None
     if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
-        raise InputError(f"{path} is not a repair of the schema {SCHEMA}; save() writes one")
+        raise InputError(f"{path} does not have the schema {SCHEMA}; give a file that save() wrote")
     known = {method.__name__: method for method in METHODS.values()}
     name = str(facts.get("method"))
     if name not in known:
@@ -81,4 +93,4 @@ def load(path: str | Path) -> Recalibrator:
     try:
         return known[name].from_dict(facts)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        raise InputError(f"{path} is damaged: {error!r}; save the repair again") from None
+        raise InputError(f"{path} is damaged: {error!r}; save it again") from None

@@ -1,4 +1,4 @@
-"""`Recalibrator`: what every repair has in common. It learns from a `Sample`, maps (p, x) to p."""
+"""`Recalibrator`: what every method has in common. It learns from a `Sample`, maps (p, x) to p."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 from abc import abstractmethod
 from datetime import date, datetime
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -28,29 +27,34 @@ from itrust.data import (
     same_length,
 )
 
-SCHEMA = "itrust-repair/1"
+SCHEMA = "itrust-recalibration/1"
 NO_DISTANCE = 1e-9  # closer to 0 or 1 than this is rounding
 FARTHEST_EDGE = 0.01
 MOMENTS: dict[str, Any] = {"datetime": datetime, "date": date}
 
 
 class Recalibrator(BaseEstimator):  # type: ignore[misc]
-    """A repair of probabilities, learned from labelled rows that the model has not seen.
+    """A recalibration of probabilities, learned from labelled rows that the model has not seen.
 
     Parameters are settings and never change; `fit` fills attributes with a trailing underscore.
     Copies are made with `sklearn.base.clone`; `save` writes JSON, `load` reads it.
 
     Attributes
     ----------
-    columns_ : dict
-        Covariates of the rows it was fitted on, and their kinds.
-    missing_levels_ : dict
-        The level that stands for a missing value in each of them, None if there is none.
-    seen_levels_ : dict or None
-        Levels of the categories among them; None in a repair saved before they were kept.
+    reads_covariates : bool
+        Whether the method uses covariates; the others use the prediction alone.
+    columns_ : dict of str to str
+        The covariates of the rows that it was fitted on, each with its kind: "number", "boolean",
+        "date" or "category".
+    missing_levels_ : dict of str to (str or None)
+        For each of these covariates the level that stands for a missing value; None if there was
+        no missing value in the fit.
+    seen_levels_ : dict of str to list
+        The levels of each covariate that is a category.
     prob_ : str or None
-        The column of probabilities it is for, where that has a name.
+        The name of the column of probabilities that it was fitted for; None if that had no name.
     n_rows_ : int
+        Number of rows that it was fitted on, without rows of weight 0.
     """
 
     reads_covariates: ClassVar[bool] = False
@@ -58,6 +62,16 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, sample: Sample) -> Self:
         """Learn from labelled rows; rows of weight 0 are left out.
+
+        Parameters
+        ----------
+        sample : Sample
+            Rows that the model was not trained on, with labels.
+
+        Returns
+        -------
+        Recalibrator
+            The object itself, fitted.
 
         Raises
         ------
@@ -70,13 +84,13 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         if one_class(sample):
             told = shown(sample.values[int(sample.y[0])])
             raise InputError(
-                f"every label is {told}, so there is nothing to learn a repair from; take more "
-                f"rows for calibration"
+                f"every label is {told}, so there is nothing to learn from; take more rows for "
+                f"calibration"
             )
         columns = sample.columns if self.reads_covariates else ()
         self.columns_ = {column.name: column.kind for column in columns}
         self.missing_levels_ = {column.name: _missing_level(column) for column in columns}
-        self.seen_levels_: dict[str, list[Any]] | None = {
+        self.seen_levels_: dict[str, list[Any]] = {
             column.name: [column.levels[code] for code in np.unique(column.values) if code >= 0]
             for column in columns
             if column.is_category
@@ -87,19 +101,26 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, p: object, x: object = None) -> FloatArray:
-        """Repaired probabilities, (n,).
+        """Recalibrate probabilities.
 
         Parameters
         ----------
         p : column of n probabilities
-        x : covariates
-            A frame or mapping with (at least) the columns that `fit` saw, an array with them in
-            that order, or a Sample, a Population or its `columns`. Methods that look at the
-            prediction alone ignore it. A missing value is a level of its own.
+            What the model predicts, each between 0 and 1.
+        x : frame, mapping, array, Sample or Population, optional
+            The covariates: a frame or mapping with (at least) the columns that `fit` saw, an array
+            with them in that order, or a Sample or Population, or its `columns`. Methods that
+            use the prediction alone ignore it; the others need it. A missing value is a
+            level of its own.
+
+        Returns
+        -------
+        (n,) array of float
+            The recalibrated probabilities, in the order of the rows.
 
         Notes
         -----
-        A level that `fit` has not seen is repaired as rows of no particular category are: what was
+        A level that `fit` has not seen is treated as rows of no particular category are: what was
         learned about the others is not applied to it. Levels are compared as they are: the text
         "1" is not the number 1.
         """
@@ -113,18 +134,37 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         return np.clip(self._predict(self._points(p, x)), 0.0, 1.0)
 
     def apply(self, sample: Sample) -> Sample:
-        """The same rows with repaired probabilities, ready for the test."""
+        """Recalibrate the probabilities of a sample, so that it is ready for the test.
+
+        Parameters
+        ----------
+        sample : Sample
+            Rows that the fit has not seen, with (at least) its covariates.
+
+        Returns
+        -------
+        Sample
+            The same rows with recalibrated probabilities.
+        """
         checked_sample(sample)
         return sample.with_predictions(self.predict(sample.p, sample))
 
     def unseen(self, x: object) -> dict[str, int]:
-        """Rows whose level `fit` has not seen, by covariate; covariates without any are left out.
+        """Count rows with a level that `fit` has not seen; missing values are not counted.
 
-        `x` is as for `predict`. Missing values are not counted.
+        Parameters
+        ----------
+        x : frame, mapping, array, Sample or Population
+            The covariates, as for `predict`.
+
+        Returns
+        -------
+        dict of str to int
+            The number of such rows by covariate; covariates without any are left out.
         """
         self._check_fitted()
         if not self.seen_levels_:
-            return {}
+            return {}  # no category to look at, so x is not needed either
         counts = {}
         for column in self._columns(x):
             if column.is_category:
@@ -150,7 +190,13 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         """The inverse of `_learned`."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Settings and what was learned, ready for JSON."""
+        """Give the settings and all that was learned, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Plain numbers, texts and lists; `from_dict` makes the same recalibrator of it.
+        """
         self._check_fitted()
         return {
             "schema": SCHEMA,
@@ -159,7 +205,9 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             "settings": plain(self.get_params()),
             "columns": dict(self.columns_),
             "missing_levels": dict(self.missing_levels_),
-            "seen_levels": _packed_levels(self.seen_levels_),
+            "seen_levels": {
+                name: [packed(level) for level in own] for name, own in self.seen_levels_.items()
+            },
             "prob": self.prob_,
             "rows": self.n_rows_,
             "learned": plain(self._learned()),
@@ -167,19 +215,37 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`, for a class that is known; else `itrust.recalibrate.load`."""
+        """Make a fitted recalibrator of what `to_dict` gave.
+
+        Parameters
+        ----------
+        facts : dict
+            What `to_dict` of the same class gave. For a file use `itrust.recalibrate.load`, which
+            finds the class.
+
+        Returns
+        -------
+        Recalibrator
+            It predicts as the one that gave the facts.
+        """
         settings = facts["settings"].items()
         made = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings})
         made.columns_, made.n_rows_ = dict(facts["columns"]), facts["rows"]
         made.missing_levels_ = dict(facts["missing_levels"])
-        seen = facts.get("seen_levels")  # as the prob, not in files of older versions
-        made.seen_levels_ = seen and {k: [unpacked(v) for v in vs] for k, vs in seen.items()}
-        made.prob_ = facts.get("prob")
+        seen = facts["seen_levels"].items()
+        made.seen_levels_ = {name: [unpacked(level) for level in own] for name, own in seen}
+        made.prob_ = facts["prob"]
         made._restore(facts["learned"])
         return made
 
     def save(self, path: str | Path) -> None:
-        """Write JSON, whole or not at all; `itrust.recalibrate.load` reads it."""
+        """Write JSON, whole or not at all; `itrust.recalibrate.load` reads it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one that is there is replaced.
+        """
         text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
         write_whole(Path(path), text)
 
@@ -198,10 +264,10 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         return Points(checked, columns)
 
     def _columns(self, x: object) -> tuple[Column, ...]:
-        """The covariates that this repair reads, as it saw them."""
+        """The covariates that this recalibrator reads, as it saw them."""
         names = list(self.columns_)
         if x is None:
-            raise InputError(f"this repair reads the covariates {listed(names)}; pass them as x")
+            raise InputError(f"this method reads the covariates {listed(names)}; pass them as x")
         if isinstance(x, Sample | Population):
             x = x.columns
         if isinstance(x, tuple) and x and all(isinstance(column, Column) for column in x):
@@ -218,14 +284,13 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         found = []
         for name, kind in self.columns_.items():
             if name not in by_name:
-                raise InputError(f"x lacks the covariate {name!r}, which this repair reads")
+                raise InputError(f"x lacks the covariate {name!r}, which the fit has seen")
             column = by_name[name]
             if column.missing.all():
                 column = _all_missing(name, kind, len(column))
             if column.kind != kind and {column.kind, kind} != {"number", "boolean"}:
                 raise InputError(
-                    f"covariate {name!r} was a {kind} when the repair was fitted, and is a "
-                    f"{column.kind} now"
+                    f"covariate {name!r} was a {kind} in the fit, and is a {column.kind} now"
                 )
             found.append(_with_level(column, self.missing_levels_[name]))
         return tuple(found)
@@ -246,16 +311,12 @@ def _all_missing(name: str, kind: Any, n: int) -> Column:
 
 
 def _with_level(column: Column, level: str | None) -> Column:
-    """Missing values as the level they were when the repair was fitted."""
+    """Missing values as the level they were in the fit."""
     if level is None or not column.is_category or not column.missing.any():
         return column
     levels = column.levels if level in column.levels else (*column.levels, level)
     codes = np.where(column.missing, levels.index(level), column.values)
     return Column(column.name, column.kind, codes, levels)
-
-
-def _packed_levels(levels: dict[str, list[Any]] | None) -> dict[str, list[Any]] | None:
-    return levels and {name: [packed(level) for level in own] for name, own in levels.items()}
 
 
 def packed(level: Any) -> Any:
@@ -277,20 +338,6 @@ def unpacked(level: Any) -> Any:
         return level
     ((kind, text),) = level.items()
     return MOMENTS[kind].fromisoformat(text)
-
-
-def checked_count(value: object, name: str) -> None:
-    """Refuse a setting that is no whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
-
-
-def checked_share(value: object, name: str, *, whole: bool = False) -> None:
-    """Refuse a setting that is no number between 0 and 1."""
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else -1.0
-    if not (0 < number < 1 or (whole and number == 1)):
-        where = "in (0, 1]" if whole else "between 0 and 1"
-        raise InputError(f"{name} must lie {where}, not {value!r}")
 
 
 def one_class(sample: Sample) -> bool:

@@ -1,4 +1,4 @@
-"""Repairs by steps of the prediction: isotonic, histogram binning, BBQ."""
+"""Recalibration by steps of the prediction: isotonic, histogram binning, BBQ."""
 
 from __future__ import annotations
 
@@ -9,20 +9,32 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 from sklearn.isotonic import IsotonicRegression
 
-from itrust._core import FloatArray, InputError
+from itrust._core import FloatArray, InputError, checked_count
 from itrust.data import Points, Sample
-from itrust.recalibrate.base import Recalibrator, checked_count
+from itrust.recalibrate.base import Recalibrator
 
 PRIOR_ROWS = 2.0  # N' of Naeini et al.
 RANGE = 10.0  # C of Naeini et al.
 
 
 class Isotonic(Recalibrator):
-    """The best rising step function (Zadrozny and Elkan 2002; scikit-learn's), straight between.
+    """Isotonic regression (Zadrozny and Elkan 2002), as scikit-learn computes it.
+
+    The rising step function with the least squared error, joined by straight lines.
 
     Attributes
     ----------
-    knots_, heights_ : (k,) arrays
+    knots_ : (k,) array of float
+        Predictions, rising, between which the map is a straight line.
+    heights_ : (k,) array of float
+        The recalibrated probability at each knot; beyond the ends that of the end.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> few = it.simulate.survey(2_000, rng=0).sample
+    >>> it.recalibrate.Isotonic().fit(few).predict([0.2, 0.5]).round(2)
+    array([0.29, 0.5 ])
     """
 
     def _fit(self, sample: Sample) -> None:
@@ -47,13 +59,21 @@ class HistogramBinning(Recalibrator):
     Parameters
     ----------
     bins : int
-        Fewer where predictions are tied.
+        Number of bins; there are fewer where predictions are tied.
 
     Attributes
     ----------
-    edges_ : (b - 1,) array
-        Bins are closed on the right.
-    rates_ : (b,) array
+    edges_ : (b - 1,) array of float
+        Predictions that divide the bins, which are closed on the right.
+    rates_ : (b,) array of float
+        The share of positive labels in each bin: the recalibrated probability of its rows.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> few = it.simulate.survey(2_000, rng=0).sample
+    >>> it.recalibrate.HistogramBinning(bins=4).fit(few).rates_.round(2)
+    array([0.36, 0.5 , 0.62, 0.8 ])
     """
 
     def __init__(self, bins: int = 10) -> None:
@@ -116,31 +136,45 @@ class BBQ(Recalibrator):
 
     Parameters
     ----------
-    fewest, most : int, optional
-        Numbers of bins in place of the two ends.
+    min_bins : int, optional
+        The smallest number of bins B; default: n^(1/3) / 10, at least 1.
+    max_bins : int, optional
+        The largest number of bins B; default: 10 n^(1/3), at most n.
 
     Attributes
     ----------
-    edges_, rates_ : lists of arrays
-        One binning each.
-    weights_ : (k,) array
-        Normalised scores.
+    edges_ : list of k arrays
+        Predictions that divide the bins of each of the k binnings.
+    rates_ : list of k arrays
+        The prediction of each binning in each of its bins.
+    weights_ : (k,) array of float
+        Scores of the binnings, divided by their sum.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> few = it.simulate.survey(2_000, rng=0).sample
+    >>> it.recalibrate.BBQ(min_bins=2, max_bins=9).fit(few).weights_.round(2)
+    array([0.  , 0.01, 0.52, 0.44, 0.03, 0.  , 0.  , 0.  ])
     """
 
-    def __init__(self, fewest: int | None = None, most: int | None = None) -> None:
-        self.fewest, self.most = fewest, most
+    def __init__(self, min_bins: int | None = None, max_bins: int | None = None) -> None:
+        self.min_bins, self.max_bins = min_bins, max_bins
 
     def _fit(self, sample: Sample) -> None:
         ordered = _Ordered.of(sample)
         root = np.cbrt(ordered.p.size)
-        fewest = max(1, int(root / RANGE)) if self.fewest is None else self.fewest
-        most = min(ordered.p.size, int(np.ceil(root * RANGE))) if self.most is None else self.most
-        checked_count(fewest, "fewest")
-        checked_count(most, "most")
-        if fewest > most:
-            raise InputError(f"BBQ needs fewest <= most, not {fewest!r} and {most!r}")
+        lowest, highest = self.min_bins, self.max_bins
+        if lowest is None:
+            lowest = max(1, int(root / RANGE))
+        if highest is None:
+            highest = min(ordered.p.size, int(np.ceil(root * RANGE)))
+        checked_count(lowest, "min_bins")
+        checked_count(highest, "max_bins")
+        if lowest > highest:
+            raise InputError(f"BBQ needs min_bins <= max_bins, not {lowest!r} and {highest!r}")
         found: dict[bytes, tuple[FloatArray, FloatArray, float]] = {}
-        for bins in range(fewest, most + 1):
+        for bins in range(lowest, highest + 1):
             edges, ones, rows = ordered.binned(bins)
             # Ties make binnings with different B equal: one binning counts once.
             found.setdefault(edges.tobytes(), (edges, *_scored(edges, ones, rows)))

@@ -1,4 +1,4 @@
-"""A classifier and its repair as one scikit-learn classifier."""
+"""A classifier and its recalibration as one scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -18,29 +18,38 @@ from itrust.recalibrate.base import Recalibrator
 
 
 class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A binary classifier whose probabilities are repaired.
+    """A binary classifier whose probabilities are recalibrated.
 
-    `fit` trains the classifier on part of the rows and fits the repair on the others. A classifier
-    that is fitted already is left as it is (`prefit`), and all rows serve the repair.
+    `fit` trains the classifier on part of the rows and fits the recalibrator on the others. A
+    classifier that is fitted already is left as it is (`prefit`), and the recalibrator learns from
+    all rows.
 
     Parameters
     ----------
     classifier : scikit-learn classifier with predict_proba
+        It is cloned, unless `prefit`.
     recalibrator : Recalibrator
-    on : names or positions of the columns of X that are covariates, optional
-        Default: all.
+        How to recalibrate, such as `Local()`; it is cloned.
+    on : sequence of str or int, optional
+        Names or positions of the columns of X that the recalibrator reads; default: all.
     calibration : float
-        Share of the rows kept for the repair.
+        Share of the rows that are kept for the recalibrator, between 0 and 1; 0.3 by default.
     prefit : bool
-        In cross-validation, which clones, wrap the classifier in scikit-learn's `FrozenEstimator`.
+        Whether the classifier is fitted already; by default it is not. In cross-validation, which
+        clones, wrap a fitted classifier in scikit-learn's `FrozenEstimator` as well.
     random_state : int
-        Divides the rows.
+        Seed of the division of the rows; the name is scikit-learn's.
 
     Attributes
     ----------
     classes_ : (2,) array
-        The second one is the positive label.
-    classifier_, recalibrator_ : fitted copies
+        The two labels, sorted; the second one is the positive label.
+    classifier_ : scikit-learn classifier
+        The fitted classifier.
+    recalibrator_ : Recalibrator
+        The fitted recalibrator.
+    n_features_in_ : int
+        Number of columns of X in the fit.
 
     Examples
     --------
@@ -67,7 +76,22 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.calibration, self.prefit, self.random_state = calibration, prefit, random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the classifier and fit the repair, on different rows; weights count in both."""
+        """Train the classifier and fit the recalibrator, on different rows.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame
+            The features.
+        y : (n,) array
+            Labels of two values.
+        sample_weight : (n,) array of float, optional
+            Weights of the rows, which count for both; default: all rows count alike.
+
+        Returns
+        -------
+        RecalibratedClassifier
+            The object itself, fitted.
+        """
         labels = np.asarray(y)
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         self.classes_ = np.unique(labels)
@@ -101,7 +125,18 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Repaired probabilities of both labels, (n, 2)."""
+        """Predict recalibrated probabilities of both labels.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame
+            The features, as in `fit`.
+
+        Returns
+        -------
+        (n, 2) array of float
+            One column for each label in `classes_`.
+        """
         try:
             check_is_fitted(self, "recalibrator_")
         except NotFittedError:
@@ -110,7 +145,18 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return np.column_stack([1 - p, p])
 
     def predict(self, X: Any) -> AnyArray:
-        """The label with the larger probability, (n,)."""
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame
+            The features, as in `fit`.
+
+        Returns
+        -------
+        (n,) array
+            The label with the larger recalibrated probability.
+        """
         return np.asarray(self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)])
 
     def _raw(self, X: Any) -> FloatArray:

@@ -1,4 +1,4 @@
-"""`compare`: repairs side by side, on rows that none of them has seen."""
+"""`compare`: methods of recalibration side by side, on rows that none of them has seen."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
-import pyarrow as pa
 from sklearn.base import clone
 
-from itrust._core import AnyArray, InputError, Rng, as_seed, plain
+from itrust._core import AnyArray, InputError, Result, Rng, as_seed, plain
 from itrust.bias import Slice, bias_slices
 from itrust.calibration import KLCEResult, klce_test, null_sd, scores
 from itrust.data import Sample, checked_sample, share_codes
@@ -23,23 +22,31 @@ TOO_MANY_SHARED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Repair:
-    """One method on held-out rows.
+class Recalibration:
+    """One method of recalibration, judged on rows that it has not seen.
 
     Attributes
     ----------
     name : str
+        Of the method; "none" for the probabilities as they were given.
     fitted : Recalibrator or None
-        None: the probabilities as they were given.
-    brier, log_loss, ece, mce : float
+        The fitted method; None for the probabilities as they were given.
+    brier : float
+        Brier score, smaller is better.
+    log_loss : float
+        Mean log loss, smaller is better.
+    ece : float
+        Expected calibration error in 10 bins of equal width.
+    mce : float
+        Maximum calibration error in the same bins.
     test : KLCEResult
-        Exact: the rows were not used in fitting. `.statistic` is KLCE^2 of the default kernel.
+        The default test of local calibration, exact because the rows were not used in fitting.
     null_sd : float
-        What KLCE^2 of a right model would vary by.
+        Standard deviation that KLCE^2 would have if the probabilities were calibrated.
     slice : Slice or None
-        The confirmed slice with the largest bias.
+        The confirmed slice with the largest bias; None if there is none, or none was searched.
     seconds : float
-        To fit and to predict.
+        Time to fit and to predict.
     """
 
     name: str
@@ -55,16 +62,22 @@ class Repair:
 
     @property
     def klce2(self) -> float:
-        """KLCE^2 with the default kernel."""
+        """float: KLCE^2 with the default kernel; 0 in expectation if calibrated."""
         return float(self.test.statistic)
 
     @property
     def pvalue(self) -> float:
-        """Of the exact default test."""
+        """float: Of the test; small if the recalibrated probabilities are miscalibrated."""
         return float(self.test.pvalue)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Give all numbers, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes but for `fitted` and `test`, of which `klce2` and `pvalue` stand there.
+        """
         names = ("name", "brier", "log_loss", "ece", "mce", "klce2", "null_sd", "pvalue", "seconds")
         facts = {name: getattr(self, name) for name in names}
         worst = None if self.slice is None else self.slice.to_dict()
@@ -72,65 +85,61 @@ class Repair:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RepairTable(Sequence[Repair]):
-    """Outcome of `compare`, in the order the methods were given, "none" first."""
+class RecalibrationTable(Result, Sequence[Recalibration]):
+    """Outcome of `compare`: a sequence of methods, each judged on the same test rows.
 
-    repairs: tuple[Repair, ...]
+    `table[0]` is "none", the probabilities as they were given; the others stand in the order in
+    which they were given. `table["Local"]` finds a method by its name.
+
+    Attributes
+    ----------
+    recalibrations : tuple of Recalibration
+        The methods.
+    calibration_rows : int
+        Number of rows that the methods were fitted on.
+    test_rows : int
+        Number of rows that they were judged on.
+    draws : int
+        Number of draws of each test.
+    seed : int
+        What the draws came from; the same for every method.
+    """
+
+    recalibrations: tuple[Recalibration, ...]
     calibration_rows: int
     test_rows: int
     draws: int
     seed: int
 
     def __len__(self) -> int:
-        return len(self.repairs)
+        return len(self.recalibrations)
 
     @overload
-    def __getitem__(self, key: int | str) -> Repair: ...
+    def __getitem__(self, key: int | str) -> Recalibration: ...
     @overload
-    def __getitem__(self, key: slice) -> tuple[Repair, ...]: ...
-    def __getitem__(self, key: int | str | slice) -> Repair | tuple[Repair, ...]:
+    def __getitem__(self, key: slice) -> tuple[Recalibration, ...]: ...
+    def __getitem__(self, key: int | str | slice) -> Recalibration | tuple[Recalibration, ...]:
         """By position or by name."""
         if isinstance(key, str):
-            found = {repair.name: repair for repair in self.repairs}
+            found = {own.name: own for own in self.recalibrations}
             if key not in found:
                 raise KeyError(f"{key!r}; there are {', '.join(found)}")
             return found[key]
-        return self.repairs[key]
+        return self.recalibrations[key]
 
-    def __iter__(self) -> Iterator[Repair]:
-        return iter(self.repairs)
+    def __iter__(self) -> Iterator[Recalibration]:
+        return iter(self.recalibrations)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        facts = {k: v for k, v in vars(self).items() if k != "repairs"}
-        return {**facts, "repairs": [repair.to_dict() for repair in self.repairs]}
+    def _facts(self) -> dict[str, Any]:
+        facts = {name: value for name, value in vars(self).items() if name != "recalibrations"}
+        return {**facts, "recalibrations": [own.to_dict() for own in self.recalibrations]}
 
-    def to_arrow(self) -> pa.Table:
-        """One row a method (`.to_pandas()` if you like)."""
-        rows = [repair.to_dict() for repair in self.repairs]
-        for row in rows:
-            row["slice"] = None if row["slice"] is None else row["slice"]["rule"]
-        return pa.Table.from_pylist(rows)
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = [own.to_dict() for own in self.recalibrations]
+        return [{**row, "slice": row["slice"] and row["slice"]["rule"]} for row in rows]
 
-    def __str__(self) -> str:
-        width = max(len(repair.name) for repair in self.repairs)
-        head = f"{'':<{width}}   Brier  log loss    ECE    MCE     KLCE^2  p-value  seconds"
-        lines = [
-            f"{r.name:<{width}}  {r.brier:.4f}    {r.log_loss:.4f}  {r.ece:.3f}  {r.mce:.3f}  "
-            f"{r.klce2:>+9.2e}  {r.pvalue:>7.3f}  {r.seconds:>7.1f}"
-            for r in self.repairs
-        ]
-        slices = [
-            f"  {r.name}: {r.slice.rule}, bias {r.slice.bias:+.3f}" for r in self.repairs if r.slice
-        ]
-        foot = (
-            f"fitted on {self.calibration_rows:,} rows, judged on {self.test_rows:,} others; "
-            f"p-values from {self.draws} draws, seed {self.seed}"
-        )
-        worst = ["worst confirmed slice:", *slices] if slices else ["no confirmed slices"]
-        return "\n".join([head, *lines, *worst, foot])
-
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def compare(
@@ -142,21 +151,30 @@ def compare(
     draws: int = 999,
     rng: Rng = None,
     slices: bool = True,
-) -> RepairTable:
+) -> RecalibrationTable:
     """Fit every method on calibration rows and judge it on test rows.
 
     Parameters
     ----------
-    methods : mapping of names to recalibrators, or a sequence of them
-        They are cloned; those given stay as they are.
-    calibration, test : Sample
-        Of the same model, with no row in common.
+    methods : mapping of str to Recalibrator, or sequence of Recalibrator
+        What to compare; without names each has that of its class. The methods are cloned.
+    calibration : Sample
+        Rows to fit on, which the model was not trained on.
+    test : Sample
+        Rows to judge on: of the same model, with the same covariates, and no row in common.
     alpha : float
-        Of the slices.
-    draws, rng
-        Of the tests; every method sees the same draws' seed.
+        Size of the test that confirms a slice.
+    draws : int
+        Number of draws of each test from its null distribution.
+    rng : int, numpy Generator or None
+        Randomness of the tests, the same draws for every method; None: other draws in each call.
     slices : bool
-        Whether to look for confirmed slices, too; takes about as long as the test.
+        Whether to search for confirmed slices as well, which takes about as long as the test.
+
+    Returns
+    -------
+    RecalibrationTable
+        One row for each method, the probabilities as given first.
 
     Examples
     --------
@@ -164,7 +182,7 @@ def compare(
     >>> from itrust.recalibrate import Isotonic, Local, compare
     >>> calibration, test = it.simulate.survey(6_000, rng=0).sample.split([0.5, 0.5], rng=0)
     >>> table = compare([Isotonic(), Local()], calibration, test, draws=199, rng=0, slices=False)
-    >>> [(repair.name, repair.pvalue <= 0.05) for repair in table]
+    >>> [(method.name, method.pvalue <= 0.05) for method in table]
     [('none', True), ('Isotonic', True), ('Local', False)]
     """
     checked_sample(calibration)
@@ -173,13 +191,13 @@ def compare(
     _refuse_same_rows(calibration, test)
     seed = as_seed(rng)
 
-    def judged(name: str, method: Recalibrator | None) -> Repair:
+    def judged(name: str, method: Recalibrator | None) -> Recalibration:
         begun = time.perf_counter()
         fitted = None if method is None else clone(method).fit(calibration)
         told = test if fitted is None else fitted.apply(test)
         seconds = time.perf_counter() - begun
         result = klce_test(told, draws=draws, rng=seed, progress=False)
-        return Repair(
+        return Recalibration(
             name=name,
             fitted=fitted,
             brier=scores.brier(told),
@@ -193,7 +211,7 @@ def compare(
         )
 
     found = tuple(judged(name, method) for name, method in named.items())
-    return RepairTable(found, calibration.n, test.n, draws, seed)
+    return RecalibrationTable(found, calibration.n, test.n, draws, seed)
 
 
 def _named(
@@ -228,7 +246,7 @@ def _worst_slice(sample: Sample, alpha: float, draws: int, seed: int) -> Slice |
 
 
 def _refuse_same_rows(calibration: Sample, test: Sample) -> None:
-    """A repair judged on the rows it learned from would pass."""
+    """A method that is judged on the rows it learned from would look calibrated."""
     if calibration.names != test.names:
         raise InputError("calibration and test have different covariates")
     known, asked = (_keys(sample, calibration) for sample in (calibration, test))

@@ -28,21 +28,24 @@ FEW_LEVELS = 6
 FEW_COORDINATES = 6  # up to here products of three
 SMALLEST = 1e-2
 SHARE_OF_RANKS = 0.5  # ranks alone would blur sparse ends, values alone dense middles
-WAVE_SIZE = 0.5  # of a wave against a level: numbers bend less than groups differ
+WAVE_SIZE = 0.5  # of a wave against a level: curves vary less than groups differ
 
 Letter = tuple[int, int]  # coordinate and wave or level
 PREDICTION = None
 
 
 @dataclass(frozen=True, eq=False)
-class Scale:
-    """Where a number lies between 0 and 1: half its rank, half its place between the ends."""
+class HeightScale:
+    """Where a number lies between 0 and 1: half its rank, half its place between the ends.
+
+    Straight lines between `heights` at `knots`, both rising.
+    """
 
     knots: FloatArray
     heights: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray) -> Scale:
+    def of(cls, values: FloatArray) -> HeightScale:
         """From the values of some rows; missing ones do not count."""
         present = values[~np.isnan(values)]
         if not present.size or present.min() == present.max():
@@ -73,7 +76,7 @@ class Coordinate:
     """
 
     name: str | None  # None: the prediction
-    scale: Scale | None
+    scale: HeightScale | None
     levels: tuple[Any, ...]  # for a number: a level for missing values, or none
     sizes: tuple[float, ...]  # of the line and the waves, or of the levels
 
@@ -91,7 +94,7 @@ class Coordinate:
         waves = [size for size in waves if size > SMALLEST]
         absent = (None,) if column.missing.any() else ()
         sizes = (WAVE_SIZE, *(WAVE_SIZE * size for size in waves), *(1.0 for _ in absent))
-        return cls(name, Scale.of(values), absent, sizes)
+        return cls(name, HeightScale.of(values), absent, sizes)
 
     def columns(self, column: Column) -> list[FloatArray]:
         """All functions of the coordinate for some rows, each (n,)."""
@@ -121,8 +124,8 @@ class Basis:
     sizes: FloatArray
 
     @classmethod
-    def of(cls, points: Points, width: float, most: int) -> Basis:
-        """The `most` largest features of the kernel with this width; sees no label."""
+    def of(cls, points: Points, width: float, max_terms: int) -> Basis:
+        """The largest features of the kernel with this width, at most `max_terms`; no labels."""
         coordinates = (
             Coordinate.of(points.prediction, PREDICTION, width),
             *(Coordinate.of(column, column.name, width) for column in points.columns),
@@ -134,7 +137,7 @@ class Basis:
             is_plain = not others and coordinates[coordinate].scale is not None and function < 2
             return not is_plain, -term[1], len(term[0])
 
-        found = sorted(_terms(coordinates, most), key=rank)[:most]
+        found = sorted(_terms(coordinates, max_terms), key=rank)[:max_terms]
         return cls(
             coordinates,
             tuple(letters for letters, _ in found),
@@ -179,7 +182,7 @@ class Basis:
         coordinates = tuple(
             Coordinate(
                 c["name"],
-                None if c["knots"] is None else Scale(np.array(c["knots"]), np.array(c["heights"])),
+                c["knots"] and HeightScale(np.array(c["knots"]), np.array(c["heights"])),
                 tuple(map(unpacked, c["levels"])),
                 tuple(c["sizes"]),
             )
@@ -189,7 +192,9 @@ class Basis:
         return cls(coordinates, terms, np.array(facts["sizes"]))
 
 
-def _terms(coordinates: Sequence[Coordinate], most: int) -> list[tuple[tuple[Letter, ...], float]]:
+def _terms(
+    coordinates: Sequence[Coordinate], max_terms: int
+) -> list[tuple[tuple[Letter, ...], float]]:
     """Products of functions of different coordinates with their sizes, all that may count."""
     singles = [
         [((number, k), size) for k, size in enumerate(c.sizes) if size > SMALLEST]
@@ -200,8 +205,8 @@ def _terms(coordinates: Sequence[Coordinate], most: int) -> list[tuple[tuple[Let
     ]
     for order in (2, 3) if len(coordinates) <= FEW_COORDINATES else (2,):
         floor = SMALLEST
-        if len(found) > most:
-            floor = max(floor, sorted(size for _, size in found)[-most])
+        if len(found) > max_terms:
+            floor = max(floor, sorted(size for _, size in found)[-max_terms])
         for chosen in combinations(singles, order):
             for combination in product(*([s for s in own if s[1] >= floor] for own in chosen)):
                 size = float(math.prod(size for _, size in combination))

@@ -10,21 +10,27 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import expit
 
-from itrust._core import FloatArray, InputError, IntArray, smallest_tickets, tickets
+from itrust._core import (
+    FloatArray,
+    InputError,
+    IntArray,
+    checked_count,
+    checked_share,
+    smallest_tickets,
+    tickets,
+)
 from itrust.calibration import klce_test
 from itrust.data import Points, Sample
 from itrust.engines import available_threads, one_blas_thread, ordered_map
 from itrust.recalibrate.base import (
     NO_DISTANCE,
     Recalibrator,
-    checked_count,
-    checked_share,
     edge_of,
     held_logit,
     one_class,
 )
 from itrust.recalibrate.features import Basis
-from itrust.recalibrate.ridge import Block, Fit, Sketch, fit_logistic
+from itrust.recalibrate.ridge import Fit, RowBlock, Sketch, fit_logistic
 from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
 
 BLOCK_ROWS = 8_192
@@ -39,20 +45,21 @@ MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  #
 
 @dataclass(frozen=True)
 class Step:
-    """What calibration rows said about one stage.
+    """What the calibration rows showed about one stage of the fit.
 
     Attributes
     ----------
     stage : str
-        "as given", "monotone", or "local 1" and so on.
+        "as given", "monotone (...)" with the name of the map, or "local 1" and so on.
     gain : float or None
         By how much a correction lowers the mean log loss in cross-validation, or on the inner
-        hold-out if that has more rows than settings are chosen on.
+        hold-out if that has more rows than settings are chosen on. None for the other stages.
     pvalue : float or None
         Exact, on the inner hold-out, which had no part in fits or choices before it (if the
         hold-out decided on a gain, in the choice to keep the correction); for "as given" on all
-        calibration rows.
+        calibration rows. None where the correction was not kept.
     kept : bool
+        Whether the stage is part of the recalibration.
     """
 
     stage: str
@@ -63,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Choice:
-    """Settings of one correction."""
+    """Settings of one correction: the width of its kernel and the penalty of its coefficients."""
 
     width: float
     ridge: float
@@ -89,7 +96,7 @@ class Correction:
 
 @dataclass(frozen=True, eq=False)
 class _Chain:
-    """The whole repair: logits of p, monotone or as given, and corrections in turn."""
+    """The whole recalibration: logits of p, monotone or as given, and corrections in turn."""
 
     edge: float
     monotone: Sigmoid | None
@@ -110,7 +117,7 @@ def _monotone_logits(monotone: Sigmoid | None, p: FloatArray, edge: float) -> Fl
 
 
 class Local(Recalibrator):
-    """Repairs what the test finds: local bias, in all covariates at once.
+    """Corrects what the test finds: local bias, in all covariates at once.
 
     1. A monotone map of p: as given, temperature, Platt or beta, the plainest that no other beats
        by a standard error of the log loss in cross-validation. Never 0 or 1.
@@ -124,24 +131,32 @@ class Local(Recalibrator):
     Parameters
     ----------
     alpha : float
-        Of the tests inside.
+        Size of the tests inside: corrections are made while the p-value is at most alpha.
     rounds : int
-        Most local corrections.
+        The largest number of local corrections.
     features : int
-        Most functions of (p, x) in one correction.
-    widths, ridges : sequences of float
-        To choose from. Widths are shares of a number's range, as a mean of ranks and values.
+        The largest number of functions of (p, x) in one correction.
+    widths : sequence of float
+        Widths of the kernel to choose from, as shares of a number's range, which is measured as a
+        mean of ranks and values.
+    ridges : sequence of float
+        Penalties of the coefficients to choose from; a larger one corrects less.
     draws : int
-        Of the tests inside.
-    seed : int
-        Divides the rows.
+        Number of draws of the tests inside.
+    rng : int
+        Divides the rows and draws for the tests inside. It is a setting that is saved with the
+        others, so it is a whole number and not a Generator.
 
     Attributes
     ----------
     steps_ : tuple of Step
-        What was tried, and what the inner hold-out said.
+        What was tried, and what the inner hold-out showed.
     corrections_ : tuple of Correction
+        The local corrections that were kept, in order.
     monotone_ : Temperature, Platt, Beta or None
+        The monotone map; None: predictions as given.
+    edge_ : float
+        Predictions of 0 and 1 are read as lying this far from there.
 
     Notes
     -----
@@ -155,10 +170,10 @@ class Local(Recalibrator):
     >>> import itrust as it
     >>> town = it.simulate.survey(6_000, rng=0).sample
     >>> calibration, test = town.split([0.5, 0.5], rng=0)
-    >>> repaired = it.recalibrate.Local().fit(calibration).apply(test)
+    >>> recalibrated = it.recalibrate.Local().fit(calibration).apply(test)
     >>> it.klce_test(test, draws=199, rng=0).pvalue
     0.005
-    >>> it.klce_test(repaired, draws=199, rng=0).pvalue > 0.05
+    >>> it.klce_test(recalibrated, draws=199, rng=0).pvalue > 0.05
     True
     """
 
@@ -172,10 +187,10 @@ class Local(Recalibrator):
         widths: Sequence[float] = (0.1, 0.2, 0.4, 0.8),
         ridges: Sequence[float] = (0.5, 2.0, 8.0, 32.0, 128.0),
         draws: int = 99,
-        seed: int = 0,
+        rng: int = 0,
     ) -> None:
         self.alpha, self.rounds, self.features = alpha, rounds, features
-        self.widths, self.ridges, self.draws, self.seed = widths, ridges, draws, seed
+        self.widths, self.ridges, self.draws, self.rng = widths, ridges, draws, rng
 
     def _fit(self, sample: Sample) -> None:
         self._check_settings()
@@ -196,7 +211,7 @@ class Local(Recalibrator):
         some = _few(sample)
         if _units(some) < MIN_TO_FOLD:
             return None
-        fold, losses = _folds(some, self.seed), np.zeros((len(MONOTONE), some.n))
+        fold, losses = _folds(some, self.rng), np.zeros((len(MONOTONE), some.n))
         for held in np.unique(fold):
             out = np.flatnonzero(fold == held)
             learn, judge = some.take(np.flatnonzero(fold != held)), some.p[out]
@@ -217,7 +232,7 @@ class Local(Recalibrator):
         self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
         if first > self.alpha or _units(sample) < MIN_ROWS:
             return []
-        learn, judge = sample.split([1 - HELD_OUT, HELD_OUT], rng=self.seed)
+        learn, judge = sample.split([1 - HELD_OUT, HELD_OUT], rng=self.rng)
         if one_class(learn):
             return []
         chain = self._monotone_chain(learn)
@@ -245,7 +260,7 @@ class Local(Recalibrator):
     def _tuned(self, sample: Sample, z: FloatArray) -> tuple[Choice, FloatArray, Sample]:
         """Width and ridge with the least log loss on other folds; gains of rows, and the rows."""
         some, z = _few(sample), z[_few_rows(sample)]
-        fold, w = _folds(some, self.seed), some.weights_or_ones
+        fold, w = _folds(some, self.rng), some.weights_or_ones
         before = _losses(some.y, z)
         best = (np.inf, Choice(self.widths[0], max(self.ridges)), before)
         for width in self.widths:
@@ -262,7 +277,7 @@ class Local(Recalibrator):
     def _pvalue(self, sample: Sample) -> float:
         rows = smallest_tickets(tickets(0, sample.n), TESTED_ROWS)
         some = sample.take(rows) if rows.size < sample.n else sample
-        result = klce_test(some, draws=self.draws, rng=self.seed, progress=False)
+        result = klce_test(some, draws=self.draws, rng=self.rng, progress=False)
         return float(result.pvalue)
 
     def _predict(self, points: Points) -> FloatArray:
@@ -308,6 +323,7 @@ class Local(Recalibrator):
         checked_share(self.alpha, "alpha")
         for name in ("rounds", "features", "draws"):
             checked_count(getattr(self, name), name)
+        checked_count(self.rng, "rng", at_least=0)
         for name in ("widths", "ridges"):
             values = getattr(self, name)
             if not isinstance(values, Sequence) or not values or not all(v > 0 for v in values):
@@ -378,14 +394,14 @@ def _units(sample: Sample) -> int:
     return sample.n if sample.clusters is None else sample.clusters
 
 
-def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterator[Block]]:
+def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterator[RowBlock]]:
     """All rows in pieces; kept if they are few, else made again whenever they are asked for."""
 
-    def block(rows: slice) -> Block:
+    def block(rows: slice) -> RowBlock:
         here = Points(expit(z[rows]), sample.points.take(rows).columns)
-        return Block(basis.matrix(here), sample.y[rows], z[rows], sample.weights_or_ones[rows])
+        return RowBlock(basis.matrix(here), sample.y[rows], z[rows], sample.weights_or_ones[rows])
 
-    def fresh() -> Iterator[Block]:
+    def fresh() -> Iterator[RowBlock]:
         return _side_by_side(block, sample.n)
 
     if sample.n * len(basis) > MAX_NUMBERS_KEPT:
@@ -394,13 +410,13 @@ def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterato
     return lambda: iter(kept)
 
 
-def _folds(sample: Sample, seed: int, number: int = 4) -> IntArray:
+def _folds(sample: Sample, rng: int, number: int = 4) -> IntArray:
     """The fold of every row; clusters are never torn apart."""
-    rng = np.random.default_rng(seed)
+    drawn = np.random.default_rng(rng)
     if sample.cluster is None:
-        return rng.permutation(sample.n) % number
+        return drawn.permutation(sample.n) % number
     levels, codes = np.unique(sample.cluster, return_inverse=True)
-    return np.asarray((rng.permutation(levels.size) % number)[codes])
+    return np.asarray((drawn.permutation(levels.size) % number)[codes])
 
 
 def _crossed(
@@ -411,7 +427,7 @@ def _crossed(
     w = sample.weights_or_ones
     for held in np.unique(fold):
         out = fold == held
-        block = Block(features[~out], sample.y[~out], z[~out], w[~out])
+        block = RowBlock(features[~out], sample.y[~out], z[~out], w[~out])
         start: Fit | None = None
         for ridge, told in found.items():
             start = fit_logistic(partial(_only, block), features.shape[1], ridge, start)
@@ -419,5 +435,5 @@ def _crossed(
     return iter(found.items())
 
 
-def _only(block: Block) -> Iterator[Block]:
+def _only(block: RowBlock) -> Iterator[RowBlock]:
     return iter((block,))

@@ -1,4 +1,4 @@
-"""`MCGrad`, for comparison: the package of that name behind our interface, if it is installed."""
+"""`MCGrad`, for comparison: the package of that name behind this interface, if installed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ PREDICTION, LABEL, WEIGHT = "itrust p", "itrust y", "itrust w"
 class MCGrad(Recalibrator):
     """Gradient boosting until multicalibrated (Perini et al. 2025, package `MCGrad`).
 
-    Needs `pip install MCGrad`, which brings LightGBM and much else; not an extra of ours.
+    Needs `pip install MCGrad`, which brings LightGBM, PyTorch and about eighty other packages, and
+    is no extra of this package. Of these, fitting and predicting need LightGBM alone:
+    `pip install lightgbm` and `pip install --no-deps MCGrad` suffice. Tested with MCGrad 0.1.5.
 
     Attributes
     ----------
     model_ : mcgrad.methods.MCGrad
+        The fitted model of that package, with its default settings.
     """
 
     reads_covariates = True

@@ -1,4 +1,4 @@
-"""Repairs of groups: multicalibration and its proportional form, by patches until none is needed.
+"""Recalibration of groups: multicalibration and its proportional form, by patches.
 
 A *category* is a group of rows with predictions in one of the bins. While some category that is
 large enough has a mean label too far from its mean prediction, its predictions are shifted by the
@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, IntArray
+from itrust._core import BoolArray, FloatArray, IntArray, checked_count, checked_share
 from itrust.data import Column, Points, Sample
-from itrust.recalibrate.base import Recalibrator, checked_count, checked_share, packed, unpacked
+from itrust.recalibrate.base import Recalibrator, packed, unpacked
 
 MAX_LEVELS = 40
 
@@ -96,7 +96,7 @@ class _Patching(Recalibrator):
 
     alpha: float
     gamma: float
-    fewest: int
+    min_rows: int
     bins: int
     parts: int
     crossings: int
@@ -131,7 +131,7 @@ class _Patching(Recalibrator):
         for number in range(self.bins):
             inside = rows[self._bin(p[rows]) == number]
             weight = float(w[inside].sum())
-            if inside.size < self.fewest or weight < self.alpha / self.bins * mass:
+            if inside.size < self.min_rows or weight < self.alpha / self.bins * mass:
                 continue
             rate = float(w[inside] @ y[inside]) / weight
             gap = rate - float(w[inside] @ p[inside]) / weight
@@ -205,8 +205,8 @@ class _Patching(Recalibrator):
 
     def _check_settings(self) -> None:
         checked_share(self.alpha, "alpha")
-        checked_share(self.gamma, "gamma", whole=True)
-        for name in ("fewest", "bins", "parts", "crossings", "max_sweeps"):
+        checked_share(self.gamma, "gamma", one=True)
+        for name in ("min_rows", "bins", "parts", "crossings", "max_sweeps"):
             checked_count(getattr(self, name), name)
 
     @abstractmethod
@@ -228,44 +228,56 @@ class Multicalibration(_Patching):
     Parameters
     ----------
     alpha : float
+        Largest distance between the mean label and the mean prediction of a category that is left
+        as it is, between 0 and 1.
     gamma : float
-        Least share of a group.
-    fewest : int
-        Least rows of a category, beyond the authors' rule, which in a small sample lets single
-        rows be shifted to their own label; 1 turns it off.
+        Smallest share of all rows that makes a group, above 0 and at most 1.
+    min_rows : int
+        Smallest number of rows of a category. The authors' rule has no such limit, and lets single
+        rows of a small sample be shifted to their own label; 1 turns the limit off.
     bins : int
-        One over lambda.
+        Number of bins of the prediction, one over lambda.
     parts : int
-        Intervals of equal frequency that a number is cut into.
+        Number of intervals of equal frequency that a number is cut into.
     crossings : int
         Groups are cells of up to this many covariates at once.
     discretised : bool
         Whether to end, as the authors' algorithm does, by giving all rows of a bin their mean.
-        That costs resolution and serves the proof.
+        That costs resolution and serves the proof, so by default it is not done.
     max_sweeps : int
-        Most rounds through all categories.
+        Largest number of rounds through all categories.
 
     Attributes
     ----------
     converged_ : bool
         Whether the last round had nothing to shift.
     sweeps_ : int
+        Number of rounds that were made.
     patches_ : list of Patch
         The shifts, in order.
+    levels_ : (bins,) array of float
+        Mean prediction of every bin after all shifts.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> few = it.simulate.survey(2_000, rng=0).sample
+    >>> it.recalibrate.Multicalibration().fit(few).converged_
+    True
     """
 
     def __init__(
         self,
         alpha: float = 0.05,
         gamma: float = 0.05,
-        fewest: int = 20,
+        min_rows: int = 20,
         bins: int = 10,
         parts: int = 5,
         crossings: int = 2,
         discretised: bool = False,
         max_sweeps: int = 100,
     ) -> None:
-        self.alpha, self.gamma, self.fewest = alpha, gamma, fewest
+        self.alpha, self.gamma, self.min_rows = alpha, gamma, min_rows
         self.bins, self.parts, self.crossings = bins, parts, crossings
         self.discretised, self.max_sweeps = discretised, max_sweeps
 
@@ -285,21 +297,41 @@ class ProportionalMulticalibration(_Patching):
     Parameters
     ----------
     alpha : float
+        Largest distance, as a share of the mean label of a category, that is left as it is.
     gamma : float
-        Least share of a group; a category counts if it has at least alpha / bins of its group.
+        Smallest share of all rows that makes a group; a category counts if it has at least
+        alpha / bins of its group.
     rho : float
-        Mean labels below rho are taken as rho in the tolerance, without which a category of
-        next to no ones would never be done.
-    fewest, bins, parts, crossings, max_sweeps : int
-        As in `Multicalibration`.
+        Mean labels below rho are taken as rho in the tolerance; without it a category of almost no
+        positive labels would never be done.
+    min_rows : int
+        Smallest number of rows of a category, as in `Multicalibration`.
+    bins : int
+        Number of bins of the prediction.
+    parts : int
+        Number of intervals that a number is cut into.
+    crossings : int
+        Largest number of covariates whose cells are crossed to make groups.
     eta : float
-        Share of the distance that a shift takes.
+        Share of the distance that a shift removes; all of it by default.
+    max_sweeps : int
+        Largest number of rounds through all categories.
 
     Attributes
     ----------
     converged_ : bool
+        Whether the last round had nothing to shift.
     sweeps_ : int
+        Number of rounds that were made.
     patches_ : list of Patch
+        The shifts, in order.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> few = it.simulate.survey(2_000, rng=0).sample
+    >>> len(it.recalibrate.ProportionalMulticalibration(alpha=0.3).fit(few).patches_)
+    13
     """
 
     def __init__(
@@ -307,21 +339,21 @@ class ProportionalMulticalibration(_Patching):
         alpha: float = 0.1,
         gamma: float = 0.05,
         rho: float = 0.1,
-        fewest: int = 20,
+        min_rows: int = 20,
         bins: int = 10,
         parts: int = 5,
         crossings: int = 2,
         eta: float = 1.0,
         max_sweeps: int = 100,
     ) -> None:
-        self.alpha, self.gamma, self.rho, self.bins = alpha, gamma, rho, bins
-        self.fewest = fewest
-        self.parts, self.crossings, self.eta, self.max_sweeps = parts, crossings, eta, max_sweeps
+        self.alpha, self.gamma, self.rho, self.eta = alpha, gamma, rho, eta
+        self.min_rows, self.bins, self.parts = min_rows, bins, parts
+        self.crossings, self.max_sweeps = crossings, max_sweeps
 
     def _check_settings(self) -> None:
         super()._check_settings()
         for name in ("rho", "eta"):
-            checked_share(getattr(self, name), name, whole=True)
+            checked_share(getattr(self, name), name, one=True)
 
     def _tolerance(self, rate: float) -> float:
         return self.alpha * max(rate, self.rho)

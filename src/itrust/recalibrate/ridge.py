@@ -17,7 +17,7 @@ FREE = 1e-8  # ridge of the intercept, against labels that one feature tells apa
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """Some rows: features (n, k), labels, offsets and weights (n,)."""
 
     features: FloatArray
@@ -39,7 +39,7 @@ class Fit:
 
 
 def fit_logistic(
-    blocks: Callable[[], Iterable[Block]],
+    blocks: Callable[[], Iterable[RowBlock]],
     k: int,
     ridge: float,
     start: Fit | None = None,
@@ -77,12 +77,12 @@ class Sketch:
     `times` is how many rows each of them stands for.
     """
 
-    blocks: Callable[[], Iterable[Block]]
+    blocks: Callable[[], Iterable[RowBlock]]
     times: float
 
     def factor(self, theta: FloatArray, penalty: FloatArray) -> Factor:
         """Cholesky factor of the second derivatives."""
-        sums = _Sums(theta, curved=True)
+        sums = _LossSums(theta, curved=True)
         for block in self.blocks():
             sums.add(block)
         return cho_factor(self.times * sums.hessian + np.diag(penalty))
@@ -104,12 +104,12 @@ class _State:
     @classmethod
     def at(
         cls,
-        blocks: Callable[[], Iterable[Block]],
+        blocks: Callable[[], Iterable[RowBlock]],
         theta: FloatArray,
         penalty: FloatArray,
         inverse: Factor | None,
     ) -> _State:
-        sums = _Sums(theta, curved=inverse is None)
+        sums = _LossSums(theta, curved=inverse is None)
         for block in blocks():
             sums.add(block)
         factor = cho_factor(sums.hessian + np.diag(penalty)) if inverse is None else inverse
@@ -119,7 +119,7 @@ class _State:
         return cls(theta, loss, step, -float(gradient @ step) / 2, sums.rows)
 
 
-class _Sums:
+class _LossSums:
     """Loss and its derivatives, summed over blocks."""
 
     def __init__(self, theta: FloatArray, *, curved: bool) -> None:
@@ -128,7 +128,7 @@ class _Sums:
         self.gradient = np.zeros(theta.size)
         self.hessian = np.zeros((theta.size, theta.size))
 
-    def add(self, block: Block) -> None:
+    def add(self, block: RowBlock) -> None:
         z = block.offset + block.features @ self.theta[:-1] + self.theta[-1]
         mean = expit(z)
         self.rows += float(block.weights.sum())

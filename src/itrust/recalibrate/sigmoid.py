@@ -1,4 +1,4 @@
-"""Repairs with few parameters, monotone in the prediction: Platt, temperature, beta."""
+"""Recalibration with few parameters, monotone in the prediction: Platt, temperature, beta."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from itrust._core import FloatArray, InputError
+from itrust._core import FloatArray, InputError, checked_share
 from itrust.data import Points, Sample
-from itrust.recalibrate.base import Recalibrator, checked_share, edge_of, held_logit
+from itrust.recalibrate.base import Recalibrator, edge_of, held_logit
 
 STEEPEST = 1e3  # of an inverse temperature
 
@@ -22,7 +22,18 @@ class Sigmoid(Recalibrator):
 
     @abstractmethod
     def logits(self, p: FloatArray) -> FloatArray:
-        """The repaired predictions on the scale of logits, (n,)."""
+        """Give recalibrated predictions on the scale of logits.
+
+        Parameters
+        ----------
+        p : (n,) array of float
+            Probabilities, already checked.
+
+        Returns
+        -------
+        (n,) array of float
+            Their logits after the map.
+        """
 
     def _predict(self, points: Points) -> FloatArray:
         return np.asarray(expit(self.logits(points.p)))
@@ -34,12 +45,16 @@ class Platt(Sigmoid):
     Parameters
     ----------
     raw : bool
-        Regress on p itself with scikit-learn's default penalty, as the paper's published code
-        does. The curve can then not leave a model as it is.
+        Whether to regress on p itself with scikit-learn's default penalty, as the paper's published
+        code does; the curve can then not leave a model as it is. By default the regression is on
+        the logit, without a penalty.
 
     Attributes
     ----------
-    slope_, intercept_ : float
+    slope_ : float
+        Of the logit; 1 leaves predictions as spread out as they are.
+    intercept_ : float
+        Added on the scale of logits.
     edge_ : float
         Predictions are held within [edge, 1 - edge] before the logit.
 
@@ -63,8 +78,7 @@ class Platt(Sigmoid):
     def _feature(self, p: FloatArray) -> FloatArray:
         return p if self.raw else held_logit(p, self.edge_)
 
-    def logits(self, p: FloatArray) -> FloatArray:
-        """The repaired predictions on the scale of logits, (n,)."""
+    def logits(self, p: FloatArray) -> FloatArray:  # noqa: D102 (stands in Sigmoid)
         return self.slope_ * self._feature(p) + self.intercept_
 
     def _learned(self) -> dict[str, Any]:
@@ -81,14 +95,22 @@ class Temperature(Sigmoid):
     Parameters
     ----------
     edge : float, optional
-        Predictions are held within [edge, 1 - edge]. The answer of a model that says 0 and 1
+        Predictions are held within [edge, 1 - edge]. The answer for a model that predicts 0 and 1
         depends on it; default: half of the distance between 0 and the model's next prediction.
 
     Attributes
     ----------
-    temperature_ : float
-        Infinite where no slope helps: all predictions are then 1/2.
+    inverse_ : float
+        One over the temperature.
     edge_ : float
+        The edge that was used.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> few = it.simulate.survey(2_000, rng=0).sample
+    >>> round(it.recalibrate.Temperature().fit(few).temperature_, 2)
+    1.05
     """
 
     def __init__(self, edge: float | None = None) -> None:
@@ -111,11 +133,10 @@ class Temperature(Sigmoid):
 
     @property
     def temperature_(self) -> float:
-        """One over the slope."""
+        """float: Above 1 if the model is too sure; infinite where no slope helps, and p is 1/2."""
         return float("inf") if self.inverse_ == 0 else 1 / self.inverse_
 
-    def logits(self, p: FloatArray) -> FloatArray:
-        """The repaired predictions on the scale of logits, (n,)."""
+    def logits(self, p: FloatArray) -> FloatArray:  # noqa: D102 (stands in Sigmoid)
         return self.inverse_ * held_logit(p, self.edge_)
 
     def _learned(self) -> dict[str, Any]:
@@ -141,8 +162,21 @@ class Beta(Sigmoid):
 
     Attributes
     ----------
-    a_, b_, c_ : float
+    a_ : float
+        Coefficient of log p.
+    b_ : float
+        Coefficient of -log(1 - p).
+    c_ : float
+        Intercept.
     edge_ : float
+        Predictions are held within [edge, 1 - edge] before the logarithms.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> few = it.simulate.survey(2_000, rng=0).sample
+    >>> round(it.recalibrate.Beta().fit(few).b_, 2)
+    1.74
     """
 
     def _fit(self, sample: Sample) -> None:
@@ -162,8 +196,7 @@ class Beta(Sigmoid):
         held = np.clip(p, self.edge_, 1 - self.edge_)
         return np.column_stack([np.log(held), -np.log1p(-held), np.ones(p.size)])
 
-    def logits(self, p: FloatArray) -> FloatArray:
-        """The repaired predictions on the scale of logits, (n,)."""
+    def logits(self, p: FloatArray) -> FloatArray:  # noqa: D102 (stands in Sigmoid)
         return np.asarray(self._design(p) @ np.array([self.a_, self.b_, self.c_]))
 
     def _learned(self) -> dict[str, Any]:

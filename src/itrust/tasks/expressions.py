@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from itrust._core import FloatArray, InputError, Rng, counted
-from itrust.data import Always, Condition, Points, Population, Sample, as_condition, quoted
+from itrust.data import Everywhere, Points, Population, Predicate, Sample, as_predicate, quoted
 from itrust.tasks.quantities import (
     ARITHMETIC,
     Callback,
@@ -190,11 +190,11 @@ class Ratio(Task):
     """Sum of w g s over sum of w h s (among positives) or of w h (among rows); s is y or p."""
 
     quantity: Quantity
-    where: Condition
+    where: Predicate
     among_positives: bool
 
     def __str__(self) -> str:
-        given = "" if isinstance(self.where, Always) else str(self.where)
+        given = self.where.formula
         if not self.among_positives:
             return f"prevalence({given})"
         kind = "share" if isinstance(self.quantity, Indicator) else "mean"
@@ -207,9 +207,10 @@ class Ratio(Task):
 
     def _parts(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """G and h, 0 outside, (n,) each."""
+        self.where.check(rows.points)
         inside = self.where.rows(rows.points) & (rows.weights > 0)
         if not inside.any():
-            raise InputError(f"no row of positive weight satisfies {self.where} in {self}")
+            raise InputError(f"no row of positive weight satisfies {self.where.formula} in {self}")
         g = np.where(inside, self.quantity.of(rows.points), 0.0)
         wrong = ~np.isfinite(g)
         if wrong.any():
@@ -451,7 +452,7 @@ def share(condition: object = None, where: object = None, **values: Any) -> Task
     'share(race == "Black")'
     """
     chosen = _condition(condition, values, "share")
-    if isinstance(chosen, Always):
+    if isinstance(chosen, Everywhere):
         raise InputError("share needs a condition, as in share(race='Black')")
     return Ratio(Indicator(chosen), _condition(where, {}, "share"), among_positives=True)
 
@@ -471,17 +472,17 @@ def prevalence(where: object = None, **values: Any) -> Task:
     'prevalence(race == "Black") - prevalence(race == "White")'
     """
     chosen = _condition(where, values, "prevalence")
-    return Ratio(Indicator(Always()), chosen, among_positives=False)
+    return Ratio(Indicator(Everywhere()), chosen, among_positives=False)
 
 
-def _condition(condition: object, values: Mapping[str, Any], name: str) -> Condition:
+def _condition(condition: object, values: Mapping[str, Any], name: str) -> Predicate:
     if condition is not None and values:
         raise InputError(f"{name} takes a condition or keywords, not both")
     if isinstance(condition, str):
         from itrust.tasks.parser import parse_condition
 
         return parse_condition(condition)
-    return as_condition(values or None if condition is None else condition)
+    return as_predicate(values or None if condition is None else condition)
 
 
 def parse(text: str) -> Task:

@@ -33,14 +33,14 @@ from itrust._core import InputError, did_you_mean
 from itrust.data import (
     OPERATORS,
     RESERVED,
-    Always,
-    Both,
     Compared,
-    Condition,
-    Either,
+    Everywhere,
+    Level,
     Missing,
     Not,
-    OneOfValues,
+    OneOf,
+    Predicate,
+    WrittenNumber,
 )
 from itrust.tasks.expressions import Combined, Fixed, Ratio, Task
 from itrust.tasks.quantities import (
@@ -75,18 +75,6 @@ MAX_TOKENS = 1_000
 Part = TypeVar("Part", Task, Quantity)
 
 
-class Written(float):
-    """A number that remembers how it was written: 007 may be a level."""
-
-    text: str
-
-    def __new__(cls, text: str) -> Written:
-        """Read a number."""
-        number = super().__new__(cls, text)
-        number.text = text
-        return number
-
-
 @dataclass(frozen=True)
 class Token:
     """A piece of the text and where it begins."""
@@ -111,7 +99,7 @@ def parse(text: str) -> Task:
     return _Parser(text).whole()
 
 
-def parse_condition(text: str) -> Condition:
+def parse_condition(text: str) -> Predicate:
     """Read a condition from its text form.
 
     >>> sorted(parse_condition('age >= 65 and race == "Black"').names)
@@ -252,8 +240,8 @@ class _Parser:
         task: Task
         if token.text == "prevalence":
             empty = self.peek is not None and self.peek.text == ")"
-            where = Always() if empty else self.condition()
-            task = Ratio(Indicator(Always()), where, among_positives=False)
+            where = Everywhere() if empty else self.condition()
+            task = Ratio(Indicator(Everywhere()), where, among_positives=False)
         elif token.text == "share":
             what = Indicator(self.condition())
             task = Ratio(what, self.given(), among_positives=True)
@@ -265,8 +253,8 @@ class _Parser:
         self.expect(")", f"to close {token.text}(")
         return task
 
-    def given(self) -> Condition:
-        return self.condition() if self.accept("|") else Always()
+    def given(self) -> Predicate:
+        return self.condition() if self.accept("|") else Everywhere()
 
     def quantity(self) -> Quantity:
         return self._arithmetic(self.quantity_factor, Formula)
@@ -313,19 +301,19 @@ class _Parser:
         self.position += 1
         return token.text
 
-    def condition(self) -> Condition:
+    def condition(self) -> Predicate:
         left = self.conjunction()
         while self.accept("or"):
-            left = Either(left, self.conjunction())
+            left = left | self.conjunction()
         return left
 
-    def conjunction(self) -> Condition:
+    def conjunction(self) -> Predicate:
         left = self.simple()
         while self.accept("and"):
-            left = Both(left, self.simple())
+            left = left & self.simple()
         return left
 
-    def simple(self) -> Condition:
+    def simple(self) -> Predicate:
         self._deeper()
         try:
             if self.accept("not"):
@@ -338,7 +326,7 @@ class _Parser:
         finally:
             self.depth -= 1
 
-    def comparison(self, name: str) -> Condition:
+    def comparison(self, name: str) -> Predicate:
         if self.accept("is"):
             negated = self.accept("not")
             self.expect("missing", "after is")
@@ -351,19 +339,20 @@ class _Parser:
             while self.accept(","):
                 values.append(self.value())
             self.expect(")", "after the values")
-            found = OneOfValues(name, tuple(values))
+            found = OneOf(name, tuple(values))
             return Not(found) if negated else found
         sign = self.accept(*OPERATORS)
         if sign is None:
             self.refuse(f"expected ==, !=, <, <=, > or >= after {name}, not {self._next()}")
-        return Compared(name, sign.text, self.value())
+        value = self.value()
+        return Level(name, value) if sign.text == "==" else Compared(name, sign.text, value)
 
     def value(self) -> Any:
         negative = self.accept("-")
         token = self.peek
         if token is not None and token.kind == "number":
             self.position += 1
-            return Written(f"-{token.text}" if negative else token.text)
+            return WrittenNumber(f"-{token.text}" if negative else token.text)
         if token is not None and not negative and token.kind == "text":
             self.position += 1
             quote = token.text[0]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import FloatArray, InputError
-from itrust.data import Condition, Points, covariate, quoted
+from itrust.data import Points, Predicate, column_of, quoted
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -90,7 +90,7 @@ class Covariate(Quantity):
 
     def of(self, points: Points) -> FloatArray:
         """Its values, (n,)."""
-        column = covariate(points, self.name)
+        column = column_of(points, self.name, prediction=False)
         if column.is_category:
             level = column.levels[0]
             raise InputError(
@@ -104,10 +104,10 @@ class Covariate(Quantity):
 class Indicator(Quantity):
     """1 where a condition holds, 0 elsewhere."""
 
-    condition: Condition
+    condition: Predicate
 
     def __str__(self) -> str:
-        return str(self.condition)
+        return self.condition.formula
 
     @property
     def names(self) -> frozenset[str]:
@@ -116,6 +116,7 @@ class Indicator(Quantity):
 
     def of(self, points: Points) -> FloatArray:
         """1 and 0, (n,)."""
+        self.condition.check(points)
         return self.condition.rows(points).astype(float)
 
 
@@ -172,7 +173,7 @@ class _Read(Mapping[str, Any]):
         self.asked: set[str] = set()
 
     def __getitem__(self, name: str) -> Any:
-        column = covariate(self.points, name)
+        column = column_of(self.points, name, prediction=False)
         self.asked.add(name)
         if not column.is_category:
             return column.values

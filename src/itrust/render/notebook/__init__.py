@@ -1,5 +1,5 @@
 """Results as HTML for notebooks, one module for each question."""
 
-from itrust.render.notebook import auditing
+from itrust.render.notebook import auditing, recalibrate
 
-__all__ = ["auditing"]
+__all__ = ["auditing", "recalibrate"]

@@ -1,5 +1,6 @@
 """Results as plain text of any width, one module for each question."""
 
+from itrust.render.text import auditing, recalibrate
 from itrust.render.text.auditing import UNKNOWN, check_lines, sections, seen, task_line, told
 from itrust.render.text.layout import NARROW, WIDTH, fitted, wrapped
 from itrust.render.text.verdict import evidence_words, in_words, sentence_of
@@ -8,10 +9,12 @@ __all__ = [
     "NARROW",
     "UNKNOWN",
     "WIDTH",
+    "auditing",
     "check_lines",
     "evidence_words",
     "fitted",
     "in_words",
+    "recalibrate",
     "sections",
     "seen",
     "sentence_of",

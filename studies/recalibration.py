@@ -1,7 +1,7 @@
-"""Every repair on the paper's data sets, judged by the exact test: `make study NAME=repair`.
+"""Every method on the paper's data sets, judged by the exact test: `make study NAME=recalibration`.
 
-Writes docs/studies/repair.md. RUNS=2 gives a quick look. Needs the four data sets (downloaded, or
-in the folder that ITRUST_DATA names).
+Writes docs/studies/recalibration.md. RUNS=2 gives a quick look. Needs the four data sets
+(downloaded, or in the folder that ITRUST_DATA names).
 """
 
 from __future__ import annotations
@@ -122,9 +122,9 @@ def boosted(calibration: it.Sample, test: it.Sample, rate: float = 0.1) -> np.nd
     ]
     y = calibration.y
 
-    def grown(rows: np.ndarray, other: np.ndarray, z: np.ndarray, most: int) -> list[np.ndarray]:
+    def grown(rows: np.ndarray, other: np.ndarray, z: np.ndarray, trees: int) -> list[np.ndarray]:
         mine, path = ours[rows].copy(), [z.copy()]
-        for number in range(most):
+        for number in range(trees):
             p = expit(mine)
             v = np.maximum(p * (1 - p), 1e-3)
             tree = DecisionTreeRegressor(
@@ -246,10 +246,10 @@ def judgement(name: str, model: str, summary: dict[str, tuple[float, float, floa
 
 
 def as_good_as_it_gets(name: str, model: str, seed: int) -> tuple[float, float]:
-    """Local where a truth of its own kind is known: labels drawn from what it repaired to.
+    """Local where a truth of its own kind is known: labels drawn from its own answer.
 
-    The model's own probabilities are to be repaired again, from as many rows as before. What is
-    left is what the number of rows leaves.
+    The model's own probabilities are to be recalibrated again, from as many rows as before. What
+    is left is what the number of rows leaves.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -297,19 +297,19 @@ def main() -> None:
         left="\n".join(left),
         tables="\n".join(tables).rstrip(),
     )
-    (DOCS / "repair.md").write_text(page)
-    print(f"wrote repair.md in {time.perf_counter() - begun:.0f} s")
+    (DOCS / "recalibration.md").write_text(page)
+    print(f"wrote recalibration.md in {time.perf_counter() - begun:.0f} s")
 
 
 TEXT = """\
-# Repairs on the paper's data
+# Recalibration on the paper's data
 
-Made by `make study NAME=repair` ({runs} random splits into thirds: train, calibrate, judge; random
-forest and logistic regression of scikit-learn; covariates of the test as in the paper). All figures
-are from the last third, which no model and no repair has seen. *Rejected*: share of splits in which
-the exact default test ({draws} draws) has a p-value of at most .05. *Floored*: mean of KLCE^2 with
-the default kernel, each split's value raised to its null standard deviation where it is below that.
-Seconds to fit and predict, on one core, with other work on the machine.
+Made by `make study NAME=recalibration` ({runs} random splits into thirds: train, calibrate, judge;
+random forest and logistic regression of scikit-learn; covariates of the test as in the paper). All
+figures are from the last third, which no model and no method has seen. *Rejected*: share of splits
+in which the exact default test ({draws} draws) has a p-value of at most .05. *Floored*: mean of
+KLCE^2 with the default kernel, each split's value raised to its null standard deviation where it is
+below that. Seconds to fit and predict, on one core, with other work on the machine.
 
 ## Local against the others
 
@@ -329,8 +329,8 @@ third of the best other's figure.
 
 Heart resists: 306 rows to learn from and 306 to judge on. Methods differ by a few rejections in
 20 splits, Local is not the best of them, and its Brier score is .0006 and .0012 behind. With so
-few rows the honest repair is next to none; leaving the model as it is, or a temperature, does as
-well as anything.
+few rows hardly any correction can be shown to help; leaving the model as it is, or a temperature,
+does as well as anything.
 
 No method is confirmed everywhere: Local is still rejected in 30 to 70 % of splits on the larger
 sets, the others nearly always. The next section asks how much of that any method could avoid.
@@ -338,15 +338,15 @@ sets, the others nearly always. The next section asks how much of that any metho
 ## What the number of rows leaves
 
 An error that was learned from n rows can be seen by a test on n others. To tell that from a fault
-of the method, labels of both thirds were drawn again from what Local had repaired to, and the
-model was repaired anew, in half as many splits: now a truth of Local's own kind is known to
+of the method, labels of both thirds were drawn again from what Local had recalibrated to, and the
+model was recalibrated anew, in half as many splits: now a truth of Local's own kind is known to
 exist.
 
 | setting | floored KLCE^2 x 10^6 | rejected |
 |---|---|---|
 {left}
 
-So even where a perfect repair of Local's kind exists, this many rows leave a KLCE^2 of the size
+So even where a perfect correction of Local's kind exists, this many rows leave a KLCE^2 of the size
 that was seen, and 20 to 50 % of splits rejected: half of the best other method's figure is not to
 be had from 2,400 rows of COMPAS. What goes beyond that in the real data (.70 against .20 for the
 logistic regression on the housing survey) is bias that smooth corrections do not reach.

@@ -1,6 +1,6 @@
 """`Local`: seconds to fit and to predict, peak memory, growth, and the ratio to scikit-learn.
 
-`python benchmarks/repair.py`; part of `make bench`. The plain way is scikit-learn's
+`python benchmarks/recalibration.py`; part of `make bench`. The plain way is scikit-learn's
 LogisticRegression on the same features, all of them in memory at once; it has no offset, so the
 logit goes in as a feature.
 """

@@ -1,0 +1,274 @@
+"""Predicates on one column: a value, several, a range, a comparison, no value at all."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from itrust._core import BoolArray, InputError, checked_choice
+from itrust.data.column import Kind
+from itrust.data.predicates.algebra import Everywhere, Predicate, all_of
+from itrust.data.predicates.grammar import quoted, written
+from itrust.data.predicates.lookup import (
+    code_of,
+    column_of,
+    date_text,
+    missing_rows,
+    position_of,
+)
+from itrust.data.rows import Points
+
+MAX_NAMED = 3  # values of `OneOf` that are named one by one
+NO_POSITION = -2  # of a level that a category does not have
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True)
+class _OfOneColumn(Predicate):
+    """A predicate that reads one column."""
+
+    name: str
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The one column."""
+        return frozenset([self.name])
+
+
+@dataclass(frozen=True)
+class Level(_OfOneColumn):
+    """Rows with one value; none where a category does not have it.
+
+    Parameters
+    ----------
+    name : str
+        A covariate, or "prediction".
+    level : object
+        A level of a category, a number, or a date as text.
+    """
+
+    kind = "level"
+    level: Any
+
+    def __post_init__(self) -> None:
+        if self.level is None:
+            raise InputError("a level is a value; Missing(name) stands for rows without one")
+
+    @property
+    def formula(self) -> str:
+        """Such as `region == "south"`."""
+        return f"{quoted(self.name)} == {written(self.level)}"
+
+    def rows(self, points: Points) -> BoolArray:
+        """Mark the rows with the value, (n,)."""
+        column = column_of(points, self.name)
+        if not column.is_category:
+            return np.asarray(column.values == code_of(column, self.level))
+        position = position_of(column, self.level)
+        return np.asarray(column.values == (NO_POSITION if position is None else position))
+
+    def _check(self, points: Points) -> None:
+        code_of(column_of(points, self.name, prediction=False), self.level)
+
+    def __str__(self) -> str:
+        return f"{self.name} = {_read(self.level)}"
+
+
+@dataclass(frozen=True)
+class OneOf(_OfOneColumn):
+    """Rows with one of several values.
+
+    Parameters
+    ----------
+    name : str
+        A covariate, or "prediction".
+    levels : tuple
+        The values, each as for `Level`.
+    """
+
+    kind = "one of"
+    levels: tuple[Any, ...]
+
+    @property
+    def formula(self) -> str:
+        """Such as `region in ("south", "west")`."""
+        return f"{quoted(self.name)} in ({', '.join(map(written, self.levels))})"
+
+    def rows(self, points: Points) -> BoolArray:
+        """Mark the rows with any of the values, (n,)."""
+        marked = np.zeros(len(points), dtype=bool)
+        for level in self._each():
+            marked |= level.rows(points)
+        return marked
+
+    def _each(self) -> list[Level]:
+        return [Level(self.name, level) for level in self.levels]
+
+    def _check(self, points: Points) -> None:
+        for level in self._each():
+            level._check(points)
+
+    def __str__(self) -> str:
+        some = ", ".join(_read(level) for level in self.levels[:MAX_NAMED])
+        more = len(self.levels) - MAX_NAMED
+        return f"{self.name} = any of {some}{f' and {more} more' if more > 0 else ''}"
+
+
+@dataclass(frozen=True)
+class Missing(_OfOneColumn):
+    """Rows without a value, also where missing values are a level of their own.
+
+    Parameters
+    ----------
+    name : str
+        A covariate.
+    """
+
+    kind = "missing"
+
+    @property
+    def formula(self) -> str:
+        """Such as `age is missing`."""
+        return f"{quoted(self.name)} is missing"
+
+    def rows(self, points: Points) -> BoolArray:
+        """Mark the rows without a value, (n,)."""
+        return missing_rows(column_of(points, self.name))
+
+    def __str__(self) -> str:
+        return f"{self.name} missing"
+
+
+@dataclass(frozen=True)
+class Between(_OfOneColumn):
+    """Rows whose number is at least `low` and below `high`.
+
+    Parameters
+    ----------
+    name : str
+        A covariate that is a number or a date, or "prediction".
+    low, high : float
+        The ends; infinite where there is none. Dates are days since 1970-01-01.
+    text : str
+        The range in reading words, such as "30 to 40".
+    holds : {"number", "boolean", "date", "category"}
+        Kind of the column, which tells how the formula writes the ends.
+    """
+
+    kind = "between"
+    low: float
+    high: float
+    text: str
+    holds: Kind = "number"
+
+    @property
+    def formula(self) -> str:
+        """Such as `age >= 30 and age < 41`."""
+        name = quoted(self.name)
+        told = [
+            f"{name} {sign} {self._end(end)}"
+            for sign, end in ((">=", self.low), ("<", self.high))
+            if math.isfinite(end)
+        ]
+        return " and ".join(told) or f"not ({name} is missing)"
+
+    def _end(self, end: float) -> str:
+        if self.holds == "date":
+            return written(date_text(end))
+        return str(int(end)) if end == int(end) and abs(end) < 1e15 else repr(float(end))
+
+    def rows(self, points: Points) -> BoolArray:
+        """Mark the rows in the range, (n,)."""
+        values = column_of(points, self.name).values
+        return np.asarray((values >= self.low) & (values < self.high))
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.text}"
+
+
+@dataclass(frozen=True)
+class Compared(_OfOneColumn):
+    """A covariate against a value; a missing value satisfies no comparison.
+
+    Parameters
+    ----------
+    name : str
+        A covariate, or "prediction".
+    sign : {"==", "!=", "<", "<=", ">", ">="}
+        Which comparison; a category knows == and != only.
+    value : object
+        A number, a level, or a date as text.
+    """
+
+    kind = "compared"
+    sign: str
+    value: Any
+
+    def __post_init__(self) -> None:
+        checked_choice(self.sign, "sign", tuple(OPERATORS))
+
+    @property
+    def formula(self) -> str:
+        """Such as `age >= 65`."""
+        return f"{quoted(self.name)} {self.sign} {written(self.value)}"
+
+    def rows(self, points: Points) -> BoolArray:
+        """Mark the rows for which the comparison holds, (n,)."""
+        column = column_of(points, self.name)
+        value = code_of(column, self.value, self.sign)
+        return np.asarray(OPERATORS[self.sign](column.values, value) & ~missing_rows(column))
+
+    def __str__(self) -> str:
+        sign = "=" if self.sign == "==" else self.sign
+        return f"{self.name} {sign} {_read(self.value)}"
+
+
+def _read(value: object) -> str:
+    """A value for people."""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def as_predicate(where: object) -> Predicate:
+    """Turn a mapping of covariates to values, or a predicate, into a predicate.
+
+    A list or tuple of values means any of them; None means missing.
+
+    >>> as_predicate({"race": "Black", "region": ["south", "west"]}).formula
+    'race == "Black" and region in ("south", "west")'
+    """
+    if where is None:
+        return Everywhere()
+    if isinstance(where, Predicate):
+        return where
+    if not isinstance(where, Mapping):
+        raise InputError(
+            f"a condition is text such as 'age >= 65' or a mapping such as {{'race': 'Black'}}, "
+            f"not a {type(where).__name__}"
+        )
+    return all_of(_asked(str(name), value) for name, value in where.items())
+
+
+def _asked(name: str, value: object) -> Predicate:
+    """One covariate and what it must be."""
+    if value is None:
+        return Missing(name)
+    if isinstance(value, tuple) and len(value) == 2:
+        raise InputError(
+            f"{name}={value!r} could be a range or two values; write a list for any of them, "
+            f"or text such as 'age >= 65 and age < 85'"
+        )
+    if isinstance(value, list | tuple | set | frozenset):
+        return OneOf(name, tuple(value))
+    return Level(name, value)

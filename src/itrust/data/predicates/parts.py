@@ -1,0 +1,110 @@
+"""Rows cut into parts: every level of a category, about equal parts of a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from itrust._core import AnyArray
+from itrust.data.column import Column
+from itrust.data.predicates.algebra import Everywhere, Predicate
+from itrust.data.predicates.leaves import Between, Level, Missing
+from itrust.data.predicates.lookup import is_missing_level, value_of
+from itrust.data.rows import Points
+
+TENTHS = 10
+MAX_LEVELS = 40
+ALL_DIGITS = 17
+
+
+def regions_of(points: Points) -> tuple[Predicate, ...]:
+    """Everywhere, every level of every category, every tenth of every number.
+
+    Parameters
+    ----------
+    points : Points
+        The rows to cut.
+
+    Returns
+    -------
+    tuple of Predicate
+        Everywhere first, then the parts of each covariate.
+    """
+    found: list[Predicate] = [Everywhere()]
+    for column in points.columns:
+        found.extend(_of_column(column))
+    return tuple(found)
+
+
+def _of_column(column: Column) -> Iterator[Predicate]:
+    values, counts = np.unique(column.values[~column.missing], return_counts=True)
+    if column.kind in ("number", "date") and values.size > TENTHS:
+        yield from parts_of(column, TENTHS)
+    elif values.size > 1:
+        frequent = values[np.argsort(-counts, kind="stable")][:MAX_LEVELS]
+        yield from (level_of(column, value) for value in frequent)
+    if column.missing.any():
+        yield Missing(column.name)
+
+
+def level_of(column: Column, code: float) -> Predicate:
+    """The rows of a column with one value.
+
+    Parameters
+    ----------
+    column : Column
+        The column.
+    code : float
+        The value as the column holds it: for a category the position of a level.
+
+    Returns
+    -------
+    Predicate
+        A `Level`, or `Missing` for the level of missing values.
+    """
+    if is_missing_level(column, int(code)):
+        return Missing(column.name)
+    return Level(column.name, value_of(column, code))
+
+
+def parts_of(column: Column, parts: int) -> list[Between]:
+    """Cut a number into parts of about equal size that share no value; fewer where values tie.
+
+    Parameters
+    ----------
+    column : Column
+        A number or a date.
+    parts : int
+        How many parts to cut it into.
+
+    Returns
+    -------
+    list of Between
+        From low to high; the first and the last have no outer end.
+    """
+    values, counts = np.unique(column.values[~column.missing], return_counts=True)
+    middle = (np.cumsum(counts) - counts / 2) / max(int(counts.sum()), 1)
+    part = np.minimum((middle * parts).astype(int), parts - 1)
+    first = np.flatnonzero(np.diff(part, prepend=-1))
+    last = np.append(first[1:], values.size) - 1
+    digits = next(
+        d
+        for d in (4, 6, 9, ALL_DIGITS)
+        if d == ALL_DIGITS or _distinct(column, values[first], values[last], d)
+    )
+    found = []
+    for number, (start, stop) in enumerate(zip(first, last, strict=True)):
+        low, high = (column.shown(float(values[k]), digits) for k in (start, stop))
+        # Values that turn up in other rows only fall into the part below them.
+        begin = -np.inf if number == 0 else float(values[start])
+        end = np.inf if number == first.size - 1 else float(values[first[number + 1]])
+        text = low if start == stop else f"{low} to {high}"
+        found.append(Between(column.name, begin, end, text, column.kind))
+    return found
+
+
+def _distinct(column: Column, first: AnyArray, last: AnyArray, digits: int) -> bool:
+    """Whether so many digits tell all ends apart."""
+    ends = np.unique(np.concatenate([first, last]))
+    return len({column.shown(float(end), digits) for end in ends}) == ends.size

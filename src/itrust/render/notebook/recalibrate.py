@@ -1,0 +1,28 @@
+"""Methods of recalibration side by side, as HTML for a notebook."""
+
+from __future__ import annotations
+
+from itrust._core import html
+from itrust.recalibrate import RecalibrationTable
+from itrust.render.showing import as_html
+from itrust.render.text.recalibrate import footing
+
+HEAD = ("method", "Brier", "log loss", "ECE", "MCE", "KLCE^2", "p-value", "worst confirmed slice")
+
+
+@as_html.register
+def _(result: RecalibrationTable) -> str:
+    rows = [
+        [
+            method.name,
+            html.number(method.brier, ".4f"),
+            html.number(method.log_loss, ".4f"),
+            html.number(method.ece, ".3f"),
+            html.number(method.mce, ".3f"),
+            html.number(method.klce2, "+.2e"),
+            html.number(method.pvalue, ".3f"),
+            f"{method.slice.rule} ({method.slice.bias:+.3f})" if method.slice else "none",
+        ]
+        for method in result
+    ]
+    return html.card("Recalibration", html.table(HEAD, rows), html.notes([footing(result)]))

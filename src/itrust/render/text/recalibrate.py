@@ -1,0 +1,36 @@
+"""Methods of recalibration side by side, as plain text."""
+
+from __future__ import annotations
+
+from itrust.recalibrate import RecalibrationTable
+from itrust.render.showing import WIDTH, as_text
+
+
+@as_text.register
+def _(result: RecalibrationTable, width: int = WIDTH) -> str:  # noqa: ARG001
+    names = max(len(method.name) for method in result)
+    head = f"{'':<{names}}   Brier  log loss    ECE    MCE     KLCE^2  p-value  seconds"
+    lines = [
+        f"{m.name:<{names}}  {m.brier:.4f}    {m.log_loss:.4f}  {m.ece:.3f}  {m.mce:.3f}  "
+        f"{m.klce2:>+9.2e}  {m.pvalue:>7.3f}  {m.seconds:>7.1f}"
+        for m in result
+    ]
+    return "\n".join([head, *lines, *slices_text(result), footing(result)])
+
+
+def slices_text(result: RecalibrationTable) -> list[str]:
+    """Lines about the worst confirmed slice of each method."""
+    found = [
+        f"  {method.name}: {method.slice.rule}, bias {method.slice.bias:+.3f}"
+        for method in result
+        if method.slice
+    ]
+    return ["worst confirmed slice:", *found] if found else ["no confirmed slices"]
+
+
+def footing(result: RecalibrationTable) -> str:
+    """How the numbers were made."""
+    return (
+        f"fitted on {result.calibration_rows:,} rows, judged on {result.test_rows:,} others; "
+        f"p-values from {result.draws} draws, seed {result.seed}"
+    )

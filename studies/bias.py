@@ -113,7 +113,7 @@ def slice_run(name: str | None, n: int, seed: int) -> tuple[bool, bool, bool]:
     table = it.bias_slices(sample, draws=999 if name else DRAWS, rng=seed)
     found, covered = False, True
     for part in table:
-        rows = part.region.rows(sample.points)
+        rows = part.where.rows(sample.points)
         bias = float((truth - p)[rows].mean())
         covered &= part.lower <= bias <= part.upper
         alike = (rows & planted).sum() > 0.5 * (rows | planted).sum()
@@ -137,7 +137,7 @@ def group_run(seed: int) -> tuple[bool, bool, bool]:
     )
     missed = False
     for group in table:
-        rows = group.region.rows(it.Sample(truth > 0.5, q, x).points)
+        rows = group.where.rows(it.Sample(truth > 0.5, q, x).points)
         missed |= not group.lower <= float((truth - q)[rows].mean()) <= group.upper
     blamed = [min(group.pvalue for group in found) <= 0.05 for found in (right, cancelled)]
     return blamed[0], blamed[1], missed

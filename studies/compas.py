@@ -64,7 +64,9 @@ def experiment() -> Experiment:
         name: test[f"p_{name.lower()}"].to_numpy()
         for name in ("Platt", "temperature", "isotonic", "BBQ")
     }
-    samples = (it.Sample.from_frame(part, "y", "p", ON) for part in (calibration, test))
+    samples = (
+        it.Sample.from_frame(part, label="y", prob="p", on=ON) for part in (calibration, test)
+    )
     return Experiment(*samples, kept)
 
 

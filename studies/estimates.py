@@ -20,12 +20,12 @@ import numpy as np
 from scipy.stats import binomtest
 
 import itrust as it
-from itrust.tasks.expressions import Rows
+from itrust.tasks.expressions import TaskRows
 
 RUNS = int(os.environ.get("RUNS", "500"))
 ROWS, LABELLED = 6_000, 0.2
 PAGE = Path(__file__).parents[1] / "docs" / "studies" / "estimates.md"
-WAYS = ("plugin", "repaired", "rectified", "labelled")
+WAYS = ("plugin", "recalibrated", "prediction_powered", "labelled")
 TASKS = {
     "prevalence": "prevalence()",
     "age of owners": "mean(age)",
@@ -37,7 +37,7 @@ TASKS = {
 @functools.cache
 def truths() -> dict[str, float]:
     many = it.simulate.survey(2_000_000, rng=99)
-    rows = Rows(many.sample.points, np.ones(many.sample.n), many.truth)
+    rows = TaskRows(many.sample.points, np.ones(many.sample.n), many.truth)
     return {name: it.tasks.parse(text).linear(rows).value for name, text in TASKS.items()}
 
 

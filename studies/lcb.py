@@ -57,7 +57,7 @@ def both_subsets(given: compas.Experiment) -> it.Sample:
 
 def cubics(given: compas.Experiment, kernel: LocalKernel) -> dict[str, Any]:
     """The published estimate: fitted on subset 2, read on subset 3, a cubic a group."""
-    settings = {"cut": 0.0, "fewest": 1, "draws": 19, "rng": 0}
+    settings = {"cut": 0.0, "min_neighbours": 1, "draws": 19, "rng": 0}
     bias = it.local_bias(given.calibration, at=given.test, kernel=kernel, **settings)
     return {
         GROUPS[group.group]: {

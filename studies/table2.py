@@ -119,7 +119,9 @@ def probabilities(name: str, objective: str, epochs: int, seed: int) -> np.ndarr
     if objective == PLAIN:
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2_000))
     else:
-        model = losses.PenalisedLogisticRegression(OBJECTIVES[objective], epochs=epochs, seed=seed)
+        model = losses.PenalisedLogisticRegression(
+            OBJECTIVES[objective], epochs=epochs, random_state=seed
+        )
     model.fit(given.inputs[given.train], given.y[given.train])
     return model.predict_proba(given.inputs[given.test])[:, 1]
 

@@ -2,7 +2,7 @@
 
 import inspect
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from itrust.cli import app
 

@@ -269,10 +269,10 @@ def test_bad_input_to_a_penalty_is_refused_in_one_sentence(call, told):
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: MMCE(width=0), "width must be positive and finite, not 0"),
-        (lambda: MMD(bandwidth="wide"), "bandwidth must be a positive number, not 'wide'"),
-        (lambda: KLCE(x_width=[1.0, -1.0]), "x_width must be positive and finite, not -1.0"),
-        (lambda: KLCE(x_width="wide"), "x_width must be a positive number, not 'w'"),
+        (lambda: MMCE(width=0), "width must be a number above 0, not 0"),
+        (lambda: MMD(bandwidth="wide"), "bandwidth must be a number above 0, not 'wide'"),
+        (lambda: KLCE(x_width=[1.0, -1.0]), "x_width must be a number above 0, not -1.0"),
+        (lambda: KLCE(x_width="wide"), "x_width must be a number above 0, not 'w'"),
     ],
 )
 def test_bad_widths_are_refused_in_one_sentence(make, told):
@@ -339,7 +339,7 @@ def test_without_penalty_it_is_logistic_regression():
 
 def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
     X, y = survey(100)
-    model = PenalisedLogisticRegression(KLCE(), epochs=3, seed=5)
+    model = PenalisedLogisticRegression(KLCE(), epochs=3, random_state=5)
     threads = torch.get_num_threads()
     fitted = []
     try:
@@ -352,7 +352,7 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
         torch.set_num_threads(threads)
     assert fitted[0].coef_.tobytes() == fitted[1].coef_.tobytes()
     assert fitted[0].intercept_.tobytes() == fitted[1].intercept_.tobytes()
-    other = clone(model).set_params(seed=6).fit(X, y, covariates=X)
+    other = clone(model).set_params(random_state=6).fit(X, y, covariates=X)
     assert (other.coef_ != fitted[0].coef_).any()
 
 
@@ -409,9 +409,9 @@ def test_a_constant_column_has_no_say():
         (dict(penalty="mmce"), {}, "must be one of itrust.losses, such as MMCE"),
         (dict(epochs=0), {}, "epochs must be a whole number of at least 1, not 0"),
         (dict(batch=1), {}, "batch must be a whole number of at least 2, not 1"),
-        (dict(rate=0.0), {}, "rate must be positive and finite, not 0.0"),
-        (dict(strength=-1), {}, "strength must be positive and finite, not -1"),
-        (dict(seed=-1), {}, "seed must be a whole number of at least 0, not -1"),
+        (dict(rate=0.0), {}, "rate must be a number above 0, not 0.0"),
+        (dict(strength=-1), {}, "strength must be a number above 0, not -1"),
+        (dict(random_state=-1), {}, "random_state must be a whole number of at least 0, not -1"),
     ],
 )
 def test_bad_input_to_the_regression_is_refused_in_one_sentence(given_settings, change, told):

@@ -55,7 +55,8 @@ ENGINES = {"tiles": Tiles(128), "factor": Factor()}
 ALLOWED = {"alpha": 0.1}  # no default of the package, so that a lost setting shows
 MATTERS = {"tolerance": 0.08}
 SEEDED = {"draws": DRAWS, "rng": SEED}
-UNSHARED = ("elapsed", "seconds", "version")  # keys of what two runs need not have in common
+# Keys of what two runs need not have in common, and of predicates, which hold the ends of ranges.
+UNSHARED = ("elapsed", "seconds", "version", "where")
 
 EXPLICIT = LocalKernel(RBF(0.2), {"income": RBF(20_000.0), "age": RBF(12.0), "region": Delta(0.3)})
 KERNELS = {"default": LocalKernel(), "explicit": EXPLICIT}
@@ -334,9 +335,9 @@ def task_facts(result):
 
 def estimated(task, population, labelled, **settings):
     found = task.estimate(population, labelled=labelled, **settings)
-    ways = found.plugin, found.repaired, found.rectified, found.labelled
+    ways = found.plugin, found.recalibrated, found.prediction_powered, found.labelled
     numbers = [[way.value, way.stderr, way.lower, way.upper] for way in ways]
-    return {"ways": numbers, "power": found.power}
+    return {"ways": numbers, "power": found.lam}
 
 
 def reliability(sample, bins=None, **settings):
@@ -669,7 +670,7 @@ def record_planning():
 def record_local_bias():
     return {
         **{title: bias(town(**variant), **ALLOWED) for title, variant in VARIANTS.items()},
-        "missing values": bias(gappy(), fewest=8),
+        "missing values": bias(gappy(), min_neighbours=8),
         "the paper's": bias(town(), kernel=EXPLICIT, cut=0.0),
         "widths by labels": bias(town(800), **HELD_OUT),
         "other points": bias(town(), at=unlabelled(60)),
@@ -693,7 +694,7 @@ def record_groups():
 def record_slices():
     return {
         **{title: slices_of(town(800, **v), **ALLOWED) for title, v in VARIANTS.items()},
-        "missing values": slices_of(gappy(), fewest=20, most=4, conditions=2),
+        "missing values": slices_of(gappy(), min_rows=20, max_slices=4, max_conditions=2),
     }
 
 
@@ -702,7 +703,7 @@ def record_curves():
     return {
         **{title: curve(town(**v), "age", "region", **ALLOWED) for title, v in VARIANTS.items()},
         "prediction": curve(town(), "prediction"),
-        "width": curve(gappy(), "lab", "urban", width=0.5, fewest=5),
+        "width": curve(gappy(), "lab", "urban", width=0.5, min_neighbours=5),
     }
 
 

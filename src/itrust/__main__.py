@@ -6,20 +6,22 @@ Ctrl-C ends the command quietly while the rest of the package is still loading.
 import os
 import signal
 import sys
+from typing import NoReturn
 
 
-def main() -> None:
-    """Load the package, then hand over."""
+def stop_while_loading(*_: object) -> NoReturn:
+    """End the process at once: nothing has begun yet, and half-loaded modules print tracebacks."""
+    sys.stderr.write("itrust: stopped\n")
+    sys.stderr.flush()
+    os._exit(130)
 
-    def stop(*_: object) -> None:
-        sys.stderr.write("itrust: stopped\n")
-        sys.stderr.flush()
-        os._exit(130)  # nothing has begun yet, and half-loaded modules print tracebacks
 
-    before = signal.signal(signal.SIGINT, stop)
+def main() -> NoReturn:
+    """Load the package, then hand over; `itrust.cli.exit.loaded` takes the handler away again."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored
+        signal.signal(signal.SIGINT, stop_while_loading)
     from itrust.cli import main as run
 
-    signal.signal(signal.SIGINT, before)
     run()
 
 

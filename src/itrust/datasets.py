@@ -10,7 +10,6 @@ import csv
 import hashlib
 import io
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +20,13 @@ import pyarrow as pa
 import pyarrow.csv
 import requests
 
-from itrust._core import DatasetError
+from itrust._core import DatasetError, InputError, write_whole
 
 __all__ = [
+    "ADULT",
+    "AHS2019",
+    "COMPAS",
+    "HEART",
     "Dataset",
     "adult",
     "ahs2019",
@@ -31,6 +34,11 @@ __all__ = [
     "heart",
     "load",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
 
 FOLDER_VARIABLE = "ITRUST_DATA"
 AUTHORS = (
@@ -46,16 +54,21 @@ class Dataset:
     Attributes
     ----------
     file : str
-        Name in the cache or folder.
-    url, sha256 : str
-        Source, and the checksum of its bytes.
-    kept_sha256 : str
-        Checksum of the file as kept, where personal columns are dropped; else as `sha256`.
+        Name of the file in the cache or folder.
+    url : str
+        Where the file comes from.
+    sha256 : str
+        Checksum of the bytes there.
     licence : str
-    columns : mapping of column names to their meaning
-        Also the columns that are kept; others are dropped before anything is written.
+        What is known about the terms of use.
+    columns : mapping of str to str
+        The columns that are kept, each with its meaning; others are dropped before anything is
+        written.
     personal : bool
-        Whether the source holds personal columns, so that it is never written to disk whole.
+        Whether the source holds personal columns, so that it is never written to disk whole; by
+        default it does not.
+    kept_sha256 : str
+        Checksum of the file as it is kept, where personal columns are dropped; by default `sha256`.
     """
 
     file: str
@@ -71,6 +84,12 @@ class Dataset:
         object.__setattr__(self, "kept_sha256", self.kept_sha256 or self.sha256)
 
 
+def _meanings(text: str) -> dict[str, str]:
+    """Columns and their meanings, one `name: meaning` a line."""
+    parts = (line.strip().partition(": ") for line in text.strip().splitlines())
+    return {name: meaning for name, _, meaning in parts}
+
+
 COMPAS = Dataset(
     file="compas-two-years.csv",
     url="https://raw.githubusercontent.com/propublica/compas-analysis/"
@@ -79,24 +98,24 @@ COMPAS = Dataset(
     kept_sha256="ff24ce7ce105ca1d1f7cc0aaf4b4b4e34bbb36ad3ba13e09f1cd44841c2ba86c",
     licence="none stated by the source; the paper says CC BY 4.0",
     personal=True,
-    columns={
-        "sex": "Male or Female",
-        "age": "years",
-        "age_cat": "age in three classes",
-        "race": "as recorded by the county",
-        "juv_fel_count": "juvenile felonies",
-        "juv_misd_count": "juvenile misdemeanours",
-        "juv_other_count": "other juvenile offences",
-        "priors_count": "prior convictions",
-        "days_b_screening_arrest": "days between screening and arrest (missing in 307 rows)",
-        "c_charge_degree": "F felony, M misdemeanour",
-        "decile_score": "COMPAS risk of recidivism, 1 to 10",
-        "score_text": "the same in words",
-        "v_decile_score": "COMPAS risk of violent recidivism, 1 to 10",
-        "is_recid": "label of the paper: 1 if charged again",
-        "is_violent_recid": "1 if charged again with a violent offence",
-        "two_year_recid": "label of other studies: 1 if charged again within two years",
-    },
+    columns=_meanings("""
+        sex: Male or Female
+        age: years
+        age_cat: age in three classes
+        race: as recorded by the county
+        juv_fel_count: juvenile felonies
+        juv_misd_count: juvenile misdemeanours
+        juv_other_count: other juvenile offences
+        priors_count: prior convictions
+        days_b_screening_arrest: days between screening and arrest (missing in 307 rows)
+        c_charge_degree: F felony, M misdemeanour
+        decile_score: COMPAS risk of recidivism, 1 to 10
+        score_text: the same in words
+        v_decile_score: COMPAS risk of violent recidivism, 1 to 10
+        is_recid: label of the paper: 1 if charged again
+        is_violent_recid: 1 if charged again with a violent offence
+        two_year_recid: label of other studies: 1 if charged again within two years
+    """),
 )
 
 AHS2019 = Dataset(
@@ -104,19 +123,19 @@ AHS2019 = Dataset(
     url=f"{AUTHORS}/AHS_2019_Cleaned.csv",
     sha256="97145c7fe05ab720fbaeb73996c8fff83ef7dd6745f5ae6fcb9c777fc338a0b9",
     licence="none stated by the source; the survey is a publication of the US government",
-    columns={
-        "BLACK": "1 if a member of the household is African-American",
-        "HHSEX": "sex of the householder: 1 male, 2 female",
-        "METRO": "1 in a metropolitan area",
-        "HHGRAD": "education of the householder, coded",
-        "HHMAR": "marital status, coded",
-        "HHCITSHP": "citizenship, coded",
-        "HHAGE": "age of the householder",
-        "NUMPEOPLE": "persons in the household",
-        "HINCP": "log10 of the household's income",
-        "DIVISION": "census division, 1 to 9",
-        "OWNER": "label: 1 if the home is owned",
-    },
+    columns=_meanings("""
+        BLACK: 1 if a member of the household is African-American
+        HHSEX: sex of the householder: 1 male, 2 female
+        METRO: 1 in a metropolitan area
+        HHGRAD: education of the householder, coded
+        HHMAR: marital status, coded
+        HHCITSHP: citizenship, coded
+        HHAGE: age of the householder
+        NUMPEOPLE: persons in the household
+        HINCP: log10 of the household's income
+        DIVISION: census division, 1 to 9
+        OWNER: label: 1 if the home is owned
+    """),
 )
 
 ADULT = Dataset(
@@ -124,23 +143,23 @@ ADULT = Dataset(
     url=f"{AUTHORS}/adult.csv",
     sha256="1f13ee2bf9d7c66098429281ab91fa1b51cbabd3b805cc365b3c6b44491ea2c0",
     licence="none stated by the source; UCI gives CC BY 4.0",
-    columns={
-        "age": "years",
-        "workclass": "kind of employer (may be missing)",
-        "fnlwgt": "census weight",
-        "education": "highest level",
-        "educational-num": "the same as a number",
-        "marital-status": "seven classes",
-        "occupation": "fourteen classes (may be missing)",
-        "relationship": "to the householder",
-        "race": "five classes",
-        "gender": "Male or Female",
-        "capital-gain": "dollars",
-        "capital-loss": "dollars",
-        "hours-per-week": "hours worked",
-        "native-country": "of birth (may be missing)",
-        "income": "label: <=50K (the paper's positive class) or >50K",
-    },
+    columns=_meanings("""
+        age: years
+        workclass: kind of employer (may be missing)
+        fnlwgt: census weight
+        education: highest level
+        educational-num: the same as a number
+        marital-status: seven classes
+        occupation: fourteen classes (may be missing)
+        relationship: to the householder
+        race: five classes
+        gender: Male or Female
+        capital-gain: dollars
+        capital-loss: dollars
+        hours-per-week: hours worked
+        native-country: of birth (may be missing)
+        income: label: <=50K (the paper's positive class) or >50K
+    """),
 )
 
 HEART = Dataset(
@@ -148,20 +167,20 @@ HEART = Dataset(
     url=f"{AUTHORS}/heart.csv",
     sha256="948420b084d8a3a0ca42b8419fce9aee175879e43f8aedf712377899a67aa49b",
     licence="none stated by the source; quoted elsewhere as ODbL 1.0",
-    columns={
-        "Age": "years",
-        "Sex": "M or F",
-        "ChestPainType": "four classes",
-        "RestingBP": "mm Hg; 0 stands for unknown (1 row)",
-        "Cholesterol": "mg/dl; 0 stands for unknown (172 rows)",
-        "FastingBS": "1 if fasting blood sugar exceeds 120 mg/dl",
-        "RestingECG": "three classes",
-        "MaxHR": "highest heart rate reached",
-        "ExerciseAngina": "Y or N",
-        "Oldpeak": "ST depression",
-        "ST_Slope": "three classes",
-        "HeartDisease": "label: 1 if diseased",
-    },
+    columns=_meanings("""
+        Age: years
+        Sex: M or F
+        ChestPainType: four classes
+        RestingBP: mm Hg; 0 stands for unknown (1 row)
+        Cholesterol: mg/dl; 0 stands for unknown (172 rows)
+        FastingBS: 1 if fasting blood sugar exceeds 120 mg/dl
+        RestingECG: three classes
+        MaxHR: highest heart rate reached
+        ExerciseAngina: Y or N
+        Oldpeak: ST depression
+        ST_Slope: three classes
+        HeartDisease: label: 1 if diseased
+    """),
 )
 
 
@@ -169,28 +188,85 @@ def compas(data_home: str | Path | None = None) -> pa.Table:
     """COMPAS scores and recidivism in Broward County (ProPublica 2016), 7,214 rows.
 
     Names, dates of birth, case numbers and dates of the source are dropped before anything is
-    written. Columns: `COMPAS.columns`.
+    written.
+
+    Parameters
+    ----------
+    data_home : str or Path, optional
+        Folder with the file; default: the one that ITRUST_DATA names, else the user's cache, into
+        which the file is downloaded once.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns of `COMPAS.columns`; `.to_pandas()` gives a data frame.
     """
     return load(COMPAS, data_home)
 
 
 def ahs2019(data_home: str | Path | None = None) -> pa.Table:
-    """Home ownership in the American Housing Survey 2019, 48,660 rows (`AHS2019.columns`)."""
+    """Home ownership in the American Housing Survey 2019, 48,660 rows.
+
+    Parameters
+    ----------
+    data_home : str or Path, optional
+        Where the file is; default: as for `compas`.
+
+    Returns
+    -------
+    pyarrow.Table
+        With the columns of `AHS2019.columns`.
+    """
     return load(AHS2019, data_home)
 
 
 def adult(data_home: str | Path | None = None) -> pa.Table:
-    """Census income (UCI Adult), 48,842 rows; `?` is read as missing (`ADULT.columns`)."""
+    """Census income (UCI Adult), 48,842 rows; `?` is read as missing.
+
+    Parameters
+    ----------
+    data_home : str or Path, optional
+        Folder in place of the default of `compas`.
+
+    Returns
+    -------
+    pyarrow.Table
+        `ADULT.columns` says what its columns mean.
+    """
     return load(ADULT, data_home)
 
 
 def heart(data_home: str | Path | None = None) -> pa.Table:
-    """Heart disease, five cardiology sets merged, 918 rows (`HEART.columns`)."""
+    """Heart disease, five cardiology sets merged, 918 rows.
+
+    Parameters
+    ----------
+    data_home : str or Path, optional
+        Another folder than the default, which is that of `compas`.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row for each patient; the columns are those of `HEART.columns`.
+    """
     return load(HEART, data_home)
 
 
 def load(dataset: Dataset, data_home: str | Path | None = None) -> pa.Table:
-    """Read a data set from a folder, from the cache, or from its source."""
+    """Read a data set from a folder, from the cache, or from its source.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Which one, such as `COMPAS`.
+    data_home : str or Path, optional
+        Folder that holds the file; default: the one that ITRUST_DATA names, else the user's cache.
+
+    Returns
+    -------
+    pyarrow.Table
+        The columns that `dataset.columns` names.
+    """
     folder = data_home or os.environ.get(FOLDER_VARIABLE)
     path = _in_folder(dataset, Path(folder)) if folder else _in_cache(dataset)
     options = pyarrow.csv.ConvertOptions(
@@ -223,9 +299,12 @@ def _in_cache(dataset: Dataset) -> Path:
         return path
     try:
         if dataset.personal:
-            _write_whole(path, keep_columns(_in_memory(dataset), list(dataset.columns)))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, keep_columns(_in_memory(dataset), list(dataset.columns)))
         else:
             pooch.retrieve(dataset.url, f"sha256:{dataset.sha256}", dataset.file, cache)
+    except InputError as error:  # the disk is full
+        raise DatasetError(str(error)) from None
     except (requests.RequestException, OSError) as error:
         raise DatasetError(
             f"could not download {dataset.file} from {dataset.url} ({type(error).__name__}); "
@@ -245,13 +324,6 @@ def _in_memory(dataset: Dataset) -> bytes:
     if hashlib.sha256(answer.content).hexdigest() != dataset.sha256:
         raise ValueError("another SHA-256")
     return answer.content
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as draft:
-        draft.write(content)
-    os.replace(draft.name, path)
 
 
 def keep_columns(content: bytes, names: list[str]) -> bytes:

@@ -19,12 +19,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from itrust._core import AnyArray, FloatArray, InputError, counted, listed
+from itrust._core import (
+    AnyArray,
+    FloatArray,
+    InputError,
+    checked_count,
+    checked_positive,
+    counted,
+    listed,
+)
 
 try:
     import torch
-except ImportError as missing:
-    raise ImportError("itrust.losses needs torch: pip install itrust[torch]") from missing
+except ImportError:
+    raise ImportError("itrust.losses needs torch: pip install itrust[torch]") from None
 
 __all__ = [
     "KLCE",
@@ -34,32 +42,43 @@ __all__ = [
     "Penalty",
 ]
 
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 # Squared errors below this are rounding; the root is replaced by a line there, for its slope at 0
 # is infinite.
 ROUNDING = 1e-12
 
 
 class Penalty(ABC):
-    """What a model pays for being badly calibrated: a scalar, differentiable in `prob`."""
+    """What a model pays for being miscalibrated: a scalar, differentiable in `prob`.
 
-    # Whether an estimator hands over all its inputs as `x`, instead of the covariates.
+    Attributes
+    ----------
+    reads_inputs : bool
+        Whether an estimator hands over all its inputs as `x`, instead of the covariates.
+    """
+
     reads_inputs: ClassVar[bool] = False
 
     def __call__(self, prob: torch.Tensor, y: Any, x: Any = None) -> torch.Tensor:
-        """The penalty of these rows.
+        """Compute the penalty of some rows.
 
         Parameters
         ----------
-        prob : tensor (n,), floating
+        prob : (n,) tensor of a floating type
             Probability of the positive class.
-        y : tensor or array (n,)
+        y : (n,) tensor or array
             Labels, 0 and 1.
-        x : tensor or array (n, d), optional
-            What rows are compared by, where the penalty compares rows.
+        x : (n, d) tensor or array, optional
+            What rows are compared by; only a penalty that compares rows needs it.
 
         Returns
         -------
-        scalar tensor of the type of `prob`
+        scalar tensor
+            Of the type of `prob`; `.backward()` gives its slopes.
         """
         checked = _checked_prob(prob)
         return self._value(checked, _checked_labels(y, checked), _checked_rows(x, checked))
@@ -78,17 +97,18 @@ class MMCE(Penalty):
     k = exp(-|r - r'| / width): the root of the mean of (c_i - r_i) k_ij (c_j - r_j) over all pairs,
     i = j among them, so it is never negative. Cost O(n^2) time and memory.
 
-    The published code, which Table 2 of Vashistha and Farahi used, is another form: right and wrong
-    rows apart, and each sum divided by the square of the number of its pairs, that is
-    u_i = (c_i - r_i) / m_i^2 in place of (c_i - r_i) / n, where m_i counts the rows that are right
-    or wrong as i is. It fades as 1/n with the batch, is 0 where all are right or all wrong, and is
-    not 0 for a calibrated model.
+    The published code, which Table 2 of Vashistha and Farahi used, is another form. Rows whose
+    label is right and rows whose label is wrong are taken apart, and each sum is divided by the
+    square of the number of its pairs: u_i = (c_i - r_i) / m_i^2 in place of (c_i - r_i) / n, where
+    m_i counts the rows that are right or wrong as i is. It fades as 1/n with the batch, is 0 where
+    all are right or all wrong, and is not 0 for a calibrated model.
 
     Parameters
     ----------
     width : float
+        Of the kernel on the confidence; 0.4 by default.
     published : bool
-        The form of the published code, to compare with it.
+        Whether to use the form of the published code, to compare with it; by default not.
 
     References
     ----------
@@ -110,7 +130,7 @@ class MMCE(Penalty):
     published: bool = False
 
     def __post_init__(self) -> None:
-        _refuse_unless_positive("width", self.width)
+        checked_positive(self.width, "width")
 
     def _value(
         self,
@@ -150,10 +170,12 @@ class MMD(Penalty):
 
     Parameters
     ----------
-    bandwidth, label_bandwidth : float
-        Not widths: RBF(width) has the bandwidth 2 width^2.
+    bandwidth : float
+        Of the inputs. It is not a width: RBF(width) has the bandwidth 2 width^2.
+    label_bandwidth : float
+        Of the labels, on the same scale; for two labels it only multiplies the penalty.
     biased : bool
-        Take in i = j: never negative (see `KLCE`).
+        Whether to include i = j, which makes the penalty never negative (see `KLCE`).
 
     References
     ----------
@@ -176,8 +198,8 @@ class MMD(Penalty):
     reads_inputs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _refuse_unless_positive("bandwidth", self.bandwidth)
-        _refuse_unless_positive("label_bandwidth", self.label_bandwidth)
+        checked_positive(self.bandwidth, "bandwidth")
+        checked_positive(self.label_bandwidth, "label_bandwidth")
 
     def _value(self, prob: torch.Tensor, y: torch.Tensor, x: torch.Tensor | None) -> torch.Tensor:
         if x is None:
@@ -203,10 +225,12 @@ class KLCE(Penalty):
     Parameters
     ----------
     prob_width : float
-    x_width : float, one float a covariate, or None
-        In the units of the covariates. A width far below 1 asks 0/1 columns to match; None leaves
-        covariates out (KCE).
+        Width of the kernel on predictions; 0.1 by default.
+    x_width : float, sequence of float or None
+        Widths in the units of the covariates: one for all, or one for each. A width far below 1
+        asks 0/1 columns to match; None leaves covariates out (KCE).
     biased : bool
+        Whether to include i = j; by default not.
 
     References
     ----------
@@ -230,12 +254,12 @@ class KLCE(Penalty):
     biased: bool = False
 
     def __post_init__(self) -> None:
-        _refuse_unless_positive("prob_width", self.prob_width)
+        checked_positive(self.prob_width, "prob_width")
         if isinstance(self.x_width, Sequence | np.ndarray):
             object.__setattr__(self, "x_width", tuple(self.x_width))  # may be a list: freeze it
         for width in self.x_width if isinstance(self.x_width, tuple) else (self.x_width,):
             if width is not None:
-                _refuse_unless_positive("x_width", width)
+                checked_positive(width, "x_width")
 
     def _value(self, prob: torch.Tensor, y: torch.Tensor, x: torch.Tensor | None) -> torch.Tensor:
         squares = ((prob[:, None] - prob[None, :]) / self.prob_width).square()
@@ -260,29 +284,36 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
     """Logistic regression by Adam on cross entropy + strength * penalty, in mini-batches.
 
     Softmax over two logits of the standardised inputs, as in Table 2 of Vashistha and Farahi,
-    in double precision. With the same seed, coefficients agree to the last bit. Cost
+    in double precision. With the same `random_state`, coefficients agree to the last bit. Cost
     O(epochs * n * (batch + d)).
 
     Parameters
     ----------
     penalty : Penalty, optional
-        `MMCE()`, `MMD()` (on all standardised inputs), `KLCE()` (on `covariates`), or None.
+        `MMCE()`, `MMD()` (on all standardised inputs) or `KLCE()` (on `covariates`); default: none.
     strength : float
         Weight of the penalty.
-    epochs, batch : int
-        Passes over the rows, and rows a step.
+    epochs : int
+        Number of passes over the rows.
+    batch : int
+        Number of rows of a step.
     rate : float
         Adam's learning rate.
-    seed : int
-        Of the first coefficients and the order of the rows.
+    random_state : int
+        Seed of the first coefficients and the order of the rows; the name is scikit-learn's.
 
     Attributes
     ----------
-    classes_ : the two labels, sorted; the second one is positive
-    coef_ : array (1, d), in units of the inputs: log odds = X @ coef_.T + intercept_
-    intercept_ : array (1,)
-    objective_ : array (epochs,), mean of the objective over the steps of each epoch
+    classes_ : (2,) array
+        The two labels, sorted; the second one is positive.
+    coef_ : (1, d) array of float
+        In units of the inputs: log odds = X @ coef_.T + intercept_.
+    intercept_ : (1,) array of float
+        Log odds where all inputs are 0.
+    objective_ : (epochs,) array of float
+        Mean of the objective over the steps of each epoch.
     n_features_in_ : int
+        Number of columns of X in the fit.
 
     Examples
     --------
@@ -302,17 +333,32 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         epochs: int = 100,
         batch: int = 32,
         rate: float = 0.01,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.penalty = penalty
         self.strength = strength
         self.epochs = epochs
         self.batch = batch
         self.rate = rate
-        self.seed = seed
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, covariates: Any = None) -> PenalisedLogisticRegression:
-        """Train on inputs (n, d) and labels (n,); covariates (n, k) are for `KLCE`."""
+        """Train the model.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame
+            The inputs, numbers without missing values.
+        y : (n,) array
+            Labels of two values.
+        covariates : (n, k) array or frame, optional
+            What `KLCE` compares rows by; the other penalties do without.
+
+        Returns
+        -------
+        PenalisedLogisticRegression
+            The object itself, fitted.
+        """
         self._check_settings()
         inputs = _checked_matrix("X", X)
         classes, codes = _two_classes(y, len(inputs))
@@ -332,7 +378,18 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Log odds of the positive class, (n,)."""
+        """Compute the log odds of the positive class.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame
+            Inputs, as in `fit`.
+
+        Returns
+        -------
+        (n,) array of float
+            Above 0 where the positive class is the more probable one.
+        """
         check_is_fitted(self)
         inputs = _checked_matrix("X", X)
         if inputs.shape[1] != self.n_features_in_:
@@ -344,12 +401,34 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         return odds
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of both classes, (n, 2)."""
+        """Predict the probabilities of both classes.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame
+            Inputs, as in `fit`.
+
+        Returns
+        -------
+        (n, 2) array of float
+            One column for each of `classes_`.
+        """
         odds = self.decision_function(X)
         return np.column_stack([expit(-odds), expit(odds)])
 
     def predict(self, X: Any) -> AnyArray:
-        """The more probable class, (n,)."""
+        """Predict classes.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame
+            Inputs, as in `fit`.
+
+        Returns
+        -------
+        (n,) array
+            The more probable class of each row.
+        """
         positive = self.decision_function(X) > 0
         chosen: AnyArray = self.classes_[positive.astype(int)]
         return chosen
@@ -358,7 +437,7 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         self, inputs: torch.Tensor, y: torch.Tensor, x: torch.Tensor | None
     ) -> tuple[FloatArray, float, FloatArray]:
         """Slopes (d,) and offset of the log odds, and the objective by epoch."""
-        generator = torch.Generator().manual_seed(int(self.seed))
+        generator = torch.Generator().manual_seed(int(self.random_state))
         n, d = inputs.shape
         reach = d**-0.5  # the range of torch's own linear layers
         weight, bias = (
@@ -404,15 +483,11 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
                 f"penalty must be one of itrust.losses, such as MMCE(), or None, "
                 f"not {self.penalty!r}"
             )
-        for name, least in (("epochs", 1), ("batch", 2), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise InputError(
-                    f"{name} must be a whole number of at least {least}, not {value!r}"
-                )
-        _refuse_unless_positive("rate", self.rate)
+        for name, least in (("epochs", 1), ("batch", 2), ("random_state", 0)):
+            checked_count(getattr(self, name), name, at_least=least)
+        checked_positive(self.rate, "rate")
         if self.strength != 0:
-            _refuse_unless_positive("strength", self.strength)
+            checked_positive(self.strength, "strength")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -456,13 +531,6 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _refuse_unless_positive(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InputError(f"{name} must be a positive number, not {value!r}")
-    if not 0 < value < float("inf"):
-        raise InputError(f"{name} must be positive and finite, not {value!r}")
 
 
 def _checked_prob(prob: object) -> torch.Tensor:

@@ -1,4 +1,7 @@
-"""Data with known truth, for the demo, the docs, the tests and the benchmarks."""
+"""Data with known truth, for the demo, the docs, the tests and the benchmarks.
+
+Every design takes `rng`: a whole number gives the same rows in each call, None others each time.
+"""
 
 from __future__ import annotations
 
@@ -29,27 +32,55 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """A sample and the true P(y = 1 | x, f) of its rows, shape (n,)."""
+    """A sample whose true probabilities are known.
+
+    Attributes
+    ----------
+    sample : Sample
+        Labels, predictions and covariates.
+    truth : (n,) array of float
+        P(y = 1 | x, f) of each row.
+    """
 
     sample: Sample
     truth: FloatArray
 
     @property
     def bias(self) -> FloatArray:
-        """True minus predicted probability; positive: the model underestimates."""
+        """True minus predicted probability of each row; positive: the model underestimates."""
         return self.truth - self.sample.p
 
 
 def survey(n: int = 2_000, rng: Rng = None, *, trustworthy: bool = False) -> Simulated:
-    """Home ownership in a made-up town: income, age and region predict it.
+    """Simulate home ownership in a made-up town: income, age and region predict it.
 
     The model knows income and age, but not that age counts double in the south and not at all
     in the west: it underestimates the old in the south and the young in the west, overestimates
-    the others there, and is right in the north. Averaged over the town it is nearly
-    calibrated. With `trustworthy` the model is the truth.
+    the others there, and is calibrated in the north. Averaged over the town it is nearly
+    calibrated.
 
+    Parameters
+    ----------
+    n : int
+        Number of households.
+    rng : int, numpy Generator or None
+        Draws households and labels; None: other ones in each call.
+    trustworthy : bool
+        Whether the model predicts the true probabilities; by default it has the bias above.
+
+    Returns
+    -------
+    Simulated
+        With the covariates income (in dollars), age (in years) and region.
+
+    Examples
+    --------
     >>> import itrust as it
     >>> town = it.simulate.survey(1_000, rng=0)
     >>> town.sample.names
@@ -68,20 +99,65 @@ def survey(n: int = 2_000, rng: Rng = None, *, trustworthy: bool = False) -> Sim
 
 
 def calibrated(x: object, p: FloatArray, rng: Rng = None, **columns: object) -> Simulated:
-    """Labels drawn from the predictions themselves: a model that is right everywhere."""
+    """Draw labels from the predictions themselves: a model that is calibrated everywhere.
+
+    Parameters
+    ----------
+    x : frame, mapping or array
+        Covariates, as `Sample` takes them.
+    p : (n,) array of float
+        Predictions, which are also the truth.
+    rng : int, numpy Generator or None
+        Draws the labels; None: other labels in each call.
+    **columns : column
+        What else `Sample` takes, such as `weights` and `cluster`.
+
+    Returns
+    -------
+    Simulated
+        Its bias is 0 in every row.
+    """
     y = as_generator(rng).random(len(p)) < p
     return Simulated(Sample(y, p, x, **columns), np.asarray(p, dtype=float))  # type: ignore[arg-type]
 
 
 def papers_level_design(n: int = 50, rng: Rng = None) -> Simulated:
-    """The paper's type-I design: x normal, f = sigmoid(-1 + x / 2), labels from f."""
+    """Simulate the paper's type-I design: x normal, f = sigmoid(-1 + x / 2), labels from f.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows, 50 in the paper.
+    rng : int, numpy Generator or None
+        Draws x and the labels; None: anew in each call.
+
+    Returns
+    -------
+    Simulated
+        One covariate; the model is calibrated.
+    """
     random = as_generator(rng)
     x = random.normal(size=n)
     return calibrated(x, expit(-1 + x / 2), random)
 
 
 def papers_power_design(n: int = 500, d: int = 10, rng: Rng = None) -> Simulated:
-    """The paper's type-II design: truth sigmoid(sum of d normals), the model lacks the last."""
+    """Simulate the paper's type-II design: truth sigmoid(sum of d normals), the model lacks one.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    d : int
+        Number of covariates; the model does not know the last one.
+    rng : int, numpy Generator or None
+        Draws covariates and labels; None: anew in each call.
+
+    Returns
+    -------
+    Simulated
+        A model that is miscalibrated along the last covariate.
+    """
     random = as_generator(rng)
     x = random.normal(size=(n, d))
     truth = expit(x.sum(axis=1))
@@ -118,11 +194,28 @@ ALTERNATIVES: dict[str, Callable[[dict[str, AnyArray], FloatArray], AnyArray]] =
 def local_alternative(
     name: str, n: int = 1_000, rng: Rng = None, *, strength: float = 1.0
 ) -> Simulated:
-    """A model that is wrong in one of the ways named in `ALTERNATIVES`.
+    """Simulate a model that is miscalibrated in one of the ways named in `ALTERNATIVES`.
 
-    Covariates: four normal numbers and two categories. `strength` multiplies the bias; truth
-    is kept within [.002, .998].
+    The covariates are four normal numbers and two categories.
 
+    Parameters
+    ----------
+    name : str
+        Which bias: a key of `ALTERNATIVES`.
+    n : int
+        Number of rows.
+    rng : int, numpy Generator or None
+        Draws covariates and labels; with None they differ from call to call.
+    strength : float
+        Multiplies the bias: 0 gives a calibrated model, 1 (the default) the bias of the studies.
+
+    Returns
+    -------
+    Simulated
+        Its truth is kept within [.002, .998].
+
+    Examples
+    --------
     >>> local_alternative("one small group", 500, rng=0).sample.names
     ('a', 'b', 'c', 'd', 'group', 'sex')
     """
@@ -135,17 +228,44 @@ def local_alternative(
 
 
 def normal_covariates(n: int = 200, d: int = 5, rng: Rng = None) -> Simulated:
-    """A calibrated model of d normal numbers that uses half of them."""
+    """Simulate a calibrated model of d normal numbers that uses half of them.
+
+    Parameters
+    ----------
+    n : int
+        How many rows.
+    d : int
+        How many covariates.
+    rng : int, numpy Generator or None
+        Randomness of both; None: new draws every time.
+
+    Returns
+    -------
+    Simulated
+        Labels are drawn from the predictions.
+    """
     random = as_generator(rng)
     x = random.normal(size=(n, d))
     return calibrated(x, expit(x[:, : -(-d // 2)].sum(axis=1)), random)
 
 
 def tight_clusters(n: int = 500, rng: Rng = None) -> Simulated:
-    """A calibrated model whose variance and density go together.
+    """Simulate a calibrated model whose variance and density go together.
 
     A fifth of the rows sit in ten tight clusters (spread .001, one unit apart) at f = .5, the
-    rest far away and apart at f = .01.
+    rest far away and apart at f = .01. Resampled residuals mislead a test here.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows, clusters and others together.
+    rng : int, numpy Generator or None
+        Places the rows and draws the labels; None: anew in each call.
+
+    Returns
+    -------
+    Simulated
+        One covariate.
     """
     random = as_generator(rng)
     tight = n // 5
@@ -156,21 +276,62 @@ def tight_clusters(n: int = 500, rng: Rng = None) -> Simulated:
 
 
 def rare_events(n: int = 500, rng: Rng = None) -> Simulated:
-    """A calibrated model of an outcome that happens to one row in fifty."""
+    """Simulate a calibrated model of an outcome that happens to one row in fifty.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows; about n / 50 labels are positive.
+    rng : int, numpy Generator or None
+        Source of the draws; None takes a new one.
+
+    Returns
+    -------
+    Simulated
+        Two covariates, of which the model uses one.
+    """
     random = as_generator(rng)
     x = random.normal(size=(n, 2))
     return calibrated(x, expit(logit(0.02) + 0.5 * x[:, 0]), random)
 
 
 def weighted_rows(n: int = 300, rng: Rng = None) -> Simulated:
-    """A calibrated model with survey weights that depend on a covariate."""
+    """Simulate a calibrated model with survey weights that depend on a covariate.
+
+    Parameters
+    ----------
+    n : int
+        Size of the survey.
+    rng : int, numpy Generator or None
+        Draws the survey; None: another survey in each call.
+
+    Returns
+    -------
+    Simulated
+        Its sample has weights, from the second of two covariates.
+    """
     random = as_generator(rng)
     x = random.normal(size=(n, 2))
     return calibrated(x, expit(x[:, 0]), random, weights=np.exp(0.8 * x[:, 1]))
 
 
 def uniform_shift(n: int = 300, shift: float = 0.12, rng: Rng = None) -> Simulated:
-    """A model that is too low by the same amount everywhere: f uniform on (.05, .85)."""
+    """Simulate a model that is too low by the same amount everywhere: f uniform on (.05, .85).
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    shift : float
+        By how much the truth exceeds the prediction, at most .15.
+    rng : int, numpy Generator or None
+        Draws predictions, a covariate that plays no part, and labels; None: anew in each call.
+
+    Returns
+    -------
+    Simulated
+        Its bias is `shift` in every row.
+    """
     random = as_generator(rng)
     p = random.uniform(0.05, 0.85, n)
     truth = p + shift
@@ -180,10 +341,26 @@ def uniform_shift(n: int = 300, shift: float = 0.12, rng: Rng = None) -> Simulat
 def repeated_units(
     units: int = 60, size: int = 5, share: float = 0.5, rng: Rng = None
 ) -> Simulated:
-    """A calibrated model on units measured `size` times, which share x, f and some labels.
+    """Simulate a calibrated model on units that are measured repeatedly and share x and f.
 
     Every row takes its unit's label with probability `share` and its own otherwise, so rows
     are not independent. The sample does not name the units; pass `cluster=` to do so.
+
+    Parameters
+    ----------
+    units : int
+        Number of units, such as persons.
+    size : int
+        Rows of each unit.
+    share : float
+        How often a row has the label of its unit: 0 makes rows independent.
+    rng : int, numpy Generator or None
+        Draws units and labels; None: other ones in each call.
+
+    Returns
+    -------
+    Simulated
+        units * size rows, those of a unit one after the other.
     """
     random = as_generator(rng)
     x = np.repeat(random.normal(size=units), size)
@@ -194,7 +371,22 @@ def repeated_units(
 
 
 def outcome_weights(n: int = 300, rng: Rng = None) -> Simulated:
-    """A calibrated model whose weights were built from the outcome, which breaks exactness."""
+    """Simulate a calibrated model whose weights were built from the outcome.
+
+    That breaks the exactness of every test, for weights must not depend on the label.
+
+    Parameters
+    ----------
+    n : int
+        How many rows to draw.
+    rng : int, numpy Generator or None
+        What they are drawn from; None: a new source in each call.
+
+    Returns
+    -------
+    Simulated
+        Positive rows have the weight 1.3, the others 1.
+    """
     random = as_generator(rng)
     x = random.normal(size=n)
     p = expit(x)

@@ -42,7 +42,7 @@ def test_groups_cross_and_missing_ones_are_kept():
 def test_the_words_of_a_curve_tell_where_it_is_wrong():
     curve = it.bias_curve(town(4_000), "age", by="region", draws=199, rng=0)
     told = dict(line.strip().split("  ", 1) for line in str(curve).splitlines()[1:])
-    assert told["region = north"].strip() == "not shown to be wrong by these rows"
+    assert told["region = north"].strip() == "not shown to be miscalibrated by these rows"
     assert "up to +0." in told["region = south"]
     assert "up to -0." in told["region = south"]
     table = curve.to_arrow()
@@ -73,7 +73,10 @@ def test_the_sample_keeps_its_place_in_convenience_methods():
     direct = it.bias_curve(sample, "age", "region", alpha=0.05, draws=49, rng=3)
     assert np.array_equal(b.curve("age", "region").parts[0].values, direct.parts[0].values)
     assert b.groups("region").groups == it.bias_groups(sample, "region", draws=49, rng=3).groups
-    assert b.slices(most=2).slices == it.bias_slices(sample, most=2, draws=49, rng=3).slices
+    assert (
+        b.slices(max_slices=2).slices
+        == it.bias_slices(sample, max_slices=2, draws=49, rng=3).slices
+    )
     assert b.map("age", "income").values.shape == (40, 40)
 
 
@@ -107,7 +110,7 @@ def test_a_group_nobody_is_in_is_unknown_and_not_right():
     sample = it.Sample(rng.random(300) < 0.5, np.full(300, 0.5), x)
     told = str(it.bias_curve(sample, "age", "g", draws=19, rng=0))
     assert "g = few   unknown: 3 rows, nowhere 20 effective neighbours" in told
-    assert "g = many  not shown to be wrong by these rows" in told
+    assert "g = many  not shown to be miscalibrated by these rows" in told
 
 
 def test_rows_without_the_covariate_are_told_of():
@@ -162,7 +165,7 @@ def test_cubics_refuse_what_is_no_number_and_name_who_is_left_out():
         lambda s: it.bias_map(s, 1, 2),
         lambda s: it.bias_curve(s, "age", points=0),
         lambda s: it.bias_map(s, "age", "region", points=1.5),
-        lambda s: it.bias_curve(s, "age", fewest=0),
+        lambda s: it.bias_curve(s, "age", min_neighbours=0),
     ],
 )
 def test_wrong_types_get_a_sentence(call):

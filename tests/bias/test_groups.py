@@ -190,7 +190,7 @@ def test_names_come_in_a_list_too():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"pool": "x"}, "pool must be a whole number of rows"),
+        ({"pool": "x"}, "pool must be a whole number of at least 0"),
         ({"simultaneous": "no"}, "simultaneous must be True or False"),
         ({"alpha": 0.95}, "alpha is the error that is allowed"),
         (

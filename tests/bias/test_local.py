@@ -20,7 +20,7 @@ KERNEL = LocalKernel(RBF(0.2), {"income": RBF(20_000), "age": RBF(8), "region": 
 
 def test_values_equal_the_papers_formula_by_a_double_loop():
     sample = town(120)
-    found = it.local_bias(sample, kernel=KERNEL, cut=0.0, fewest=1, draws=19, rng=0)
+    found = it.local_bias(sample, kernel=KERNEL, cut=0.0, min_neighbours=1, draws=19, rng=0)
     income, age, region = (c.values for c in sample.columns)
     for i in range(sample.n):
         above = below = 0.0
@@ -252,7 +252,7 @@ def test_something_else_is_told_how_to_become_a_sample():
     ("settings", "message"),
     [
         ({"alpha": 1.5}, "alpha must lie between 0 and 1"),
-        ({"fewest": 0}, "fewest must be a number of at least 1"),
+        ({"min_neighbours": 0}, "min_neighbours must be a whole number of at least 1"),
         ({"kernel": "rbf"}, "kernel must be a LocalKernel, HeldOut"),
         ({"at": [[1, 2]]}, "points must be a Sample or, without labels, a Population"),
         ({"cut": 1.0}, "cut must be at least 0 and below 1"),
@@ -288,7 +288,9 @@ def compas(data_folder):
 def test_the_papers_figure_to_three_digits(compas):
     """REFERENCE.md: fitted on subset 2, read on subset 3, one RBF with gamma .5 on (x, f)."""
     kernel = LocalKernel(RBF.from_gamma(0.5), RBF.from_gamma(0.5))
-    b = it.local_bias(compas[0], at=compas[1], kernel=kernel, cut=0.0, fewest=1, draws=19, rng=0)
+    b = it.local_bias(
+        compas[0], at=compas[1], kernel=kernel, cut=0.0, min_neighbours=1, draws=19, rng=0
+    )
     fit = b.cubic("age10", by=["african_american", "female"])
     expected = {
         "african_american = 1 and female = 0": [-0.009, 0.012, 0.008, -0.016, -0.053, -0.101],
@@ -356,11 +358,11 @@ def test_threads_change_nothing_to_the_last_bit(monkeypatch):
 
 
 def test_numbers_of_numpy_are_numbers():
-    b = it.local_bias(town(300), alpha=np.float32(0.1), fewest=np.int64(5), draws=19, rng=0)
-    assert b.fewest == 5
+    b = it.local_bias(town(300), alpha=np.float32(0.1), min_neighbours=np.int64(5), draws=19, rng=0)
+    assert b.min_neighbours == 5
     for wrong in (np.nan, np.inf, "x"):
-        with pytest.raises(InputError, match="fewest must be a number"):
-            it.local_bias(town(60), fewest=wrong)
+        with pytest.raises(InputError, match="min_neighbours must be a whole number"):
+            it.local_bias(town(60), min_neighbours=wrong)
 
 
 def test_tables_hold_dates_and_booleans_as_such():

@@ -39,7 +39,7 @@ def test_planted_slices_are_found_and_confirmed(name):
         sample, planted = people(np.random.default_rng(run), 10_000, PLANTED[name], 0.10)
         assert 0.08 < planted.mean() < 0.12
         for part in it.bias_slices(sample, draws=99, rng=run).confirmed:
-            rows = part.region.rows(sample.points)
+            rows = part.where.rows(sample.points)
             if part.bias > 0 and (rows & planted).sum() > 0.5 * (rows | planted).sum():
                 found += 1
                 break
@@ -61,7 +61,7 @@ def test_the_words_and_numbers_of_a_large_slice():
     first = next(part for part in table.confirmed if "charge = F" in part.rule)
     assert "age <" in first.rule
     assert first.lower < 0.2 < first.upper
-    rows = first.region.rows(sample.points)
+    rows = first.where.rows(sample.points)
     assert first.rows == rows.sum()
     assert first.impact == pytest.approx(first.share * first.bias)
     assert str(first) == f"{first.rule}: {first.bias:+.3f}, {first.rows:,} rows"
@@ -89,7 +89,7 @@ def test_ranked_by_rows_times_bias():
     impacts = [abs(part.impact) for part in table.confirmed]
     assert impacts == sorted(impacts, reverse=True)
     assert len(impacts) >= 3
-    rows = [part.region.rows(it.simulate.survey(6_000, rng=0).sample.points) for part in table]
+    rows = [part.where.rows(it.simulate.survey(6_000, rng=0).sample.points) for part in table]
     for k, one in enumerate(rows):
         for other in rows[:k]:
             assert (one & other).sum() <= 0.5 * (one | other).sum()
@@ -101,7 +101,7 @@ def test_the_search_finds_the_best_rectangle_of_a_brute_force():
     p = np.full(600, 0.5)
     inside = (x["a"] >= 1) & (x["a"] < 3) & (x["g"] == "v")
     sample = it.Sample(rng.random(600) < p + 0.4 * inside, p, x)
-    searcher = Searcher(sample, conditions=2, fewest=10)
+    searcher = Searcher(sample, max_conditions=2, min_rows=10)
     found = searcher.candidates(1)[0]
     best = 0.0
     for low in range(5):
@@ -113,7 +113,7 @@ def test_the_search_finds_the_best_rectangle_of_a_brute_force():
                     best = max(best, abs(e.sum()) / np.sqrt((e**2).sum()))
     assert found.standard == pytest.approx(best)
     low_to_high = Between("a", 1.0, 3.0, "from 1 to below 3")
-    assert found.region == And((low_to_high, Level("g", "v")))
+    assert found.where == And((low_to_high, Level("g", "v")))
 
 
 def test_rare_levels_missing_values_and_dates_are_searched():
@@ -154,8 +154,8 @@ def test_clusters_stay_on_one_side(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"conditions": 0}, "conditions must be a whole number of at least 1"),
-        ({"most": 1.5}, "most must be a whole number"),
+        ({"max_conditions": 0}, "max_conditions must be a whole number of at least 1"),
+        ({"max_slices": 1.5}, "max_slices must be a whole number"),
         ({"alpha": 2}, "alpha must lie between"),
     ],
 )
@@ -200,8 +200,8 @@ def test_the_printed_rule_is_the_rule(values):
     rng = np.random.default_rng(0)
     half = np.arange(400) < 200
     sample = it.Sample(rng.random(400) < 0.3 + 0.5 * half, np.full(400, 0.5), {"v": values})
-    for part in Searcher(sample, conditions=1, fewest=20).candidates(4):
-        words = str(part.region).removeprefix("v ")
+    for part in Searcher(sample, max_conditions=1, min_rows=20).candidates(4):
+        words = str(part.where).removeprefix("v ")
         low = high = None
         if words.startswith("< "):
             high = float(words[2:])
@@ -212,7 +212,7 @@ def test_the_printed_rule_is_the_rule(values):
         inside = np.ones(400, dtype=bool)
         inside &= True if low is None else sample.columns[0].values >= low
         inside &= True if high is None else sample.columns[0].values < high
-        assert (inside == part.region.rows(sample.points)).all()
+        assert (inside == part.where.rows(sample.points)).all()
 
 
 def test_times_of_one_day_are_told_apart():
@@ -226,7 +226,14 @@ def test_times_of_one_day_are_told_apart():
 def test_a_covariate_that_is_nearly_always_missing_is_no_trouble():
     x = {"a": [1.0, *[np.nan] * 199], "b": np.arange(200.0)}
     sample = it.Sample([0, 1] * 100, [0.5] * 200, x, missing="level")
-    it.bias_slices(sample, draws=39, rng=0)
+    table = it.bias_slices(sample, draws=39, rng=0)
+    assert all(np.isfinite([part.bias, part.lower, part.upper]).all() for part in table)
+    # The one known value makes no cell of its own, and missing ones are no rule beside it.
+    assert not [part.rule for part in table if "a" in part.names]
+    off = it.Sample(np.arange(200) % 4 > 0, [0.5] * 200, x, missing="level")
+    rules = [part.rule for part in it.bias_slices(off, draws=39, rng=0).confirmed]
+    assert rules
+    assert not [rule for rule in rules if "nan" in rule]
 
 
 def test_a_covariate_called_prediction_does_not_hide_the_prediction():
@@ -242,7 +249,7 @@ def test_many_covariates_leave_enough_rows_to_search_in():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3_000, 120))
     y = rng.random(3_000) < 0.4 + 0.3 * (x[:, 77] > 0.5)
-    found = it.bias_slices(it.Sample(y, np.full(3_000, 0.4), x), most=2, draws=99, rng=0)
+    found = it.bias_slices(it.Sample(y, np.full(3_000, 0.4), x), max_slices=2, draws=99, rng=0)
     assert any("x78 >=" in part.rule for part in found.confirmed)
 
 

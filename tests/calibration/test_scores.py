@@ -128,9 +128,12 @@ def test_smooth_ece_falls_with_calibration_and_knows_zero():
 
 
 def test_curves_print_as_a_table():
-    text = str(scores.reliability_curve(Sample([0, 1, 1, 1], [0.2, 0.2, 0.8, 0.9]), EqualWidth(2)))
-    assert "2      0.200     0.500" in text
-    assert "positive: the model is too low" in text
+    curve = scores.reliability_curve(Sample([0, 1, 1, 1], [0.2, 0.2, 0.8, 0.9]), EqualWidth(2))
+    assert "2      0.200     0.500" in str(curve)
+    assert "positive: the model underestimates" in str(curve)
+    assert "0.095 to 0.905" in curve._repr_html_()
+    assert curve.to_dict()["rows"] == [2, 2]
+    assert curve.to_arrow()["gap"].to_pylist() == curve.gap.tolist()
 
 
 def test_odd_settings_are_refused():
@@ -138,7 +141,7 @@ def test_odd_settings_are_refused():
         InputError, match=r"bins must be EqualWidth\(10\) or EqualMass\(10\), not 10"
     ):
         scores.ece(sample(), 10)
-    with pytest.raises(InputError, match="bins need a whole number of at least 1, not 0"):
+    with pytest.raises(InputError, match="number must be a whole number of at least 1, not 0"):
         EqualWidth(0)
     with pytest.raises(InputError, match="confidence must lie between 0 and 1"):
         scores.reliability_curve(sample(), confidence=95)

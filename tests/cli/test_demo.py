@@ -6,7 +6,7 @@ from itrust.cli import demo
 
 
 def test_demo_tells_the_wrong_model_from_the_right_one(capsys):
-    assert demo.main() == 0
+    demo.tell()
     out = capsys.readouterr().out
     assert "p-value         0.001   (exact; 0 of 999 draws are as large)" in out
     assert "H0: P(y = 1 | x, p) = p" in out

@@ -1,5 +1,7 @@
 """What the command says of files that are not as they should be."""
 
+import gzip
+
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
@@ -69,7 +71,7 @@ def test_only_json_goes_to_standard_output(option, folder):
     assert not (folder / "-").exists()
 
 
-def test_a_page_of_the_demo_and_a_repair_are_no_stream(folder):
+def test_a_page_of_the_demo_and_what_was_learned_are_no_stream(folder):
     assert invoke("demo", "--report", "-").exit_code == 2
     pa.csv.write_csv(rows(), "homes.csv")
     assert invoke("recalibrate", "homes.csv", "--save", "-").exit_code == 2
@@ -126,7 +128,7 @@ def test_advice_can_be_pasted_into_a_shell(folder):
 def test_the_column_of_a_wrong_probability_is_named(folder):
     (folder / "two.csv").write_text("y,p,q,age\n1,.2,.3,3\n0,.3,1.3,4\n")
     said = refused("two.csv", *COLUMNS, "--prob", "q")
-    assert "--prob q: prob must lie in [0, 1]; row 1 has 1.3" in said
+    assert "two.csv: --prob q must lie in [0, 1]; line 3 has 1.3" in said
 
 
 def test_junk_in_a_value_is_spelt_out(folder):
@@ -135,3 +137,22 @@ def test_junk_in_a_value_is_spelt_out(folder):
     said = refused("junk.csv", *COLUMNS)
     assert r"\ufffd\x01z" in said
     assert "\x01" not in said
+
+
+def test_the_line_of_a_wrong_value_is_named(folder):
+    """Also where values hold line ends, lines are empty, or the file is compressed."""
+    text = 'y,p,note\n1,.2,"a\nb"\n\n0,.3,c\n1,1.3,"d\ne"\n'
+    (folder / "a.csv").write_text(text)
+    (folder / "b.csv.gz").write_bytes(gzip.compress(text.encode()))
+    for name in ("a.csv", "b.csv.gz"):
+        said = refused(name, "--label", "y", "--prob", "p", "--on", "note")
+        assert f"{name}: --prob p must lie in [0, 1]; line 6 has 1.3" in said
+
+
+def test_the_row_of_a_typed_file_is_counted_in_words(folder):
+    (folder / "many").mkdir()
+    pa.parquet.write_table(rows(), "many/a.parquet")
+    wrong = rows().set_column(1, "p", [[*[0.5] * 20, 1.3, *[0.5] * 39]])
+    pa.parquet.write_table(wrong, "many/b.parquet")
+    said = refused("many", *COLUMNS)
+    assert "b.parquet: --prob p must lie in [0, 1]; the 21st row has 1.3" in said

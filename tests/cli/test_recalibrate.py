@@ -34,15 +34,15 @@ def test_fit_save_load_and_apply_agree(tmp_path):
     result = run(*fitted)
     assert result.exit_code == 0, result.output
     assert "fitted local on 80 rows of fit.csv" in result.stdout
-    assert "repaired 30 rows of new.parquet" in result.stdout
+    assert "recalibrated 30 rows of new.parquet" in result.stdout
     loaded = ["--load", "r.json", "--prob", "p", "--apply", "new.parquet", "--out", "b.parquet"]
     result = run(*loaded, "--column", "q")
     assert result.exit_code == 0, result.output
     a, b = pa.csv.read_csv(tmp_path / "a.csv"), pa.parquet.read_table(tmp_path / "b.parquet")
-    assert a.column_names == ["p", "age", "p_repaired"]
+    assert a.column_names == ["p", "age", "p_recalibrated"]
     assert b.column_names == ["p", "age", "q"]
-    assert a["p_repaired"].to_numpy() == pytest.approx(b["q"].to_numpy())
-    assert a["p_repaired"].to_numpy().mean() > a["p"].to_numpy().mean() + 0.1
+    assert a["p_recalibrated"].to_numpy() == pytest.approx(b["q"].to_numpy())
+    assert a["p_recalibrated"].to_numpy().mean() > a["p"].to_numpy().mean() + 0.1
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_other_columns_of_a_typed_file_keep_their_types(ending, tmp_path):
     write(kept, f"kept.{ending}")
     result = run(*FIT, "--apply", f"kept.{ending}", "--out", f"out.{ending}")
     assert result.exit_code == 0, result.output
-    found = read(f"out.{ending}").drop_columns(["p_repaired"])
+    found = read(f"out.{ending}").drop_columns(["p_recalibrated"])
     assert found.schema.types == kept.schema.types
     assert found.to_pydict() == kept.to_pydict()
     result = run(*FIT, "--apply", f"kept.{ending}", "--out", "out.csv")
@@ -157,32 +157,32 @@ def saved(tmp_path):
     ("args", "told"),
     [
         (["--on", "age,p"], "--on: r.json reads the covariates 'age'; leave --on out"),
-        (["--method", "platt"], "is a repair by 'proportional', not 'platt'"),
+        (["--method", "platt"], "was fitted by 'proportional', not 'platt'"),
         (["--label", "y"], "--label: with --load nothing is fitted"),
         (["--weights", "w"], "--weights: with --load nothing is fitted"),
     ],
 )
-def test_options_that_a_saved_repair_contradicts_are_refused(args, told, saved):
+def test_options_that_a_saved_fit_contradicts_are_refused(args, told, saved):
     result = run("--load", saved.name, *args, *APPLY, "o.csv")
     assert result.exit_code == 2, result.output
     assert told in result.stderr
 
 
-def test_options_that_agree_with_a_saved_repair_and_settings_are_no_contradiction(saved):
+def test_options_that_agree_with_a_saved_fit_and_settings_are_no_contradiction(saved):
     (saved.parent / "itrust.toml").write_text('on = ["y"]\nlabel = "z"\nprob = "q"\n')
     result = run("--load", saved.name, "--on", "age", "--method", "proportional", *APPLY, "o.csv")
     assert result.exit_code == 0, result.output
     result = run("--load", saved.name, *APPLY, "o.csv")
     assert result.exit_code == 0, result.output
-    assert "repairing 'p', the column that the repair was fitted on" in result.stderr
+    assert "recalibrating 'p', the column of the fit" in result.stderr
 
 
-def test_a_saved_repair_knows_its_column(saved):
+def test_a_saved_fit_knows_its_column(saved):
     assert it.recalibrate.load(saved).prob_ == "p"
     pa.csv.write_csv(pa.table({"q": [0.5], "age": [3]}), "other.csv")
     result = run("--load", saved.name, "--prob", "q", "--apply", "other.csv", "--out", "o.csv")
     assert result.exit_code == 0, result.output
-    assert "the repair was fitted on 'p'; it is applied to 'q'" in result.stderr
+    assert "the fit was on 'p'; it is applied to 'q'" in result.stderr
     facts = it.recalibrate.load(saved).to_dict()
     facts.pop("prob")
     facts.pop("seen_levels")
@@ -203,7 +203,7 @@ def test_unseen_levels_are_counted_aloud(method, tmp_path):
     again = ("--load", "g.json", "--apply", "new.csv", "--out", "o.csv", "--missing")
     result = run(*again, "level")
     assert result.exit_code == 0, result.output
-    told = "2 rows of new.csv with a level of 'g' that the repair has not seen"
+    told = "2 rows of new.csv with a level of 'g' that the fit has not seen"
     assert told in result.stderr
     for missing in ("error", "drop"):
         result = run(*again, missing)
@@ -220,7 +220,7 @@ def test_methods_that_read_the_prediction_alone_need_no_covariates():
     assert run("fit.csv", *args, "--method", "beta").exit_code == 0
     result = run("fit.csv", *args)
     assert result.exit_code == 2
-    assert "name the covariates to repair by" in result.stderr
+    assert "name the covariates to recalibrate by" in result.stderr
     result = run("fit.csv", "--label", "y", "--prob", "p,age", "--on", "age", "--save", "r.json")
     assert result.exit_code == 2
 
@@ -231,14 +231,14 @@ def test_a_long_fit_is_announced_unless_quiet():
     assert run(*args, "--quiet").stderr == ""
 
 
-def test_help_is_about_repairs():
+def test_help_is_about_recalibration():
     text = run("--help").stdout
     assert "Again for more models" not in text
     assert "Covariates to judge on" not in text
     for name in it.recalibrate.METHODS:
         assert f"\n  {name} " in text
     assert "pip install MCGrad" in text
-    assert "--load repair.json --prob p --on" not in text
+    assert "--load learned.json --prob p --on" not in text
 
 
 def test_predict_of_a_sample_names_apply():

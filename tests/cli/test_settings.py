@@ -3,13 +3,13 @@ import json
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-import typer
 
 import itrust as it
 from itrust.cli import app
 from itrust.cli import audit as audit_module
-from itrust.cli import recalibrate as repair_module
-from itrust.cli.settings import KINDS, find_settings
+from itrust.cli import recalibrate as recalibrate_module
+from itrust.cli.options import TABLE
+from itrust.cli.settings import find_settings
 from shell import invoke
 
 
@@ -40,7 +40,7 @@ def test_settings_stand_in_for_options_and_the_command_line_wins(tmp_path, optio
     result = run("audit", "homes.csv", "--alpha", "0.01")
     assert result.exit_code == 0, result.output
     (found,) = options
-    assert (found.label, list(found.on), list(found.tasks)) == ("owner", ["age"], ["mean(age)"])
+    assert (found.label, list(found.on), list(found.task)) == ("owner", ["age"], ["mean(age)"])
     assert (found.alpha, found.draws, found.min_cell, found.gate) == (0.01, 199, 20, True)
     assert found.positive == "1"
     assert found.outputs["--json"] == tmp_path / "out" / "a.json"
@@ -88,19 +88,18 @@ def test_wrong_settings_get_one_sentence(text, told, tmp_path):
 
 
 def test_settings_are_the_options_of_the_commands_that_read_them():
-    commands = typer.main.get_command(app).commands
     options = {
         parameter.opts[0].removeprefix("--")
         for name in ("audit", "recalibrate")
-        for parameter in commands[name].params
+        for parameter in app.commands[name].params
         if parameter.param_type_name == "option"
     }
-    assert set(KINDS) == options - {"help"}
+    assert {option.name for option in TABLE} == options
 
 
-def test_settings_of_a_repair_are_relative_to_their_file(tmp_path, monkeypatch):
+def test_settings_of_a_recalibration_are_relative_to_their_file(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(repair_module, "run", lambda found: seen.append(found) or 0)
+    monkeypatch.setattr(recalibrate_module, "run", lambda found: seen.append(found) or 0)
     (tmp_path / "itrust.toml").write_text(
         'method = "platt"\nsave = "r.json"\napply = "-"\nout = "o.csv"\ncolumn = "q"\n'
         'load = "old.json"\n'
@@ -108,10 +107,10 @@ def test_settings_of_a_repair_are_relative_to_their_file(tmp_path, monkeypatch):
     assert run("recalibrate", "homes.csv", "--column", "z").exit_code == 0
     assert run("recalibrate").exit_code == 0
     fitted, loaded = seen
-    assert (fitted.method, fitted.save, fitted.apply) == ("platt", tmp_path / "r.json", "-")
-    assert (fitted.out, fitted.column, fitted.load) == (tmp_path / "o.csv", "z", None)
+    assert (fitted.method, fitted.apply, fitted.column) == ("platt", "-", "z")
+    assert fitted.outputs == {"--out": tmp_path / "o.csv", "--save": tmp_path / "r.json"}
     assert fitted.typed == {"file", "column"}
-    assert loaded.load == tmp_path / "old.json"
+    assert loaded.load == str(tmp_path / "old.json")
 
 
 def test_a_dash_in_settings_is_standard_output(tmp_path):

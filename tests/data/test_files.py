@@ -341,7 +341,7 @@ def test_what_a_scan_lacks_points_to_load(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(missing="dropp"), "missing must be 'error', 'level' or 'drop', not 'dropp'"),
+        (dict(missing="dropp"), "missing must be one of 'error', 'level', 'drop', not 'dropp'"),
         (dict(label=None), "are names of columns, not None"),
     ],
 )

@@ -12,12 +12,14 @@ def test_takes_what_a_sample_takes():
     frame = pl.DataFrame(
         {"p": [0.1, 0.9, 0.5], "age": [30, 40, 50], "sex": ["f", None, "f"], "w": [1.0, 2.0, 0.5]}
     )
-    found = it.Population.from_frame(frame, "p", on=["age", "sex"], weights="w", missing="level")
+    found = it.Population.from_frame(
+        frame, prob="p", on=["age", "sex"], weights="w", missing="level"
+    )
     assert found.names == ("age", "sex")
     assert found.points.columns[1].levels == ("f", "(missing)")
     assert found.weights == pytest.approx([1.0, 2.0, 0.5])
     assert len(found) == found.n == 3
-    dropped = it.Population.from_frame(frame, "p", on="sex", missing="drop")
+    dropped = it.Population.from_frame(frame, prob="p", on="sex", missing="drop")
     assert (dropped.n, dropped.dropped) == (2, ("dropped 1 row with missing covariates",))
 
 
@@ -34,9 +36,9 @@ def test_is_frozen():
         (lambda: it.Population([0.1, 0.2], {"a": [1]}), "but there are 2 probabilities"),
         (lambda: it.Population([]), "at least 1 row"),
         (lambda: it.Population([0.1], {"a": [None]}), "holds no value in any row"),
-        (lambda: it.Population.from_frame({"p": [0.1]}, "q"), "the frame has no column 'q'"),
+        (lambda: it.Population.from_frame({"p": [0.1]}, prob="q"), "the frame has no column 'q'"),
         (
-            lambda: it.Population.from_frame({"p": [0.1]}, "p", on="a"),
+            lambda: it.Population.from_frame({"p": [0.1]}, prob="p", on="a"),
             "on: the frame has no column",
         ),
     ],

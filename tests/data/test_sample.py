@@ -72,7 +72,7 @@ def test_rows_may_be_tuples_that_start_with_text_or_arrays():
 def test_no_covariates_in_every_form():
     for x in (None, [], {}, pd.DataFrame(index=range(3))):
         assert Sample(Y, P, x).names == ()
-    assert Sample.from_frame(FRAME, "owner", "p", positive="yes").names == ()
+    assert Sample.from_frame(FRAME, label="owner", prob="p", positive="yes").names == ()
 
 
 def test_declared_categories_of_numbers_and_intervals_stay_categories():
@@ -200,7 +200,10 @@ WRONG = [
     (dict(y=Y, p=P, x=np.zeros((3, 2, 2))), r"x must be a frame or an array \(n, d\)"),
     (dict(y=Y, p=P, x=[1.0, None, None]), r"missing values: 'x1' in 2 rows \(first: row 1\)"),
     (dict(y=Y, p=P, x=[1.0, None, None], missing="drop"), r"would leave 1 row"),
-    (dict(y=Y, p=P, x=[1, 2, 3], missing="keep"), r"missing must be 'error', 'level' or 'drop'"),
+    (
+        dict(y=Y, p=P, x=[1, 2, 3], missing="keep"),
+        r"missing must be one of 'error', 'level', 'drop'",
+    ),
     (dict(y=Y, p=P, x=pl.LazyFrame({"a": Y})), r"the frame is lazy; call .collect\(\)"),
 ]
 

@@ -124,7 +124,7 @@ def test_products_are_fused_into_one_exponential_and_one_match():
     kernel = RBF(0.5).on("a") * Delta().on("c") * RBF(2.0).on("b") * Delta().on("d")
     gram = kernel.gram(columns, columns)
     assert isinstance(gram, ProductGram)
-    assert [type(factor) for factor in gram.factors] == [GaussianGram, MatchGram]
+    assert [type(factor) for factor in gram.parts] == [GaussianGram, MatchGram]
     parts = [RBF(0.5).on("a"), RBF(2.0).on("b"), Delta().on("c"), Delta().on("d")]
     expected = math.prod(part.gram(columns, columns).block(ALL, ALL) for part in parts)
     np.testing.assert_allclose(gram.block(ALL, ALL), expected, atol=1e-14)

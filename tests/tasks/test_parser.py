@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import itrust as it
 from itrust import tasks
 from itrust._core import InputError
-from itrust.tasks.expressions import Rows
+from itrust.tasks.expressions import TaskRows
 
 TOWN = it.simulate.survey(200, rng=0).sample
-ROWS = Rows(TOWN.points, TOWN.weights_or_ones, TOWN.p)
+ROWS = TaskRows(TOWN.points, TOWN.weights_or_ones, TOWN.p)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_is_written_is_read_back(text):
 def test_names_in_backticks_and_precedence():
     x = {"hours per week": np.arange(50.0), "and": np.arange(50.0)}
     sample = it.Sample([0, 1] * 25, [0.5] * 50, x)
-    rows = Rows(sample.points, sample.weights_or_ones, sample.p)
+    rows = TaskRows(sample.points, sample.weights_or_ones, sample.p)
     task = tasks.parse("mean(`hours per week` * 2 + 1 | `and` < 10 or `and` >= 40 and `and` < 45)")
     inside = np.r_[0:10, 40:45]
     assert task.linear(rows).value == pytest.approx((2 * inside + 1).mean())

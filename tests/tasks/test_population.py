@@ -8,10 +8,10 @@ import pytest
 import itrust as it
 from itrust import tasks
 from itrust._core import InputError
-from itrust.tasks.expressions import Rows
+from itrust.tasks.expressions import TaskRows
 from oracles import plausible
 
-WAYS = ("repaired", "rectified", "labelled")
+WAYS = ("recalibrated", "prediction_powered", "labelled")
 
 
 def unlabelled(sample: it.Sample) -> it.Population:
@@ -24,10 +24,10 @@ def unlabelled(sample: it.Sample) -> it.Population:
 
 def truth_of(task, many: it.simulate.Simulated) -> float:
     ones = np.ones(many.sample.n)
-    return task.linear(Rows(many.sample.points, ones, many.truth)).value
+    return task.linear(TaskRows(many.sample.points, ones, many.truth)).value
 
 
-def test_intervals_cover_and_rectified_ones_are_shorter():
+def test_intervals_cover_and_prediction_powered_ones_are_shorter():
     many = it.simulate.survey(1_000_000, rng=99)
     wanted = {
         "age": tasks.mean("age"),
@@ -52,10 +52,10 @@ def test_intervals_cover_and_rectified_ones_are_shorter():
         assert plausible(count, runs), key
     assert plugin_missed > 0.9 * runs  # the probabilities are wrong, and their interval with them
     for name in wanted:
-        assert widths[name, "rectified"] < 0.9 * widths[name, "labelled"]
+        assert widths[name, "prediction_powered"] < 0.9 * widths[name, "labelled"]
 
 
-def test_rectified_prevalence_is_that_of_ppi_python():
+def test_prediction_powered_prevalence_is_that_of_ppi_python():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from ppi_py import ppi_mean_ci
@@ -66,9 +66,9 @@ def test_rectified_prevalence_is_that_of_ppi_python():
     found = tasks.prevalence().estimate(rest, labelled=few)
     theirs = ppi_mean_ci(few.y, few.p, rest.p, alpha=0.05)
     lower, upper = float(theirs[0][0]), float(theirs[1][0])
-    assert found.rectified.value == pytest.approx((lower + upper) / 2, abs=2e-3)
-    assert found.rectified.width == pytest.approx(upper - lower, rel=0.02)
-    assert found.rectified.width < found.labelled.width
+    assert found.prediction_powered.value == pytest.approx((lower + upper) / 2, abs=2e-3)
+    assert found.prediction_powered.width == pytest.approx(upper - lower, rel=0.02)
+    assert found.prediction_powered.width < found.labelled.width
 
 
 def test_useless_probabilities_leave_the_labels_alone():
@@ -76,17 +76,17 @@ def test_useless_probabilities_leave_the_labels_alone():
     few = it.Sample(rng.random(400) < 0.4, rng.random(400), {"x": rng.normal(size=400)})
     population = it.Population(rng.random(4_000), {"x": rng.normal(size=4_000)})
     found = tasks.prevalence().estimate(population, labelled=few)
-    assert found.power < 0.15
-    assert found.rectified.width == pytest.approx(found.labelled.width, rel=0.02)
+    assert found.lam < 0.15
+    assert found.prediction_powered.width == pytest.approx(found.labelled.width, rel=0.02)
 
 
-def test_the_repair_of_a_right_model_changes_little_and_of_a_wrong_one_much():
+def test_recalibration_moves_a_calibrated_model_little_and_another_much():
     for trustworthy in (True, False):
         town = it.simulate.survey(4_000, rng=3, trustworthy=trustworthy)
         few, rest = town.sample.split([0.5, 0.5], rng=0)
         task = tasks.parse('mean(age | region == "south") - mean(age | region == "west")')
         found = task.estimate(unlabelled(rest), labelled=few)
-        moved = abs(found.repaired.value - found.plugin.value)
+        moved = abs(found.recalibrated.value - found.plugin.value)
         assert moved < 2.0 if trustworthy else moved > 4.0
 
 
@@ -108,7 +108,7 @@ def test_weights_make_a_biased_sample_of_labels_right():
         other = 1 / (1 - chance[~chosen])
         population = it.Population(rest.p, {"age": age[~chosen]}, weights=other)
         found = task.estimate(population, labelled=few)
-        missed += not found.rectified.lower <= truth <= found.rectified.upper
+        missed += not found.prediction_powered.lower <= truth <= found.prediction_powered.upper
     assert plausible(missed, runs)
 
 
@@ -116,13 +116,16 @@ def test_words_and_refusals():
     few, rest = it.simulate.survey(800, rng=0).sample.split([0.5, 0.5], rng=0)
     found = tasks.mean("age").estimate(unlabelled(rest), labelled=few)
     assert "if labelled rows are a random sample" in str(found)
-    assert found.to_dict()["rectified"]["assumes"].startswith("if labelled rows")
+    assert "prediction-powered" in found._repr_html_()
+    assert [row["way"] for row in found.to_arrow().to_pylist()] == ["plugin", *WAYS]
+    assert "if the probabilities are calibrated" in str(found.plugin)
+    assert found.to_dict()["prediction_powered"]["assumes"].startswith("labelled rows")
     with pytest.raises(InputError, match="population must be a Population"):
         tasks.mean("age").estimate(rest, labelled=few)
     with pytest.raises(InputError, match="the population lacks 'age', which mean"):
         tasks.mean("age").estimate(it.Population([0.5], {"income": [3]}), labelled=few)
     part = it.Population(rest.p, {"age": rest.column("age").values})
-    assert tasks.mean("age").estimate(part, labelled=few).repaired.width > 0
+    assert tasks.mean("age").estimate(part, labelled=few).recalibrated.width > 0
     nobody = it.Sample(np.zeros(100), np.full(100, 0.3), {"age": np.arange(100)})
     with pytest.raises(InputError, match="no positive label counts"):
         tasks.mean("age").estimate(it.Population([0.5], {"age": [3]}), labelled=nobody)
@@ -133,12 +136,12 @@ def test_nobody_near_is_told():
     x = {"income": [50_000] * 10, "age": [50] * 10, "region": ["moon"] * 10}
     found = tasks.prevalence().estimate(it.Population([0.4] * 10, x), labelled=few)
     assert "100 % of the population has no labelled neighbours" in found.notes[-1]
-    assert found.repaired.value == found.plugin.value
+    assert found.recalibrated.value == found.plugin.value
     assert rest.n == 400
 
 
-def test_the_repair_counts_noise_and_not_the_bias_it_removes():
-    """A large smooth bias: the repaired interval covers, and is no wider than that of labels."""
+def test_recalibration_counts_noise_and_not_the_bias_it_removes():
+    """A large smooth bias: the interval covers, and is no wider than that of labels."""
     runs, missed, wider = 100, 0, 0
     for run in range(runs):
         rng = np.random.default_rng([6, run])
@@ -147,7 +150,7 @@ def test_the_repair_counts_noise_and_not_the_bias_it_removes():
         y = rng.random(2_000) < truth
         few = it.Sample(y[:600], p[:600], {"x": x[:600]})
         found = tasks.prevalence().estimate(it.Population(p[600:], {"x": x[600:]}), labelled=few)
-        missed += not found.repaired.lower <= 0.5 <= found.repaired.upper
-        wider += found.repaired.width > found.labelled.width
+        missed += not found.recalibrated.lower <= 0.5 <= found.recalibrated.upper
+        wider += found.recalibrated.width > found.labelled.width
     assert plausible(missed, runs)
     assert wider < 0.1 * runs

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import TypeVar
-
-import numpy as np
 
 from itrust._core.errors import InputError
 from itrust._core.text import did_you_mean, listed
@@ -20,7 +19,7 @@ def checked_count(value: object, argument: str, *, at_least: int = 1) -> int:
     >>> checked_count(9, "draws")
     9
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < at_least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < at_least:
         raise InputError(
             f"{{argument}} must be a whole number of at least {at_least}, not {{value}}",
             argument=argument,
@@ -35,13 +34,13 @@ def checked_share(value: object, argument: str, *, one: bool = False) -> float:
     >>> checked_share(0.05, "alpha"), checked_share(1, "eta", one=True)
     (0.05, 1.0)
     """
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not (0 < float(value) < 1 or (one and value == 1)):  # type: ignore[arg-type]
+    number = _number(value)
+    if not (0 < number < 1 or (one and number == 1)):
         where = "above 0 and at most at 1" if one else "between 0 and 1"
         raise InputError(
             f"{{argument}} must lie {where}, not {{value}}", argument=argument, value=value
         )
-    return float(value)  # type: ignore[arg-type]
+    return number
 
 
 def checked_positive(value: object, argument: str) -> float:
@@ -50,12 +49,12 @@ def checked_positive(value: object, argument: str) -> float:
     >>> checked_positive(2, "width")
     2.0
     """
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
+    number = _number(value)
+    if not 0 < number < math.inf:
         raise InputError(
             "{argument} must be a number above 0, not {value}", argument=argument, value=value
         )
-    return float(value)  # type: ignore[arg-type]
+    return number
 
 
 def checked_choice(value: object, argument: str, choices: Sequence[Choice]) -> Choice:
@@ -65,12 +64,23 @@ def checked_choice(value: object, argument: str, choices: Sequence[Choice]) -> C
     'drop'
     """
     for choice in choices:
-        if value == choice:
+        if isinstance(value, str) and value == choice:
             return choice
-    hint = did_you_mean(value, choices) if isinstance(value, str) else None
     raise InputError(
-        f"{{argument}} must be one of {listed(choices)}, not {{value}}",
+        "{argument} must be one of {choices}, not {value}",
         argument=argument,
         value=value,
-        hint=hint,
+        hint=_guess(value, choices),
+        details={"choices": listed(choices)},
     )
+
+
+def _guess(value: object, choices: Sequence[str]) -> str | None:
+    """The choice that was probably meant; None where no choice is close."""
+    guess = did_you_mean(value, choices) if isinstance(value, str) else ""
+    return guess if guess.startswith("did") else None
+
+
+def _number(value: object) -> float:
+    """The value as a number; NaN, which no comparison lets pass, for anything else."""
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan

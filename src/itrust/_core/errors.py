@@ -1,55 +1,103 @@
 """What goes wrong: errors that carry values, and the one function that makes a sentence of them.
 
 An `InputError` knows which argument, row, column and value it is about, and what would cure it.
-Whoever knows more adds it (`error.at(file=..., row=...)`); nobody reads a finished sentence again.
-The words depend on the door: `prob` and `missing='drop'` in Python are `--prob` and
-`--missing drop` in the shell.
+Whoever knows more adds it (`error.at(...)`, `error.within(file, ...)`); nobody reads a finished
+sentence again. The words depend on the door: `prob` and `missing='drop'` in Python are `--prob`
+and `--missing drop` in the shell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from typing import Any, NamedTuple, Protocol, Self
 
 from itrust._core.text import shown
 
 FIELDS = ("argument", "column", "row", "value", "count", "file")
+PLACE = re.compile(r"\{(\w*)\}")
+COVARIATES = ("x", "on")  # arguments that bring several columns
+
+
+class Subject(NamedTuple):
+    """What a value belongs to: an argument, and its column where that has a name."""
+
+    argument: str
+    column: str | None = None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Both, as an `InputError` takes them."""
+        return self._asdict()
 
 
 class Setting(NamedTuple):
-    """An argument with a value, named in a hint: `missing='drop'`, or `--missing drop`."""
+    """An argument with a value, named in a cure: `missing='drop'`, or `--missing drop`.
+
+    Without a value it is the argument to be given, `cluster=`; `...` stands for any value.
+    """
 
     name: str
     value: object = None
 
 
+class Argument(NamedTuple):
+    """An argument of a function, which is an option of the command."""
+
+    name: str
+
+
+class Row(NamedTuple):
+    """A row, counted from 0, and the line of its file where that is known."""
+
+    number: int
+    line: int | None = None
+
+
+class Code(NamedTuple):
+    """Words of Python, and plain ones for everybody else."""
+
+    python: str
+    plain: str
+
+
 class Door(Protocol):
     """How the things that an error is about are called where the user stands."""
 
-    def argument(self, name: str) -> str:
-        """An argument of a function, or an option of the command."""
+    def argument(self, name: str, column: str | None = None) -> str:
+        """An argument of a function, or an option of the command; the column is its value."""
 
     def setting(self, setting: Setting) -> str:
         """An argument with a value."""
 
-    def row(self, number: int, file: str | None) -> str:
-        """A row, counted from 0 within its file."""
+    def row(self, row: Row) -> str:
+        """A row."""
+
+    def code(self, code: Code) -> str:
+        """Words of Python, or plain ones."""
 
 
 class PythonDoor:
     """Names as Python has them."""
 
-    def argument(self, name: str) -> str:
+    def argument(self, name: str, column: str | None = None) -> str:  # noqa: ARG002
         """The argument itself."""
         return name
 
     def setting(self, setting: Setting) -> str:
         """As it is typed: `missing='drop'`; without a value, `cluster=`."""
-        return f"{setting.name}=" + ("" if setting.value is None else repr(setting.value))
+        if setting.value is None:
+            return f"{setting.name}="
+        return f"{setting.name}={'...' if setting.value is ... else repr(setting.value)}"
 
-    def row(self, number: int, file: str | None) -> str:
-        """The row counted from 0, and the file if there is one."""
-        return f"row {number}" + (f" of {file}" if file else "")
+    def row(self, row: Row) -> str:
+        """The row counted from 0."""
+        return f"row {row.number}"
+
+    def code(self, code: Code) -> str:
+        """The words of Python."""
+        return code.python
 
 
 PYTHON = PythonDoor()
@@ -62,23 +110,39 @@ class InputError(ValueError):
     ----------
     problem : str
         What is wrong. `{argument}`, `{column}`, `{row}`, `{value}`, `{count}` and `{file}` stand
-        for the fields, in the words of the door.
+        for the fields below, in the words of the door; `{subject}` for the covariate or else the
+        argument; other names in braces for `details`. Braces around anything else stay.
     argument : str, optional
-        The argument it came in by.
+        Name of the argument that brought the value.
     column : str, optional
-        Name of the column.
+        Name of the column, where the argument is one column of a frame or file.
     row : int, optional
         Number of the row, from 0.
     value : object, optional
-        What was found.
+        What was found there.
     count : int, optional
         How many rows have it.
     file : str, optional
-        The file that the row stands in.
+        Name of the file that the row stands in. It opens the sentence, unless `{file}` says where
+        it goes.
     hint : str, optional
-        What would mend it; `{}` stands for the settings, one after the other.
-    settings : sequence of Setting, optional
-        Those that the hint names.
+        What would mend it. `{}` stands for the settings, one after the other, and `{settings}`
+        for all of them, joined by "or". It follows in brackets; with settings, after a semicolon
+        unless it begins with a bracket of its own.
+    settings : iterable of Setting, Argument or Code, optional
+        What the hint names.
+    details : mapping of str to object, optional
+        More words for the problem: text and numbers as they are, and `Row`, `Argument`,
+        `Setting` or `Code` in the words of the door.
+
+    Examples
+    --------
+    >>> error = InputError("{argument} must lie in [0, 1]; {row} has {value}",
+    ...                    argument="prob", row=17, value=1.2)
+    >>> print(error)
+    prob must lie in [0, 1]; row 17 has 1.2
+    >>> error.row, error.value
+    (17, 1.2)
     """
 
     def __init__(
@@ -92,13 +156,15 @@ class InputError(ValueError):
         count: int | None = None,
         file: str | None = None,
         hint: str | None = None,
-        settings: Iterable[Setting] = (),
+        settings: Iterable[Setting | Argument | Code] = (),
+        details: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.argument, self.column, self.row = argument, column, row
         self.value, self.count, self.file = value, count, file
-        self.hint, self.settings = hint, tuple(settings)
+        self.hint, self.settings, self.details = hint, tuple(settings), dict(details or {})
+        self.line: int | None = None
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -106,10 +172,49 @@ class InputError(ValueError):
         return {name: getattr(self, name) for name in FIELDS}
 
     def at(self, **fields: Any) -> Self:
-        """The same error with more fields known."""
-        for name, value in fields.items():
-            setattr(self, name, value)
-        return self
+        """A new error that is the same but for some fields; this one stays as it is.
+
+        >>> str(InputError("{row} has no label", row=3).at(file="homes.csv"))
+        'homes.csv: row 3 has no label'
+        """
+        known = copy(self)
+        vars(known).update(fields)
+        return known.with_traceback(self.__traceback__)
+
+    def within(
+        self,
+        file: str,
+        number: Callable[[int], int] = int,
+        line: Callable[[int], int | None] | None = None,
+    ) -> Self:
+        """A new error whose rows are rows of a file.
+
+        Parameters
+        ----------
+        file : str
+            Its name.
+        number : callable
+            From the number of a row in this error to its number in the file, from 0.
+        line : callable, optional
+            From the number of a row in the file to its line, None where that is not known.
+
+        Returns
+        -------
+        InputError
+            The same error with the file and these rows.
+        """
+
+        def moved(row: int) -> Row:
+            found = number(row)
+            return Row(found, None if line is None else line(found))
+
+        details = {
+            name: moved(value.number) if isinstance(value, Row) else value
+            for name, value in self.details.items()
+        }
+        found = None if self.row is None else moved(self.row)
+        place = {} if found is None else {"row": found.number, "line": found.line}
+        return self.at(file=file, details=details, **place)
 
     def __str__(self) -> str:
         return sentence(self)
@@ -137,22 +242,63 @@ def sentence(error: InputError, door: Door = PYTHON) -> str:
     >>> sentence(InputError("{argument} must lie in [0, 1]; {row} has {value}",
     ...                     argument="prob", row=17, value=1.2, hint="are these logits?"))
     'prob must lie in [0, 1]; row 17 has 1.2 (are these logits?)'
+    >>> sentence(InputError("rows lack values", hint="pass {settings}",
+    ...                     settings=[Setting("missing", "level"), Setting("missing", "drop")]))
+    "rows lack values; pass missing='level' or missing='drop'"
     """
-    named = any(getattr(error, name) is not None for name in FIELDS)
-    told = error.problem
-    if named:
-        words = {
-            "argument": door.argument(error.argument) if error.argument is not None else "",
-            "column": shown(error.column),
-            "row": door.row(error.row, error.file) if error.row is not None else "",
-            "value": shown(error.value),
-            "count": "" if error.count is None else f"{error.count:,}",
-            "file": error.file or "",
-        }
-        told = told.format(**words)
+    told = _filled(error.problem, _words(error, door))
+    if error.file is not None and "{file}" not in error.problem:
+        told = f"{error.file}: {told}"
     if error.hint is None:
         return told
-    cure = error.hint
-    if error.settings:
-        cure = cure.format(*(door.setting(setting) for setting in error.settings))
-    return f"{told}; {cure}" if error.settings else f"{told} ({cure})"
+    cures = [_worded(setting, door) for setting in error.settings]
+    cure = _filled(error.hint, {"settings": " or ".join(cures)}, cures)
+    if cure.startswith("("):
+        return f"{told} {cure}"
+    return f"{told}; {cure}" if cures else f"{told} ({cure})"
+
+
+def _filled(template: str, words: Mapping[str, str], in_order: Iterable[str] = ()) -> str:
+    """A template with its names replaced in one go: braces in the words themselves stay."""
+    following = iter(in_order)
+
+    def word(found: re.Match[str]) -> str:
+        name = found[1]
+        return words.get(name, found[0]) if name else next(following, found[0])
+
+    return PLACE.sub(word, template)
+
+
+def _words(error: InputError, door: Door) -> dict[str, str]:
+    """Everything that a problem can name, in the words of a door; only what is known."""
+    words = {name: _worded(value, door) for name, value in error.details.items()}
+    if error.argument is not None:
+        words["argument"] = words["subject"] = door.argument(error.argument, error.column)
+    if error.column is not None:
+        words["column"] = shown(error.column)
+        if error.argument in COVARIATES:
+            words["subject"] = f"covariate {words['column']}"
+    if error.row is not None:
+        words["row"] = door.row(Row(error.row, error.line))
+    if error.count is not None:
+        words["count"] = f"{error.count:,}"
+    if error.file is not None:
+        words["file"] = error.file
+    if len(words) > len(error.details) or error.value is not None:
+        words["value"] = shown(error.value)  # None is a value where the error has any field
+    return words
+
+
+def _worded(value: object, door: Door) -> str:
+    match value:
+        case Row():
+            return door.row(value)
+        case Setting():
+            return door.setting(value)
+        case Argument():
+            return door.argument(value.name)
+        case Code():
+            return door.code(value)
+        case int():
+            return f"{value:,}"
+    return str(value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from itrust._core.errors import InputError
-from itrust._core.plain import plain
+from itrust._core.values import plain
 
 if TYPE_CHECKING:
     import pandas as pd

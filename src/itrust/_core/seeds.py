@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from itrust._core.arrays import FloatArray, IntArray
-from itrust._core.errors import InputError
+from itrust._core.errors import Code, InputError
 
 Rng: TypeAlias = int | np.random.Generator | None
 UnsignedArray = NDArray[np.unsignedinteger[Any]]
@@ -27,7 +27,12 @@ def as_seed(rng: Rng) -> int:
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**48))
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
-        raise InputError(f"rng must be a non-negative int, a NumPy Generator or None, not {rng!r}")
+        raise InputError(
+            "{argument} must be a non-negative {kinds}, not {value}",
+            argument="rng",
+            value=rng,
+            details={"kinds": Code("int, a NumPy Generator or None", "whole number")},
+        )
     return int(rng)
 
 

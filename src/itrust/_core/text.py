@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def shown(value: object, most: int = 60) -> str:
-    """A value as Python would write it, cut where it is long.
+def shown(value: object, max_length: int = 60) -> str:
+    """A value as Python would write it, cut where it is long; NumPy's numbers as plain ones.
 
-    >>> shown("x" * 100, most=10)
+    >>> shown("x" * 100, max_length=10)
     "'xxxxxx..."
     """
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
     text = repr(value)
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 
 def counted(number: int, noun: str) -> str:
@@ -28,15 +31,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def listed(values: Iterable[object], most: int = 6) -> str:
-    """Join values for a message: quoted as Python would, cut after `most`.
+def listed(values: Iterable[object], max_items: int = 6) -> str:
+    """Join values for a message: quoted as Python would, cut after `max_items`.
 
-    >>> listed(["a", "b", 3], most=2)
+    >>> listed(["a", "b", 3], max_items=2)
     "'a', 'b', ... (3 in all)"
     """
     items = list(values)
-    text = ", ".join(shown(value) for value in items[:most])
-    return text if len(items) <= most else f"{text}, ... ({len(items):,} in all)"
+    text = ", ".join(shown(value) for value in items[:max_items])
+    return text if len(items) <= max_items else f"{text}, ... ({len(items):,} in all)"
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -63,3 +66,18 @@ def printable(text: str) -> str:
     'a\\x1b[31mb'
     """
     return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:
+    """Lines of at most `width` characters; those after the first are indented deeper.
+
+    >>> wrapped("one two three four five six", 20, "  ", "  ")
+    ['  one two three four', '    five six']
+    """
+    return textwrap.wrap(
+        text,
+        max(width, 20),
+        initial_indent=indent,
+        subsequent_indent=indent + deeper,
+        break_on_hyphens=False,
+    )

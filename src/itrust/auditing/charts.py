@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, plain, smallest_tickets, tickets
-from itrust.bias import FEWEST, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
-from itrust.calibration import KLCEResult
+from itrust.bias import MIN_NEIGHBOURS, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
+from itrust.calibration import CalibrationResult
 from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
 
 # What bounds cost and size of the charts, whatever the number of rows and covariates.
@@ -57,7 +57,7 @@ class NullChart:
     combined: bool
 
     @classmethod
-    def of(cls, test: KLCEResult) -> NullChart | None:
+    def of(cls, test: CalibrationResult) -> NullChart | None:
         """Put the draws of a test into bars; None for a null that is a formula."""
         drawn = test.null_distribution
         if drawn is None:
@@ -71,7 +71,7 @@ class NullChart:
             median=float(np.median(drawn)),
             at_least=test.at_least,
             draws=test.draws,
-            combined=hasattr(test, "combined"),
+            combined=test.is_adaptive,
         )
 
 
@@ -81,6 +81,8 @@ class CurveLine:
 
     Attributes
     ----------
+    where : Predicate
+        The rows of the group.
     group : str
         The group in words, or "all rows".
     by : str or None
@@ -103,6 +105,7 @@ class CurveLine:
         Where the model is shown to be miscalibrated.
     """
 
+    where: Predicate
     group: str
     by: str | None
     rows: int
@@ -222,11 +225,11 @@ class Charts:
         return {
             "null": None if self.null is None else plain(vars(self.null)),
             "curves": [
-                plain({**vars(curve), "parts": [vars(part) for part in curve.parts]})
+                plain({**vars(curve), "parts": [_values(part) for part in curve.parts]})
                 for curve in self.curves
             ],
             "maps": [
-                plain({**vars(chart), "across": _axis(chart.across), "up": _axis(chart.up)})
+                plain({**vars(chart), "across": _values(chart.across), "up": _values(chart.up)})
                 for chart in self.maps
             ],
             "rows": self.rows,
@@ -234,12 +237,18 @@ class Charts:
         }
 
 
-def _axis(side: MapSide) -> dict[str, Any]:
-    return {name: value for name, value in vars(side).items() if name != "where"}
+def _values(part: CurveLine | MapSide) -> dict[str, Any]:
+    return {name: value for name, value in vars(part).items() if name != "where"}
 
 
 def charts_of(
-    sample: Sample, test: KLCEResult, *, alpha: float, draws: int, seed: int, computed: bool = True
+    sample: Sample,
+    test: CalibrationResult,
+    *,
+    alpha: float,
+    draws: int,
+    seed: int,
+    computed: bool = True,
 ) -> Charts:
     """Compute the charts of an audit, from all rows or from 20,000 of more.
 
@@ -247,7 +256,7 @@ def charts_of(
     ----------
     sample : Sample
         The rows that were judged.
-    test : KLCEResult
+    test : CalibrationResult
         Its draws are shown.
     alpha : float
         Of the bands.
@@ -281,7 +290,7 @@ class _Drawer:
         )
         self.alpha = alpha
         self.settings: dict[str, Any] = {
-            "fewest": FEWEST,
+            "min_neighbours": MIN_NEIGHBOURS,
             "alpha": alpha,
             "draws": min(draws, max(DRAWS, math.ceil(2 / alpha))),
             "rng": seed,
@@ -328,6 +337,7 @@ class _Drawer:
         some = _inner(np.isfinite(part.values))
         flagged = np.nan_to_num(part.pvalues, nan=1.0) <= self.alpha
         return CurveLine(
+            where=part.where,
             group=part.group,
             by=by,
             rows=part.rows,

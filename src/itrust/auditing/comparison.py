@@ -12,7 +12,7 @@ from scipy.special import ndtri, xlogy
 
 from itrust._core import FloatArray, InputError, Result, Rng, as_seed, did_you_mean
 from itrust.bias import checked_reach, names_of
-from itrust.calibration import KLCEResult, klce_test, scores
+from itrust.calibration import CalibrationResult, klce_test, scores
 from itrust.data import Sample, checked_sample
 from itrust.tasks import (
     Task,
@@ -36,7 +36,7 @@ class ModelReport:
     accuracy : float
         Of the label that has the larger probability.
     brier, log_loss, ece, smooth_ece : float
-    test : KLCEResult
+    test : CalibrationResult
     tasks : tuple of TaskResult
     """
 
@@ -46,7 +46,7 @@ class ModelReport:
     log_loss: float
     ece: float
     smooth_ece: float
-    test: KLCEResult
+    test: CalibrationResult
     tasks: tuple[TaskResult, ...]
 
     def to_dict(self) -> dict[str, Any]:

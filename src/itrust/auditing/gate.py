@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from itrust.auditing.audits import Audit
 from itrust.auditing.verdict import Verdict
+from itrust.tasks import TaskFinding
 
 Outcome = Literal["passed", "failed", "skipped"]
 
@@ -78,7 +79,7 @@ def gate(audit: Audit) -> Gate:
         Check("missed", "what could have been missed", _outcome(False, unclear), audit.missed),
     ]
     for task in audit.tasks:
-        failed = closed and task.finding == "biased"
+        failed = closed and task.finding is TaskFinding.BIASED
         checks.append(Check("task", f"task {task.name}", _outcome(failed), task))
     return Gate(verdict, tuple(checks))
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from itrust.auditing.predicates import leading_findings
 from itrust.bias import LocalBias, Slice, SliceTable
-from itrust.calibration import Detectable, Finding, KLCEResult
+from itrust.calibration import CalibrationResult, Detectable, Finding
 from itrust.data import Missing, Predicate, level_of
-from itrust.tasks import TaskResult
+from itrust.tasks import TaskFinding, TaskResult
 
 KNOWN_ENOUGH = 0.9  # share of points with a band, to say that all is within it
 MAX_COORDINATES = 4  # covariates that describe a point
@@ -207,12 +206,12 @@ class Overlooked:
     ----------
     shift : float
         Biases below it would be likely to be missed; infinite if any would be.
-    where : str or None
-        In which region; None where the region is withheld.
+    where : Predicate or None
+        In which rows; None where the region is withheld.
     """
 
     shift: float
-    where: str | None
+    where: Predicate | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +251,7 @@ class Judgement:
 
 
 def judge(
-    test: KLCEResult,
+    test: CalibrationResult,
     bias: LocalBias,
     slices: SliceTable,
     detectable: Detectable | None,
@@ -263,7 +262,7 @@ def judge(
 ) -> Judgement:
     """Follow the table: refuted or not, and whether a bias of `tolerance` is shown or excluded."""
     refuted = test.pvalue <= alpha or test.impossible > 0
-    beyond = [task for task in tasks if task.tolerance and task.finding == "biased"]
+    beyond = [task for task in tasks if task.tolerance and task.finding is TaskFinding.BIASED]
     common: dict[str, Any] = {
         "names": tuple(test.names),
         "pvalue": test.pvalue,
@@ -273,13 +272,13 @@ def judge(
     if not refuted:
         if beyond:
             return Judgement(Verdict.MISCALIBRATED, tuple(beyond), **common)
-        off = tuple(task for task in tasks if task.finding.startswith("biased"))
+        off = tuple(task for task in tasks if task.finding.is_biased)
         missed = _overlooked(test, detectable)
         enough = missed is not None and missed.shift <= tolerance
         verdict = Verdict.NO_EVIDENCE if enough else Verdict.INCONCLUSIVE
         return Judgement(verdict, off, **common, overlooked=missed)
     large = [*_impossible(test), *_large(bias, slices, tolerance), *beyond]
-    findings = leading_findings(test, alpha)
+    findings = test.evidence(alpha)
     known = bias.known
     ends = np.abs(np.stack([bias.band.lower[known], bias.band.upper[known]]))
     reach = float(ends.max(initial=0.0))
@@ -292,7 +291,7 @@ def judge(
     return Judgement(verdict, (*large, *findings), **common, reach=reach)
 
 
-def _impossible(test: KLCEResult) -> list[Evidence]:
+def _impossible(test: CalibrationResult) -> list[Evidence]:
     return [ImpossibleLabels(test.impossible)] if test.impossible else []
 
 
@@ -308,8 +307,8 @@ def _large(bias: LocalBias, slices: SliceTable, tolerance: float) -> list[Eviden
     return found
 
 
-def _overlooked(test: KLCEResult, detectable: Detectable | None) -> Overlooked | None:
+def _overlooked(test: CalibrationResult, detectable: Detectable | None) -> Overlooked | None:
     # Rows of a cluster count for less than `detectable` takes them for.
     if test.clusters or detectable is None:
         return None
-    return Overlooked(detectable.worst.shift, str(detectable.worst.where))
+    return Overlooked(detectable.worst.shift, detectable.worst.where)

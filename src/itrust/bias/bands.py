@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 from scipy.stats import norm, t
 
 from itrust._core import FloatArray, IntArray
@@ -82,6 +83,14 @@ def confidence_band(averages: Averages, critical: float) -> Band:
     lower = _farthest(law, averages.values, -predicted, reach)
     upper = _farthest(law, averages.values, 1 - predicted, reach)
     return Band(np.where(known, lower, np.nan), np.where(known, upper, np.nan))
+
+
+def mean_intervals(averages: Averages, alpha: float, *, simultaneous: bool) -> Band:
+    """Intervals of the bias at all places: together by a multiplier bootstrap, or each alone."""
+    if not simultaneous:
+        return confidence_band(averages, float(ndtri(1 - alpha / 2)))
+    maxima: FloatArray = np.abs(averages.multiplier_scores()).max(axis=0, initial=0.0)
+    return confidence_band(averages, critical_value(maxima, alpha))
 
 
 @dataclass(frozen=True, eq=False)

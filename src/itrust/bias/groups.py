@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from numbers import Real
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from scipy.special import ndtri
 
-from itrust._core import FloatArray, InputError, Rng, as_seed, counted, did_you_mean, listed, plain
-from itrust._core import html as notebook
-from itrust.bias.bands import Band, confidence_band, critical_value
-from itrust.bias.smoothing import Averages, Members, average
-from itrust.calibration import (
-    checked_draws,
-    cluster_notes,
-    doubts_about,
-    step_down,
-    unadjusted_pvalues,
-)
+from itrust._core import InputError, Rng, checked_count, counted, did_you_mean, listed
+from itrust.bias.bands import mean_intervals
+from itrust.bias.parts import PartBias, PartTable
+from itrust.bias.redraws import Redraws, names_of
+from itrust.bias.smoothing import Members, average
+from itrust.calibration import step_down, unadjusted_pvalues
 from itrust.data import (
     PREDICTION,
     Column,
@@ -32,171 +23,82 @@ from itrust.data import (
     Predicate,
     Sample,
     all_of,
-    checked_sample,
     column_of,
     level_of,
     parts_of,
     value_of,
 )
-from itrust.nulls import Bernoulli, Null, Rademacher, RowwiseNull
 
 FEW_ROWS = 30
 PARTS = 4
 MAX_VALUES = 10  # of a number, up to which each is a group
 MAX_GROUPS = 2_000
-SIGN = "bias = observed - predicted; positive: the model underestimates"
 
 
 @dataclass(frozen=True)
-class GroupBias:
+class GroupBias(PartBias):
     """How far the model is off in one group.
 
     Attributes
     ----------
-    name : str
-    region : Predicate
-        `region.rows(points)` marks the rows of any sample.
-    rows : int
     size : float
         Effective number of rows: fewer than `rows` if weights differ.
-    share : float
-        Of the total weight.
-    predicted, observed : float
-        Weighted mean prediction and rate of positive labels.
-    lower, upper : float
-        Interval of the bias.
-    unadjusted_pvalue : float
-        If this had been the only group.
-    pvalue : float
-        Adjusted for all groups of the table.
     """
 
-    name: str
-    region: Predicate
-    rows: int
     size: float
-    share: float
-    predicted: float
-    observed: float
-    lower: float
-    upper: float
-    unadjusted_pvalue: float
-    pvalue: float
 
     @property
-    def bias(self) -> float:
-        """Observed minus predicted; positive: the model underestimates."""
-        return self.observed - self.predicted
+    def name(self) -> str:
+        """The group in reading words, such as "region = south"."""
+        return str(self.where)
 
     @property
     def small(self) -> bool:
         """Whether the group counts for fewer than 30 rows: read the interval, not the value."""
         return not self.size >= FEW_ROWS  # NaN, without any weight, is small
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        facts = {name: value for name, value in vars(self).items() if name != "region"}
-        found: dict[str, Any] = plain({**facts, "bias": self.bias, "small": self.small})
-        return found
+    def _facts(self) -> Mapping[str, Any]:
+        return {"name": self.name, **super()._facts(), "small": self.small}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupTable(Sequence[GroupBias]):
+class GroupTable(PartTable[GroupBias]):
     """Outcome of `bias_groups`: a sequence of groups that knows them by name, too.
 
     Attributes
     ----------
     groups : tuple of GroupBias
-    alpha : float
-        Of the intervals.
+        Every covariate's groups, then those of their crossings.
     simultaneous : bool
         Whether the intervals hold together, or each on its own.
     """
 
     groups: tuple[GroupBias, ...]
-    alpha: float
     simultaneous: bool
-    null: Null
-    draws: int
-    seed: int
-    notes: tuple[str, ...]
 
-    def __len__(self) -> int:
-        return len(self.groups)
+    @property
+    def parts(self) -> tuple[GroupBias, ...]:
+        """The groups."""
+        return self.groups
 
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str):
-            return self.groups[key]
+            return super().__getitem__(key)
         for group in self.groups:
             if group.name == key:
                 return group
-        raise InputError(
-            f"there is no group {key!r}; {did_you_mean(key, [g.name for g in self.groups])}"
-        )
+        known = [group.name for group in self.groups]
+        raise InputError("there is no group {value}", value=key, hint=did_you_mean(key, known))
 
-    def to_dict(self) -> dict[str, Any]:
-        """All facts, ready for JSON."""
+    def _facts(self) -> Mapping[str, Any]:
         return {
             "groups": [group.to_dict() for group in self.groups],
-            "alpha": self.alpha,
             "simultaneous": self.simultaneous,
-            "null": self.null.to_dict(),
-            "draws": self.draws,
-            "seed": self.seed,
-            "notes": list(self.notes),
+            **self._settings(),
         }
-
-    def to_arrow(self) -> pa.Table:
-        """One row a group (`.to_pandas()` if you like)."""
-        return pa.Table.from_pylist([group.to_dict() for group in self.groups])
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (
-                f"{g.name}{' (few rows)' if g.small else ''}",
-                f"{g.rows:,}",
-                notebook.number(g.predicted, ".3f"),
-                notebook.number(g.observed, ".3f"),
-                notebook.number(g.bias, "+.3f"),
-                notebook.interval(g.lower, g.upper),
-                notebook.number(g.pvalue, ".3g"),
-            )
-            for g in self.groups
-        ]
-        head = ["group", "rows", "predicted", "observed", "bias", "interval", "p"]
-        return notebook.card(
-            f"Bias in {counted(len(self), 'group')}",
-            notebook.table(head, rows),
-            notebook.notes([SIGN, *self.notes]),
-        )
 
     def __repr__(self) -> str:
         return f"<GroupTable: {counted(len(self), 'group')}>"
-
-    def __str__(self) -> str:
-        cover = f"{100 * (1 - self.alpha):g} % interval"
-        width = max(len("group"), *(len(group.name) for group in self.groups))
-        head = (
-            f"{'group':<{width}}  {'rows':>8} {'predicted':>9} {'observed':>9} {'bias':>7} "
-            f"{cover:>17} {'p-value':>8}"
-        )
-        lines = [
-            f"{g.name:<{width}}  {g.rows:>8,} {g.predicted:>9.3f} {g.observed:>9.3f} "
-            f"{g.bias:>+7.3f} {g.lower:>+8.3f} {g.upper:>+8.3f} {g.pvalue:>8.3g}"
-            f"{'  few rows' if g.small else ''}"
-            for g in self.groups
-        ]
-        together = "for all groups at once" if self.simultaneous else "each on its own"
-        return "\n".join(
-            [
-                head,
-                *lines,
-                SIGN,
-                f"intervals hold {together}; p-values, adjusted for all, are exact for",
-                '"right in every row"; for "no mean bias in the group" they want many rows',
-                *(f"note: {note}" for note in self.notes),
-            ]
-        )
 
 
 def bias_groups(
@@ -212,25 +114,35 @@ def bias_groups(
     """Bias in every group and every crossing of groups.
 
     A p-value compares the group's mean residual, divided by how much residuals vary in it, with the
-    same for redrawn labels: exact for "the model is right in every row", and right for many
-    rows for "no mean bias in this group". Adjusted by step-down max-T over all groups.
+    same for redrawn labels: exact for "the model is calibrated in every row", and asymptotically
+    valid for "no mean bias in this group". P-values are adjusted by step-down max-T over all
+    groups.
 
     Parameters
     ----------
     sample : Sample
-    *names : covariates
-        Categories by level, numbers with up to ten values by value, other numbers in quarters;
-        "prediction" is one of them. Several names: each alone, then their crossings.
+        Labels, predictions and covariates.
+    *names : str
+        Covariates to group by: categories by level, numbers with up to ten values by value, other
+        numbers in quarters; "prediction" is one of them. Several names: each alone, then their
+        crossings.
     pool : int
-        Levels with fewer rows are put together. Small groups are flagged in any case.
+        Levels with fewer rows than this are put together. Small groups are flagged in any case.
     alpha : float
-        Of the intervals.
+        Error that the intervals are allowed.
     simultaneous : bool
-        False: every interval on its own.
+        Whether the intervals hold for all groups at once; False: every interval on its own.
     crossings : bool
-        False: every name by itself only.
+        Whether groups of several covariates are looked at, too; False: every name by itself only.
     draws : int
+        How often labels are redrawn.
     rng : int, Generator or None
+        Seed of the draws; None takes a new one.
+
+    Returns
+    -------
+    GroupTable
+        One `GroupBias` for each group with rows.
 
     Examples
     --------
@@ -240,43 +152,51 @@ def bias_groups(
     >>> [(group.name, group.rows) for group in table]
     [('region = north', 783), ('region = south', 607), ('region = west', 610)]
     """
-    checked_sample(sample)
-    draws, seed = checked_reach(draws, alpha), as_seed(rng)
-    if isinstance(pool, bool) or not isinstance(pool, int | np.integer) or pool < 0:
-        raise InputError(f"pool must be a whole number of rows, 0 or more, not {pool!r}")
+    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
+    return groups_of(redraws, names, pool=pool, simultaneous=simultaneous, crossings=crossings)
+
+
+def groups_of(
+    redraws: Redraws,
+    names: tuple[str, ...],
+    *,
+    pool: int = 0,
+    simultaneous: bool = True,
+    crossings: bool = True,
+) -> GroupTable:
+    """The table of `bias_groups`, with sample and draws that were checked before."""
+    sample = redraws.sample
+    checked_count(pool, "pool", at_least=0)
     if not isinstance(simultaneous, bool):
-        raise InputError(f"simultaneous must be True or False, not {simultaneous!r}")
+        raise InputError(
+            "{argument} must be True or False, not {value}",
+            argument="simultaneous",
+            value=simultaneous,
+        )
     chosen = names_of(names[0] if len(names) == 1 else names)
     if not chosen:
         raise InputError(f"name the covariates to group by: {listed([*sample.names, PREDICTION])}")
     columns = [column_of(sample.points, name) for name in chosen]
-    regions = group_regions(columns, pool, deepest=len(columns) if crossings else 1)
-    null = rowwise_null(sample)
-    inside = [np.count_nonzero(region.rows(sample.points)) for region in regions]
-    kept = [(region, rows) for region, rows in zip(regions, inside, strict=True) if rows]
+    groups = group_predicates(columns, pool, deepest=len(columns) if crossings else 1)
+    inside = [np.count_nonzero(where.rows(sample.points)) for where in groups]
+    kept = [(where, rows) for where, rows in zip(groups, inside, strict=True) if rows]
     if len(kept) > MAX_GROUPS:
         raise InputError(
             f"{', '.join(chosen)} make {counted(len(kept), 'group')}, more than {MAX_GROUPS:,}; "
             f"name fewer covariates, or pass pool=30 to put rare levels together"
         )
+    members = Members([where for where, _ in kept])
     averages = average(
-        sample,
-        Members([region for region, _ in kept]),
-        null,
-        draws,
-        seed,
-        spread=True,
-        title="groups",
+        sample, members, redraws.null, redraws.draws, redraws.seed, spread=True, title="groups"
     )
     scores = np.abs(averages.null_scores(studentised=True))
-    band = mean_intervals(averages, alpha, simultaneous=simultaneous)
+    band = mean_intervals(averages, redraws.alpha, simultaneous=simultaneous)
     own, adjusted = unadjusted_pvalues(scores), step_down(scores)
     total = float(sample.weights_or_ones.sum())
     moments, values = averages.moments, averages.values
     found = tuple(
         GroupBias(
-            name=str(region),
-            region=region,
+            where=where,
             rows=int(rows),
             size=float(moments.size[k]),
             share=float(moments.mass[k]) / total,
@@ -287,71 +207,12 @@ def bias_groups(
             unadjusted_pvalue=float(own[k]),
             pvalue=float(adjusted[k]),
         )
-        for k, (region, rows) in enumerate(kept)
+        for k, (where, rows) in enumerate(kept)
     )
-    return GroupTable(found, alpha, simultaneous, null, draws, seed, bias_notes(sample, null))
+    return GroupTable(groups=found, simultaneous=simultaneous, **redraws.settings)
 
 
-def rowwise_null(sample: Sample) -> RowwiseNull:
-    """Redrawn labels, or signs flipped by cluster if the sample has clusters."""
-    return Bernoulli() if sample.cluster is None else Rademacher()
-
-
-def names_of(names: object) -> tuple[str, ...]:
-    """One name or several, each once."""
-    if isinstance(names, str):
-        return (names,)
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise InputError(
-            f"name covariates by text, such as 'sex' or ['sex', 'race'], not {names!r}"
-        )
-    return tuple(dict.fromkeys(names))
-
-
-def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
-    """Refuse a level that is none, or that so few draws, for each of `parts`, cannot reach."""
-    allowed = float(alpha) if isinstance(alpha, Real) and not isinstance(alpha, bool) else 0.0
-    if not 0 < allowed < 1:
-        raise InputError(f"alpha must lie between 0 and 1, not {alpha!r}")
-    if allowed >= 0.5:
-        raise InputError(f"alpha is the error that is allowed, such as 0.05, not {alpha!r}")
-    number = checked_draws(draws)
-    smallest = parts / (1 + number)
-    if allowed < smallest - 1e-9:
-        raise InputError(
-            f"alpha {allowed:g} cannot be reached with {counted(number, 'draw')}, whose smallest "
-            f"p-value is {smallest:.3g}; take at least {math.ceil(parts / allowed) - 1:,}"
-        )
-    return number
-
-
-def bias_notes(sample: Sample, null: Null) -> tuple[str, ...]:
-    """What an attentive colleague would say beside a table of biases."""
-    said = [*sample.notes, *doubts_about(sample, null)]
-    if sample.impossible.size:
-        said.append(
-            f"{counted(sample.impossible.size, 'row')} with a label that the model called "
-            f"impossible (p = 0 and y = 1, or p = 1 and y = 0): the model is wrong there, "
-            f"whatever the size"
-        )
-    if sample.clusters is not None:
-        said.append(
-            f"signs of residuals are flipped by cluster, {sample.clusters:,} of them: p-values and "
-            f"bands are approximate; sizes count clusters"
-        )
-        said.extend(cluster_notes(sample, null)[1:])  # few clusters
-    return tuple(said)
-
-
-def mean_intervals(averages: Averages, alpha: float, *, simultaneous: bool) -> Band:
-    """Intervals of the bias at all places: together by a multiplier bootstrap, or each alone."""
-    if not simultaneous:
-        return confidence_band(averages, float(ndtri(1 - alpha / 2)))
-    maxima: FloatArray = np.abs(averages.multiplier_scores()).max(axis=0, initial=0.0)
-    return confidence_band(averages, critical_value(maxima, alpha))
-
-
-def group_regions(columns: Sequence[Column], pool: int, deepest: int) -> list[Predicate]:
+def group_predicates(columns: Sequence[Column], pool: int, deepest: int) -> list[Predicate]:
     """Every column's groups, then those of every crossing of up to `deepest` columns."""
     by_column = [list(_levels(column, pool)) for column in columns]
     found: list[Predicate] = []

@@ -1,18 +1,17 @@
-"""The local bias: where the model is wrong, by how much, and how sure that is.
+"""The local bias: where the model is miscalibrated, by how much, and how sure that is.
 
 The paper's normalised estimator, sum K e / sum K with e = y - p, with weights of compact support
 (see `neighbours`) and two bands that hold at all points together. The null band tells where the
-model is wrong: redrawn labels stay within it. The confidence band tells by how much.
+model is miscalibrated: redrawn labels stay within it. The confidence band tells by how much.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,38 +22,33 @@ from itrust._core import (
     FloatArray,
     InputError,
     IntArray,
+    Result,
     Rng,
-    as_seed,
-    counted,
+    checked_count,
+    checked_share,
     listed,
     smallest_tickets,
     tickets,
 )
-from itrust._core import html as notebook
-from itrust.bias.bands import Band, critical_value, null_band
-from itrust.bias.groups import (
-    SIGN,
-    GroupTable,
-    bias_groups,
-    bias_notes,
-    checked_reach,
-    mean_intervals,
-    rowwise_null,
-)
+from itrust.bias.bands import Band, critical_value, mean_intervals, null_band
+from itrust.bias.groups import GroupTable, groups_of
 from itrust.bias.neighbours import CUT, Neighbours, neighbour_kernel
-from itrust.bias.slices import SliceTable, bias_slices
+from itrust.bias.redraws import Redraws, rowwise_null
+from itrust.bias.slices import HALVES, SliceTable, slices_of
 from itrust.bias.smoothing import average
 from itrust.calibration import step_down
-from itrust.data import Column, Points, Population, Sample, checked_sample
-from itrust.kernels import LocalKernel
-from itrust.nulls import Null, RowwiseNull
+from itrust.data import Column, Points, Population, Sample
+from itrust.kernels import RBF, LocalKernel
+from itrust.nulls import Null
 
 if TYPE_CHECKING:
-    from itrust.bias.curves import BiasCurve, BiasMap, CubicFit
+    from itrust.bias.cubic import CubicFit
+    from itrust.bias.curves import BiasCurve
+    from itrust.bias.maps import BiasMap
 
 MAX_POINTS = 4_000  # up to here every row is a point
 POINTS_OF_MANY = 2_000
-FEWEST = 20  # effective neighbours
+MIN_NEIGHBOURS = 20
 MOSTLY = 0.8
 WIDE = 0.5  # a width of the prediction that takes in nearly all of them
 FACTORS = tuple(2.0**k for k in range(-4, 4))
@@ -70,7 +64,7 @@ class HeldOut:
     Parameters
     ----------
     share : float
-        Of the rows, to choose on.
+        Share of the rows to choose on.
     factors : tuple of float
         Multiples of the default widths to choose from.
     """
@@ -79,56 +73,68 @@ class HeldOut:
     factors: tuple[float, ...] = FACTORS
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
-            raise InputError(f"share must lie between 0 and 1, not {self.share!r}")
+        checked_share(self.share, "share")
         if not self.factors or min(self.factors) <= 0:
-            raise InputError(f"factors must be positive numbers, not {self.factors!r}")
+            raise InputError(
+                "{argument} must be positive numbers, not {value}",
+                argument="factors",
+                value=self.factors,
+            )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalBias:
+class LocalBias(Result):
     """Local bias of a model at m points.
 
     Attributes
     ----------
+    redraws : Redraws
+        The rows of the estimate, and how their labels were redrawn.
+    whole : Sample
+        All rows; they differ from `sample` if some rows chose the widths.
+    points : Points
+        Where the bias is estimated.
+    rows : (m,) array or None
+        Which rows of `whole` the points are; None if they are none of them.
+    kernel : LocalKernel
+        Who counts as a neighbour, with explicit widths.
+    cut : float
+        Share of the kernel's largest value below which a row is no neighbour.
+    min_neighbours : int
+        Effective neighbours below which a point has no value.
     values : (m,) array
         Weighted mean of y - p among neighbours; positive: the model underestimates. NaN where
-        hardly anybody is near, see `known`.
+        hardly any row is near, see `known`.
     stderr : (m,) array
-        From how much the neighbours' residuals vary.
+        Standard errors of the values, from how much the neighbours' residuals vary.
     size : (m,) array
         Effective number of neighbours, (sum of weights)^2 / sum of squared weights.
     witness : (m,) array
         The unnormalised sum: mean over all rows of weight times residual.
     null_band : Band
-        Redrawn labels stay within it at all points together, with probability 1 - alpha. A point
-        outside is wrong somewhere among its neighbours; that is exact (without clusters),
-        whatever is the case elsewhere.
+        Redrawn labels stay within it at all points together, with probability 1 - alpha. Where a
+        value is outside, the model is miscalibrated somewhere among the point's neighbours; that
+        is exact (without clusters), whatever is the case elsewhere.
     band : Band
         Confidence band for the smoothed bias (the weighted mean of true minus predicted
         probability), at all points together; approximate.
     pvalues : (m,) array
-        For "the model is right for every neighbour", adjusted for all points.
-    sample, whole : Sample
-        The rows of the estimate, and all rows; they differ if some chose the widths.
-    points : Points
-    rows : (m,) array or None
-        Which rows of `whole` the points are, if they are.
-    kernel : LocalKernel
-        With its widths.
+        P-values for "the model is calibrated for every neighbour", adjusted for all points.
+    elapsed : float
+        Seconds that it took.
+    notes : tuple of str
+        Data-quality notes about the rows, and how the widths were chosen.
+    notes_on_points : tuple of str
+        Data-quality notes about the points.
     """
 
-    sample: Sample
+    redraws: Redraws
     whole: Sample
     points: Points
     rows: IntArray | None
     kernel: LocalKernel
     cut: float
-    fewest: int
-    alpha: float
-    null: Null
-    draws: int
-    seed: int
+    min_neighbours: int
     values: FloatArray
     stderr: FloatArray
     size: FloatArray
@@ -144,91 +150,228 @@ class LocalBias:
         return len(self.points)
 
     @property
+    def sample(self) -> Sample:
+        """The rows of the estimate."""
+        return self.redraws.sample
+
+    @property
+    def alpha(self) -> float:
+        """Error that both bands are allowed."""
+        return self.redraws.alpha
+
+    @property
+    def null(self) -> Null:
+        """How labels were redrawn."""
+        return self.redraws.null
+
+    @property
+    def draws(self) -> int:
+        """How often labels were redrawn."""
+        return self.redraws.draws
+
+    @property
+    def seed(self) -> int:
+        """What makes the same draws again."""
+        return self.redraws.seed
+
+    @property
     def known(self) -> BoolArray:
         """Points with enough neighbours to say anything, (m,)."""
         return np.isfinite(self.values)
 
     @cached_property
     def flagged(self) -> BoolArray:
-        """Points where the model is wrong: adjusted p-value at most `alpha`, (m,)."""
+        """Points where the model is miscalibrated: adjusted p-value at most `alpha`, (m,)."""
         return np.asarray(np.nan_to_num(self.pvalues, nan=1.0) <= self.alpha)
 
     def at(self, other: Sample | Population) -> LocalBias:
-        """The same estimate at other points; their labels, if they have any, are not looked at.
+        """Estimate the same at other points; their labels, if they have any, are not looked at.
 
         Bands and p-values are made again, for these points together: ask for all at once.
+
+        Parameters
+        ----------
+        other : Sample or Population
+            The points, with every covariate of the sample.
+
+        Returns
+        -------
+        LocalBias
+            With the same rows, widths and draws.
         """
-        kept = (
-            "sample",
-            "whole",
-            "kernel",
-            "cut",
-            "fewest",
-            "alpha",
-            "null",
-            "draws",
-            "seed",
-            "notes",
-        )
         return estimated_at(
-            _points_of(other, self.sample), None, **{name: getattr(self, name) for name in kept}
+            _points_of(other, self.sample),
+            None,
+            self.redraws,
+            whole=self.whole,
+            kernel=self.kernel,
+            cut=self.cut,
+            min_neighbours=self.min_neighbours,
+            notes=self.notes,
         )
 
-    def groups(self, *names: str, **settings: Any) -> GroupTable:
-        """Bias by group and crossing of groups, from all rows: see `itrust.bias_groups`."""
-        return bias_groups(self.whole, *names, **self._settings(settings))
+    def groups(
+        self,
+        *names: str,
+        alpha: float | None = None,
+        draws: int | None = None,
+        rng: Rng = None,
+        **settings: Any,
+    ) -> GroupTable:
+        """Give the bias by group and crossing of groups, from all rows.
 
-    def slices(self, **settings: Any) -> SliceTable:
-        """Readable rules where the model is wrong, from all rows: see `itrust.bias_slices`."""
-        return bias_slices(self.whole, **self._settings(settings))
+        Parameters
+        ----------
+        *names : str
+            Covariates to group by.
+        alpha, draws, rng : optional
+            Default: those of this estimate.
+        **settings
+            `pool`, `simultaneous` and `crossings` of `itrust.bias_groups`.
 
-    def curve(self, name: str, by: str | Sequence[str] = (), **settings: Any) -> BiasCurve:
-        """Bias along a covariate, by group, with its own widths: see `itrust.bias_curve`."""
-        from itrust.bias.curves import bias_curve
+        Returns
+        -------
+        GroupTable
+            As `itrust.bias_groups` gives it.
+        """
+        redraws = self.redraws.again(self.whole, alpha=alpha, draws=draws, rng=rng)
+        return groups_of(redraws, names, **settings)
 
-        return bias_curve(self.whole, name, by, **self._settings(settings))
+    def slices(
+        self,
+        *,
+        alpha: float | None = None,
+        draws: int | None = None,
+        rng: Rng = None,
+        **settings: Any,
+    ) -> SliceTable:
+        """Find readable rules where the model is miscalibrated, from all rows.
 
-    def map(self, first: str, second: str, **settings: Any) -> BiasMap:
-        """Bias over two covariates, with its own widths: see `itrust.bias_map`."""
-        from itrust.bias.curves import bias_map
+        Parameters
+        ----------
+        alpha, draws, rng : optional
+            Default: those of this estimate.
+        **settings
+            `max_conditions`, `max_slices` and `min_rows` of `itrust.bias_slices`.
 
-        return bias_map(self.whole, first, second, **self._settings(settings))
+        Returns
+        -------
+        SliceTable
+            As `itrust.bias_slices` gives it.
+        """
+        redraws = self.redraws.again(self.whole, alpha=alpha, draws=draws, rng=rng, parts=HALVES)
+        return slices_of(redraws, **settings)
+
+    def curve(
+        self,
+        name: str,
+        by: str | Sequence[str] = (),
+        *,
+        alpha: float | None = None,
+        draws: int | None = None,
+        rng: Rng = None,
+        **settings: Any,
+    ) -> BiasCurve:
+        """Give the bias along a covariate, by group, with widths of its own, from all rows.
+
+        Parameters
+        ----------
+        name : str
+            A number or date among the covariates, or "prediction".
+        by : str or sequence of str
+            Covariates whose combinations of values are groups; default: no groups.
+        alpha, draws, rng : optional
+            Default: those of this estimate.
+        **settings
+            `width`, `points` and `min_neighbours` of `itrust.bias_curve`.
+
+        Returns
+        -------
+        BiasCurve
+            As `itrust.bias_curve` gives it.
+        """
+        from itrust.bias.curves import curve_of
+
+        redraws = self.redraws.again(self.whole, alpha=alpha, draws=draws, rng=rng)
+        return curve_of(redraws, name, by, **settings)
+
+    def map(
+        self,
+        first: str,
+        second: str,
+        *,
+        alpha: float | None = None,
+        draws: int | None = None,
+        rng: Rng = None,
+        **settings: Any,
+    ) -> BiasMap:
+        """Give the bias over two covariates, with widths of its own, from all rows.
+
+        Parameters
+        ----------
+        first, second : str
+            Across and up: covariates, or "prediction".
+        alpha, draws, rng : optional
+            Default: those of this estimate.
+        **settings
+            `points` and `min_neighbours` of `itrust.bias_map`.
+
+        Returns
+        -------
+        BiasMap
+            As `itrust.bias_map` gives it.
+        """
+        from itrust.bias.maps import map_of
+
+        redraws = self.redraws.again(self.whole, alpha=alpha, draws=draws, rng=rng)
+        return map_of(redraws, first, second, **settings)
 
     def cubic(self, name: str, by: str | Sequence[str] = ()) -> CubicFit:
-        """The paper's figure: cubic fits of the values at the points against a covariate."""
-        from itrust.bias.curves import cubic_fit
+        """Fit cubics to the values at the points against a covariate, as in the paper's figure.
+
+        Parameters
+        ----------
+        name : str
+            A number or date among the covariates, or "prediction".
+        by : str or sequence of str
+            Covariates whose combinations of values are groups; default: no groups.
+
+        Returns
+        -------
+        CubicFit
+            One cubic for each group, without error control.
+        """
+        from itrust.bias.cubic import cubic_fit
 
         return cubic_fit(self, name, by)
 
-    def _settings(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Level, draws and seed go along unless they are given."""
-        return {"alpha": self.alpha, "draws": self.draws, "rng": self.seed, **settings}
-
     def to_arrow(self) -> pa.Table:
-        """One row a point: covariates, prediction, bias and bands (`.to_pandas()` if you like)."""
-        own = ("prediction", "bias", "stderr", "neighbours", "null_lower", "null_upper")
-        taken = {*own, "lower", "upper", "pvalue"}
+        """Give one row for each point: covariates, prediction, bias and bands.
+
+        Returns
+        -------
+        pyarrow.Table
+            A covariate that is called like one of our columns has "(covariate)" after its name.
+        """
+        own = {
+            "prediction": self.points.p,
+            "bias": self.values,
+            "stderr": self.stderr,
+            "neighbours": self.size,
+            "null_lower": self.null_band.lower,
+            "null_upper": self.null_band.upper,
+            "lower": self.band.lower,
+            "upper": self.band.upper,
+            "pvalue": self.pvalues,
+        }
         covariates = {
-            f"{c.name} (covariate)" if c.name in taken else c.name: cells(c)
+            f"{c.name} (covariate)" if c.name in own else c.name: cells(c)
             for c in self.points.columns
         }
-        return pa.table(
-            {
-                **covariates,
-                "prediction": self.points.p,
-                "bias": self.values,
-                "stderr": self.stderr,
-                "neighbours": self.size,
-                "null_lower": self.null_band.lower,
-                "null_upper": self.null_band.upper,
-                "lower": self.band.lower,
-                "upper": self.band.upper,
-                "pvalue": self.pvalues,
-            }
-        )
+        return pa.table({**covariates, **own})
 
-    def to_dict(self) -> dict[str, Any]:
-        """Summary and settings, ready for JSON; the values are in `to_arrow`."""
+    def _facts(self) -> Mapping[str, Any]:
+        """Summary and settings; the values are in `to_arrow`."""
         known = self.values[self.known]
         return {
             "points": len(self),
@@ -239,10 +382,10 @@ class LocalBias:
             "largest": float(known.max()) if known.size else None,
             "neighbours": float(np.median(self.size)),
             "n": self.sample.n,
-            "on": list(self.sample.names),
+            "on": self.sample.names,
             "kernel": self.kernel.to_dict(),
             "cut": self.cut,
-            "fewest": self.fewest,
+            "min_neighbours": self.min_neighbours,
             "alpha": self.alpha,
             "null": self.null.to_dict(),
             "draws": self.draws,
@@ -251,79 +394,8 @@ class LocalBias:
             "notes": [*self.notes_on_points, *self.notes],
         }
 
-    def _repr_html_(self) -> str:
-        low, high = self.flagged & (self.values > 0), self.flagged & (self.values < 0)
-        rows = [
-            ("too low", _share(low), self._extreme(1).strip()),
-            ("too high", _share(high), self._extreme(-1).strip()),
-            ("not shown to be wrong", _share(self.known & ~self.flagged), ""),
-            ("unknown: too few neighbours", _share(~self.known), ""),
-        ]
-        return notebook.card(
-            f"Local bias at {self._points_text()}",
-            notebook.table(["the model is", "at", ""], rows),
-            notebook.notes([SIGN, *self.notes_on_points, *self.notes]),
-        )
-
     def __repr__(self) -> str:
         return f"<LocalBias: {len(self):,} points, {int(self.flagged.sum()):,} flagged>"
-
-    def __str__(self) -> str:
-        told = [f"Local bias at {self._points_text()}", f"  {SIGN}", ""]
-        low, high = self.flagged & (self.values > 0), self.flagged & (self.values < 0)
-        names = [c.name for c in self.points.columns]
-        prob, x = self.kernel.prob, self.kernel.x
-        assert prob is not None
-        neighbours = f"{np.median(self.size):,.0f} effective neighbours of a typical point"
-        rows = [
-            ("rows", f"{self.sample.n:,}; {neighbours}"),
-            ("too low", f"shown at {_share(low)}{self._extreme(1)}"),
-            ("too high", f"shown at {_share(high)}{self._extreme(-1)}"),
-            ("not shown", f"to be wrong by these rows: {_share(self.known & ~self.flagged)}"),
-            ("unknown", f"fewer than {self.fewest} effective neighbours: {_share(~self.known)}"),
-            ("neighbours", f"in the prediction: {prob.describe(['p'])}"),
-            ("", f"in covariates: {x.describe(names)}"),
-            ("made with", f"{self.draws:,} draws, seed {self.seed}, {self.elapsed:.2g} s"),
-        ]
-        told.extend(f"  {name:<12}{text}" for name, text in rows)
-        told += [
-            "",
-            "  shown: the model is wrong for some neighbours of the point. If it is right for all",
-            f"  neighbours of some points, at most {self.alpha:g} of samples show any of those.",
-            "  Sizes are averages over neighbours, with a band for all points at once.",
-        ]
-        return "\n".join(
-            [*told, *(f"  note: {note}" for note in (*self.notes_on_points, *self.notes))]
-        )
-
-    def _points_text(self) -> str:
-        if self.rows is None:
-            return counted(len(self), "point")
-        if len(self) == self.whole.n:
-            return "every row"
-        return f"{len(self):,} of {self.whole.n:,} rows, drawn at random"
-
-    def _extreme(self, sign: int) -> str:
-        """The largest bias of this sign that is shown, and where."""
-        wrong = np.flatnonzero(self.flagged & (sign * self.values > 0))
-        if not wrong.size:
-            return ""
-        k = int(wrong[np.argmax(sign * self.values[wrong])])
-        ends = f"{self.band.lower[k]:+.3f} to {self.band.upper[k]:+.3f}"
-        return f"\n{'':14}most {self.values[k]:+.3f} ({ends}) at {self.where(k)}"
-
-    def where(self, k: int) -> str:
-        """A point in words."""
-        parts = []
-        for column in self.points.columns[:4]:
-            cell = column.cell(k)
-            shown = column.shown(cell, 4) if isinstance(cell, float) else str(cell)
-            parts.append(f"{column.name} {'missing' if cell is None else shown}")
-        return ", ".join([*parts, f"prediction {self.points.p[k]:.2f}"])
-
-
-def _share(mask: BoolArray) -> str:
-    return f"{counted(int(mask.sum()), 'point')} ({100 * mask.mean():.1f} %)"
 
 
 def cells(column: Column) -> Any:
@@ -344,12 +416,12 @@ def local_bias(
     *,
     kernel: LocalKernel | HeldOut | None = None,
     cut: float = CUT,
-    fewest: int = FEWEST,
+    min_neighbours: int = MIN_NEIGHBOURS,
     alpha: float = 0.05,
     draws: int = 999,
     rng: Rng = None,
 ) -> LocalBias:
-    """Where the model is wrong, and by how much, at every row or at other points.
+    """Where the model is miscalibrated, and by how much, at every row or at other points.
 
     b(z) = sum_i w_i K(z, z_i) (y_i - p_i) / sum_i w_i K(z, z_i), with z the prediction and the
     covariates, and K cut to compact support. Cost O(n m draws) for m points at most, less where
@@ -358,22 +430,30 @@ def local_bias(
     Parameters
     ----------
     sample : Sample
+        Labels, predictions and covariates.
     at : Sample or Population, optional
         The points. Default: every row up to 4,000 of them, else 2,000 rows at random.
     kernel : LocalKernel or HeldOut, optional
         Default: widths from (p, x) such that a typical row has 0.7 m^0.8 effective neighbours, m
-        being the rows that match it in all categories. `HeldOut()` lets labels of rows set
-        log choose the widths.
+        being the rows that match it in all categories. `HeldOut()` lets labels of rows that take
+        no part in the estimate choose the widths.
     cut : float
         Rows whose kernel is below this share of its largest value are no neighbours. 0 is the
         paper's estimator: then every row is everybody's neighbour, and a flag means only that
-        the model is wrong somewhere.
-    fewest : int
+        the model is miscalibrated somewhere.
+    min_neighbours : int
         Effective neighbours below which a point has no value.
     alpha : float
-        Of both bands.
+        Error that both bands are allowed.
     draws : int
+        How often labels are redrawn.
     rng : int, Generator or None
+        Seed of the draws; None takes a new one.
+
+    Returns
+    -------
+    LocalBias
+        Values, bands and p-values at the points.
 
     References
     ----------
@@ -386,35 +466,23 @@ def local_bias(
     >>> b.values.shape, bool(b.flagged.any())
     ((1500,), True)
     """
-    checked_sample(sample)
     begun = time.perf_counter()
-    draws, seed = checked_reach(draws, alpha), as_seed(rng)
-    checked_fewest(fewest)
-    fitted, chosen, notes = _with_widths(sample, kernel, cut, seed)
-    null = rowwise_null(fitted)
+    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
+    checked_count(min_neighbours, "min_neighbours")
+    fitted, chosen, notes = _with_widths(sample, kernel, cut, redraws.seed)
+    redraws = redraws.again(fitted)
     points, rows = _own_points(sample) if at is None else (_points_of(at, sample), None)
     estimate = estimated_at(
         points,
         rows,
-        sample=fitted,
+        redraws,
         whole=sample,
         kernel=chosen,
         cut=cut,
-        fewest=int(fewest),
-        alpha=alpha,
-        null=null,
-        draws=draws,
-        seed=seed,
-        notes=(*notes, *bias_notes(fitted, null)),
+        min_neighbours=min_neighbours,
+        notes=(*notes, *redraws.notes),
     )
     return replace(estimate, elapsed=time.perf_counter() - begun)
-
-
-def checked_fewest(fewest: object) -> None:
-    """Refuse what is no number of rows."""
-    real = isinstance(fewest, Real) and not isinstance(fewest, bool)
-    if not real or not 1 <= fewest < math.inf:  # type: ignore[operator]
-        raise InputError(f"fewest must be a number of at least 1, not {fewest!r}")
 
 
 def _notes_on_points(points: Points, sample: Sample, kernel: LocalKernel) -> list[str]:
@@ -428,7 +496,7 @@ def _notes_on_points(points: Points, sample: Sample, kernel: LocalKernel) -> lis
                 said.append(
                     f"no row of the sample has {column.name} = {listed(unseen)}: unknown there"
                 )
-    widths = getattr(kernel.prob, "width", None)
+    widths = kernel.prob.width if isinstance(kernel.prob, RBF) else None
     if isinstance(widths, tuple) and widths[0] > WIDE and np.ptp(sample.p) > WIDE:
         said.append(
             "with these covariates hardly anybody is near, so neighbours differ widely in their "
@@ -484,7 +552,7 @@ def _with_widths(
     if not np.isfinite(losses).any():
         raise InputError(
             f"{first.n + second.n} rows are too few to choose widths on: no width offered gives "
-            f"most of them {FEWEST} neighbours; take the default kernel, or a larger share"
+            f"most of them {MIN_NEIGHBOURS} neighbours; take the default kernel, or a larger share"
         )
     factor = kernel.factors[int(np.argmin(losses))]
     note = (
@@ -503,7 +571,7 @@ def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -
     null = rowwise_null(fit)
     weights = Neighbours(held.points.take(rows), kernel, cut)
     averages = average(fit, weights, null, draws=0, seed=0, title="widths")
-    enough = np.nan_to_num(averages.moments.size) >= FEWEST
+    enough = np.nan_to_num(averages.moments.size) >= MIN_NEIGHBOURS
     if enough.mean() < MOSTLY:
         return math.inf
     predicted = np.where(enough, np.nan_to_num(averages.values), 0.0)
@@ -514,24 +582,21 @@ def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -
 def estimated_at(
     points: Points,
     rows: IntArray | None,
+    redraws: Redraws,
     *,
-    sample: Sample,
     whole: Sample,
     kernel: LocalKernel,
     cut: float,
-    fewest: int,
-    alpha: float,
-    null: Null,
-    draws: int,
-    seed: int,
+    min_neighbours: int,
     notes: tuple[str, ...],
 ) -> LocalBias:
     """The local bias at these points; everything has been checked and resolved."""
     begun = time.perf_counter()
-    assert isinstance(null, RowwiseNull)
-    averages = average(sample, Neighbours(points, kernel, cut), null, draws, seed)
+    sample, alpha = redraws.sample, redraws.alpha
+    neighbours = Neighbours(points, kernel, cut)
+    averages = average(sample, neighbours, redraws.null, redraws.draws, redraws.seed)
     size = np.nan_to_num(averages.moments.size)
-    enough = np.flatnonzero(size >= fewest)
+    enough = np.flatnonzero(size >= min_neighbours)
     kept = averages.take(enough)
     scores = np.abs(kept.null_scores(studentised=False))
     critical = critical_value(scores[:, 1:].max(axis=0, initial=0.0), alpha)
@@ -546,17 +611,13 @@ def estimated_at(
         for band in (null_band(kept, critical), mean_intervals(kept, alpha, simultaneous=True))
     )
     return LocalBias(
-        sample=sample,
+        redraws=redraws,
         whole=whole,
         points=points,
         rows=rows,
         kernel=kernel,
         cut=cut,
-        fewest=fewest,
-        alpha=alpha,
-        null=null,
-        draws=draws,
-        seed=seed,
+        min_neighbours=int(min_neighbours),
         values=at_all(kept.values),
         stderr=at_all(kept.stderr),
         size=size,

@@ -46,7 +46,8 @@ class Candidate:
 
     Attributes
     ----------
-    region : Predicate
+    where : Predicate
+        The rule.
     bias : float
         On the rows of the search, and so exaggerated.
     standard : float
@@ -55,7 +56,7 @@ class Candidate:
         Half of its square less the price of the rule's conditions: the log of a betting odd.
     """
 
-    region: Predicate
+    where: Predicate
     bias: float
     standard: float
     worth: float
@@ -209,15 +210,16 @@ class Searcher:
     Parameters
     ----------
     sample : Sample
-    conditions : int
-        The most a rule may have.
-    fewest : int
+        The rows.
+    max_conditions : int
+        Most conditions that a rule may join.
+    min_rows : int
         Effective rows that a rule must hold.
     """
 
     sample: Sample
-    conditions: int
-    fewest: int
+    max_conditions: int
+    min_rows: int
 
     @cached_property
     def axes(self) -> tuple[_Axis, ...]:
@@ -228,20 +230,20 @@ class Searcher:
         found = (_Axis.of(column) for column in columns)
         return tuple(axis for axis in found if axis is not None)
 
-    def candidates(self, most: int) -> list[Candidate]:
+    def candidates(self, max_rules: int) -> list[Candidate]:
         """The most striking rules, one after the other."""
         found: list[Candidate] = []
         w, residuals = self.sample.weights_or_ones, self.sample.residuals.copy()
-        for _ in range(most):
+        for _ in range(max_rules):
             best = self._best(w, residuals)
             if not best:
                 break
             for rule in best:
-                region = all_of(rule.conditions)
-                if len(found) < most and all(region != known.region for known in found):
-                    inside = region.rows(self.sample.points)
+                where = all_of(rule.conditions)
+                if len(found) < max_rules and all(where != known.where for known in found):
+                    inside = where.rows(self.sample.points)
                     whole = float(w[inside] @ self.sample.residuals[inside] / w[inside].sum())
-                    found.append(Candidate(region, whole, rule.standard, rule.worth))
+                    found.append(Candidate(where, whole, rule.standard, rule.worth))
             inside = all_of(best[0].conditions).rows(self.sample.points)
             residuals[inside] -= float(w[inside] @ residuals[inside] / w[inside].sum())
         return found
@@ -251,7 +253,7 @@ class Searcher:
         sums = self._sums(w, e, np.ones(e.size, dtype=bool))
         alone = [self._in_pair(axis, None, sums, 0.0) for axis in self.axes]
         found = [f for f in alone if f is not None and f.standard >= FAINT_PART]
-        if self.conditions > 1:
+        if self.max_conditions > 1:
             worth = [-math.inf if f is None else f.worth for f in alone]
             striking = sorted(np.argsort(worth)[::-1][:MAX_CROSSED])
             pairs = combinations([self.axes[k] for k in striking], 2)
@@ -259,7 +261,7 @@ class Searcher:
             found.extend(f for f in crossed if f is not None)
         beam = sorted(found, key=lambda f: -f.worth)
         best = [f for f in beam if f.standard >= FAINT][:1]
-        for _ in range(2, self.conditions):
+        for _ in range(2, self.max_conditions):
             longer = [self._narrowed(short, w, e) for short in beam[:BEAM]]
             beam = sorted((f for f in longer if f is not None), key=lambda f: -f.worth)
             best.extend(f for f in beam[:1] if f.standard >= FAINT)
@@ -303,7 +305,7 @@ class Searcher:
         lean, by_p, by_itself, mass, squares = told
         size = np.divide(mass**2, squares, out=np.zeros_like(mass), where=squares > 1e-12)
         variance = np.maximum(by_p, by_itself)
-        enough = (size >= self.fewest) & (variance > 0)
+        enough = (size >= self.min_rows) & (variance > 0)
         scale = np.sqrt(np.where(enough, variance, 1.0))
         return np.asarray(np.where(enough, np.abs(lean) / scale, 0.0))
 
@@ -322,8 +324,8 @@ class Searcher:
         return best
 
 
-def rows_to_search(sample: Sample, most: int) -> int:
+def rows_to_search(sample: Sample, max_rules: int) -> int:
     """How many rows can be looked at within reasonable time."""
     crossed = min(len(sample.columns) + 1, MAX_CROSSED)
     looks = crossed * (crossed + 1) / 2 + len(sample.columns)
-    return max(int(MAX_CELLS / (5 * looks * most)), MIN_ROWS)
+    return max(int(MAX_CELLS / (5 * looks * max_rules)), MIN_ROWS)

@@ -1,41 +1,51 @@
 """Are the probabilities calibrated, given the covariates? Statistic, test, power, scores."""
 
 from itrust.calibration import scores
-from itrust.calibration.adaptive import default_dictionary, klce_test
-from itrust.calibration.dictionary.entries import Dictionary, Entry
+from itrust.calibration.adaptive import (
+    PreparedTest,
+    default_dictionary,
+    klce_test,
+    prepared_test,
+)
+from itrust.calibration.dictionary import Dictionary, Entry, Shape
 from itrust.calibration.dictionary.terms import fading
-from itrust.calibration.evaluate import Engine
-from itrust.calibration.klce import checked_draws, cluster_notes, doubts_about, klce2, null_sd
-from itrust.calibration.multiclass import MulticlassResult, multiclass_test
+from itrust.calibration.inputs import checked_draws, cluster_notes, null_warnings
+from itrust.calibration.klce import klce2, null_sd
+from itrust.calibration.multiclass import ClassResult, MulticlassResult, multiclass_test
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
-from itrust.calibration.power import Detectable, SampleSize, detectable, sample_size
-from itrust.calibration.results import AdaptiveResult, Finding, KLCEResult
+from itrust.calibration.power import detectable, detectable_by, sample_size
+from itrust.calibration.power_results import Detectable, RegionPower, SampleSize
+from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.scores import Bins, EqualMass, ReliabilityCurve, reliability_curve
 from itrust.calibration.tails import from_normal_score, normal_score, upper_score
-from itrust.calibration.tuning import tune_widths, tuned_test
-from itrust.calibration.witness import Across, Forward, WitnessResult, witness_test
+from itrust.calibration.tuning import TunedKernel, tune_widths, tuned_test
+from itrust.calibration.witness import Across, FoldResult, Forward, WitnessResult, witness_test
 
 __all__ = [
     "Across",
-    "AdaptiveResult",
     "Bins",
+    "CalibrationResult",
+    "ClassResult",
     "Detectable",
     "Dictionary",
-    "Engine",
     "Entry",
     "EqualMass",
     "Finding",
+    "FoldResult",
     "Forward",
-    "KLCEResult",
     "MulticlassResult",
+    "PreparedTest",
+    "RegionPower",
     "ReliabilityCurve",
     "SampleSize",
+    "Shape",
+    "TunedKernel",
     "WitnessResult",
     "checked_draws",
     "cluster_notes",
     "default_dictionary",
     "detectable",
-    "doubts_about",
+    "detectable_by",
     "fading",
     "from_normal_score",
     "klce2",
@@ -43,6 +53,8 @@ __all__ = [
     "multiclass_test",
     "normal_score",
     "null_sd",
+    "null_warnings",
+    "prepared_test",
     "reliability_curve",
     "sample_size",
     "scores",

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeRegressor
 
 from itrust._core import AssumptionWarning, counted
-from itrust.data import Column, Sample, Scan, share_codes
+from itrust.data import Column, Sample, Source, share_codes
 
 CLEAR = 4.0  # standard errors
 STRONG = 0.12  # correlation that miscalibration alone seldom reaches
@@ -20,12 +20,13 @@ MIN_ROWS, MAX_ROWS = 50, 20_000
 MIN_GROUPS, LARGEST_GROUP = 20, 20  # repeated units are many and small; strata are not
 
 
-def assumption_notes(sample: Sample | Scan) -> tuple[str, ...]:
+def assumption_notes(source: Source) -> tuple[str, ...]:
     """One sentence for each assumption the data contradict; each is also a Python warning.
 
     Rows in files are not looked at: both checks need them side by side.
     """
-    if isinstance(sample, Scan):
+    sample = source.in_memory
+    if sample is None:
         return ()
     found = (outcome_in_weights(sample), dependence_of_twins(sample))
     notes = tuple(note for note in found if note)

@@ -13,23 +13,34 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, InputError, Rng, as_seed, counted, keyed_fractions
-from itrust.calibration.adaptive import BEYOND_DOUBT, default_dictionary, findings
-from itrust.calibration.dictionary.bank import ROWS_FOR_KERNELS
-from itrust.calibration.evaluate import choose_engine, evaluate
-from itrust.calibration.klce import checked_draws, doubts_about
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    Result,
+    Rng,
+    as_seed,
+    counted,
+    keyed_fractions,
+    plain,
+)
+from itrust.calibration.adaptive import BEYOND_DOUBT
+from itrust.calibration.dictionary.default import default_dictionary_for
+from itrust.calibration.evidence import findings_of
+from itrust.calibration.inputs import checked_draws, null_warnings
 from itrust.calibration.multiplicity import TIE, step_down, unadjusted_pvalues
-from itrust.calibration.pipeline import MAX_ROWS_FOR_TILES, look, prepare
-from itrust.calibration.results import Finding, story_of
+from itrust.calibration.pipeline import Scores, prepare, prepare_one, score
+from itrust.calibration.results import Finding, evidence_of
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Chunk, Column, MulticlassSample, Sample
-from itrust.engines import Tiles
+from itrust.engines import Auto, Purpose
 from itrust.kernels import RBF, Constant, LocalKernel, Median, default_covariate_kernel
 from itrust.nulls import Bernoulli, RowwiseNull
 
-SHARE_OF_ALL = 0.2  # of the attention: all classes together; the rest is for single classes
+SHARE_OF_ALL = 0.2  # of the weight: all classes together; the rest is for single classes
 MAX_DENSE_ROWS = 4_000
-MAX_TOLD = 3  # findings of a class in print
+MAX_ROWS_OF_SKEWNESS = 512
+MAX_IN_DICT = 10  # findings of a class
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +86,18 @@ class ClassResult:
 
     Attributes
     ----------
-    name : the class; "all together" for the form over all classes
+    name : object
+        The class; "all together" for the form over all classes.
     positives : int
+        Number of rows of the class.
     statistic : float
         KLCE^2 of the default kernel.
-    unadjusted_pvalue, pvalue : float
-        If this had been the only one; adjusted for all classes (step-down max-T).
-    findings : what the dictionary shows, the largest scores first
+    unadjusted_pvalue : float
+        If this had been the only class.
+    pvalue : float
+        Adjusted for all classes (step-down max-T).
+    findings : tuple of Finding
+        What the checks show, the largest scores first.
     """
 
     name: Any
@@ -91,18 +107,36 @@ class ClassResult:
     pvalue: float
     findings: tuple[Finding, ...]
 
-    def story(self, alpha: float = 0.05) -> tuple[Finding, ...]:
-        """What is wrong with this class, once each; adjusted for the places of all classes."""
-        return story_of(self.findings, alpha)
+    def evidence(self, alpha: float = 0.05) -> tuple[Finding, ...]:
+        """Give the findings that count for this class, adjusted for the checks of all classes.
+
+        Parameters
+        ----------
+        alpha : float
+            Adjusted p-values up to this count.
+
+        Returns
+        -------
+        tuple of Finding
+            The most striking first; empty where nothing was found.
+        """
+        return evidence_of(self.findings, alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        name = self.name.item() if isinstance(self.name, np.generic) else self.name
-        return {**vars(self), "name": name, "findings": [f.to_dict() for f in self.findings[:10]]}
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name; of the findings, those with the largest scores.
+        """
+        shown = [finding.to_dict() for finding in self.findings[:MAX_IN_DICT]]
+        found: dict[str, Any] = plain({**vars(self), "findings": shown})
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MulticlassResult:
+class MulticlassResult(Result):
     """Outcome of `multiclass_test`.
 
     Attributes
@@ -110,13 +144,32 @@ class MulticlassResult:
     statistic : float
         Sum over classes of KLCE^2 with one kernel on all probabilities and covariates.
     null_sd : float
-        Its standard deviation if the model is right: the root of 2 sum over i != j of
+        Its standard deviation if the model is calibrated: the root of 2 sum over i != j of
         P_ij^2 tr(S_i S_j) over the sum of pair weights, S = diag(f) - ff'.
-    score, null_distribution
-        The combined score of the data and of every draw, which the p-value compares.
+    score : float
+        The combined score of the data.
+    null_distribution : (draws,) array
+        The combined score of every draw, which the p-value compares.
     together : ClassResult
         The form over all classes.
-    classes : one for each class
+    classes : tuple of ClassResult
+        One for each class.
+    n : int
+        Number of rows.
+    names : tuple of str
+        Names of the covariates.
+    draws : int
+        Number of draws.
+    seed : int
+        Makes the same draws again.
+    impossible : int
+        Rows with a label that the model gave probability 0.
+    elapsed : float
+        Seconds.
+    assumption_warnings : tuple of str
+        Where the data contradict the assumptions of the null.
+    notes : tuple of str
+        Data-quality notes.
     """
 
     statistic: float
@@ -131,7 +184,7 @@ class MulticlassResult:
     seed: int
     impossible: int
     elapsed: float
-    doubts: tuple[str, ...]
+    assumption_warnings: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
@@ -140,8 +193,18 @@ class MulticlassResult:
         tie = TIE * max(abs(self.score), float(np.abs(self.null_distribution).max()))
         return (1 + int((self.null_distribution >= self.score - tie).sum())) / (1 + self.draws)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All facts, ready for JSON."""
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What overrides the p-value or takes away its meaning."""
+        if not self.impossible:
+            return self.assumption_warnings
+        told = counted(self.impossible, "row")
+        return (
+            *self.assumption_warnings,
+            f"{told} with a label that the model called impossible: that alone refutes the null",
+        )
+
+    def _facts(self) -> dict[str, Any]:
         return {
             "statistic": self.statistic,
             "null_sd": self.null_sd,
@@ -150,45 +213,24 @@ class MulticlassResult:
             "together": self.together.to_dict(),
             "classes": [result.to_dict() for result in self.classes],
             "n": self.n,
-            "on": list(self.names),
+            "on": self.names,
             "draws": self.draws,
             "seed": self.seed,
             "impossible": self.impossible,
             "elapsed": self.elapsed,
-            "alarms": list(self.doubts),
-            "notes": list(self.notes),
+            "warnings": self.warnings,
+            "notes": self.notes,
         }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """One row for all classes together and one for each class."""
+        columns = ("name", "positives", "statistic", "unadjusted_pvalue", "pvalue")
+        parts = (self.together, *self.classes)
+        rows = [{name: getattr(part, name) for name in columns} for part in parts]
+        return [{**row, "name": str(row["name"])} for row in rows]
 
     def __repr__(self) -> str:
         return f"<MulticlassResult: p {self.pvalue:.4g}, n {self.n:,}>"
-
-    def __str__(self) -> str:
-        width = max(len("all together"), *(len(str(c.name)) for c in self.classes))
-        title = "Are the class probabilities right given the covariates?"
-        kind = "exact if rows are independent, see !" if self.doubts else "exact"
-        made = f"{kind}; {self.draws:,} draws, seed {self.seed}, {self.elapsed:.2g} s"
-        lines = [
-            f"{title}   H0: P(y = c | x, p) = p_c for every c",
-            "",
-            f"  {self.n:,} rows, p-value {self.pvalue:.4g}   ({made})",
-            "",
-            f"  {'class':<{width}}  {'rows':>8}  {'KLCE^2':>10}  {'p adjusted':>10}",
-            *(
-                f"  {c.name!s:<{width}}  {c.positives:>8,}  {c.statistic:>10.3g}  {c.pvalue:>10.3g}"
-                for c in (self.together, *self.classes)
-            ),
-        ]
-        told = [(c.name, finding) for c in self.classes for finding in c.story()[:MAX_TOLD]]
-        lines.extend(["", "  what is wrong"] if told else [])
-        lines.extend(f"  {name}: {finding.pvalue:.3g}  {finding}" for name, finding in told)
-        if self.impossible:
-            lines.append(
-                f"  ! {counted(self.impossible, 'row')} with a label that the model called "
-                f"impossible: that alone refutes the null"
-            )
-        lines.extend(f"  ! {doubt}" for doubt in self.doubts)
-        lines.extend(f"  note: {note}" for note in self.notes)
-        return "\n".join(lines)
 
 
 def multiclass_test(
@@ -204,8 +246,16 @@ def multiclass_test(
     Parameters
     ----------
     sample : MulticlassSample
+        Labels, probabilities of every class, and covariates.
     draws : int
+        Number of draws; the smallest possible p-value is 1 / (1 + draws).
     rng : int, Generator or None
+        Same seed, same p-value.
+
+    Returns
+    -------
+    MulticlassResult
+        P-values of all classes together and of each class, adjusted for all.
 
     Examples
     --------
@@ -215,9 +265,9 @@ def multiclass_test(
     >>> truth = np.column_stack([np.exp(x), np.exp(-x), np.ones(600)])
     >>> truth /= truth.sum(axis=1, keepdims=True)
     >>> y = [rng.choice(3, p=row) for row in truth]
-    >>> right = it.multiclass_test(it.MulticlassSample(y, truth, x), draws=199, rng=0)
-    >>> wrong = it.multiclass_test(it.MulticlassSample(y, truth[:, ::-1], x), draws=199, rng=0)
-    >>> right.pvalue > 0.05 > wrong.pvalue
+    >>> good = it.multiclass_test(it.MulticlassSample(y, truth, x), draws=199, rng=0)
+    >>> bad = it.multiclass_test(it.MulticlassSample(y, truth[:, ::-1], x), draws=199, rng=0)
+    >>> good.pvalue > 0.05 > bad.pvalue
     True
     """
     if not isinstance(sample, MulticlassSample):
@@ -227,44 +277,20 @@ def multiclass_test(
         )
     begun = time.perf_counter()
     draws, seed = checked_draws(draws), as_seed(rng)
-    doubts = doubts_about(sample.one_class(sample.most_frequent), Bernoulli())
+    warnings = null_warnings(sample.one_class(sample.most_frequent), Bernoulli())
     redraws = Categorical.of(sample.p)
     binary = [sample.one_class(name) for name in sample.classes]
-    looked = [
-        look(prepare(s, default_dictionary(s), redraw, draws, "auto"), redraw, draws, seed)
-        for s, redraw in zip(binary, redraws, strict=True)
-    ]
+    scored = [_scored(s, redraw, draws, seed) for s, redraw in zip(binary, redraws, strict=True)]
     form, null_sd, skewness = _all_together(sample, binary, redraws, draws, seed)
     tail = -pearson3_log_sf(form / null_sd, np.array(skewness)) if null_sd > 0 else 0 * form
-    share = (1 - SHARE_OF_ALL) / len(binary)
+    log_share = np.log((1 - SHARE_OF_ALL) / len(binary))
     scores = np.vstack(
-        [tail + np.log(SHARE_OF_ALL), *(looks.combined + np.log(share) for looks in looked)]
+        [tail + np.log(SHARE_OF_ALL), *(found.combined + log_share for found in scored)]
     )
-    adjusted, own = step_down(scores), unadjusted_pvalues(scores)
     combined = scores.max(axis=0)
     if sample.impossible:  # no draw has such a label
         combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
-    # Findings are adjusted for the places of all classes, which share their draws.
-    places = step_down(
-        np.vstack([scores[:1], *(looks.scores + np.log(share) for looks in looked)])
-    )[1:]
-    sizes = np.cumsum([0, *(len(looks.entries) for looks in looked)])
-    classes = tuple(
-        ClassResult(
-            name=name,
-            positives=int(s.y.sum()),
-            statistic=float(looks.statistic[0]),
-            unadjusted_pvalue=float(own[k]),
-            pvalue=float(adjusted[k]),
-            findings=findings(looks, places[sizes[k - 1] : sizes[k]]),
-        )
-        for k, (name, s, looks) in enumerate(
-            zip(sample.classes, binary, looked, strict=True), start=1
-        )
-    )
-    together = ClassResult(
-        "all together", sample.n, float(form[0]), float(own[0]), float(adjusted[0]), ()
-    )
+    together, classes = _class_results(sample, binary, scored, scores, form)
     return MulticlassResult(
         statistic=float(form[0]),
         null_sd=null_sd,
@@ -278,9 +304,50 @@ def multiclass_test(
         seed=seed,
         impossible=sample.impossible,
         elapsed=time.perf_counter() - begun,
-        doubts=doubts,
+        assumption_warnings=warnings,
         notes=sample.notes,
     )
+
+
+def _scored(sample: Sample, redraw: Categorical, draws: int, seed: int) -> Scores:
+    """One class against the rest by its dictionary."""
+    engine = Auto()
+    survey = engine.survey(sample)
+    dictionary = default_dictionary_for(survey.points)
+    default = LocalKernel().resolve(survey.pilot.points)
+    return score(prepare(survey, engine, dictionary, redraw, draws, default), redraw, draws, seed)
+
+
+def _class_results(
+    sample: MulticlassSample,
+    binary: list[Sample],
+    scored: list[Scores],
+    scores: FloatArray,
+    form: FloatArray,
+) -> tuple[ClassResult, tuple[ClassResult, ...]]:
+    """All classes together and each by itself, with p-values adjusted for all."""
+    adjusted, own = step_down(scores), unadjusted_pvalues(scores)
+    # Findings are adjusted for the checks of all classes, which share their draws.
+    log_share = np.log((1 - SHARE_OF_ALL) / len(binary))
+    checks = step_down(np.vstack([scores[:1], *(found.scores + log_share for found in scored)]))[1:]
+    sizes = np.cumsum([0, *(len(found.entries) for found in scored)])
+    classes = tuple(
+        ClassResult(
+            name=name,
+            positives=int(s.y.sum()),
+            statistic=float(found.statistic[0]),
+            unadjusted_pvalue=float(own[k]),
+            pvalue=float(adjusted[k]),
+            findings=findings_of(found, checks[sizes[k - 1] : sizes[k]]),
+        )
+        for k, (name, s, found) in enumerate(
+            zip(sample.classes, binary, scored, strict=True), start=1
+        )
+    )
+    together = ClassResult(
+        "all together", sample.n, float(form[0]), float(own[0]), float(adjusted[0]), ()
+    )
+    return together, classes
 
 
 def _all_together(
@@ -292,12 +359,12 @@ def _all_together(
 ) -> tuple[FloatArray, float, float]:
     """Sum over classes of KLCE^2 for the data and all draws, its null sd and skewness."""
     kernel, wide = _joint(sample, binary)
-    chosen = choose_engine(wide[0], kernel, redraws[0], draws, "auto", MAX_ROWS_FOR_TILES)
-    engine = chosen if isinstance(chosen, Tiles) else chosen[0]
+    purpose = Purpose(redraws[0], draws, among_many=True)
+    engine = Auto().settled(Auto().survey(wide[0]), kernel, purpose)
     total = np.zeros(1 + draws)
     for s, redraw in zip(wide, redraws, strict=True):
-        found = evaluate(s, kernel, redraw, draws, seed, engine)
-        total += found.over_pairs / found.pair_weight
+        prepared = prepare_one(engine.survey(s), engine, kernel, redraw, draws)
+        total += score(prepared, redraw, draws, seed).statistic
     return total, *_null_law(sample, wide[0], kernel)
 
 
@@ -334,7 +401,7 @@ def _null_law(sample: MulticlassSample, wide: Sample, kernel: LocalKernel) -> tu
     np.fill_diagonal(gram, 0.0)
     pairs = np.square(gram) * trace_of_products(f) * w2 * w2[:, None]
     variance = 2 * float(pairs.sum())
-    few = slice(0, ROWS_FOR_KERNELS)
+    few = slice(0, MAX_ROWS_OF_SKEWNESS)
     triangles = 0.0
     for v in (f * (1 - f))[few].T:  # classes apart: enough for the length of a tail
         root = np.sqrt(v * w2[few])

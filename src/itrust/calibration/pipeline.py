@@ -1,15 +1,12 @@
-"""Every entry of a dictionary on the data and on all draws, brought to one scale.
+"""From a survey to scores: every check of a dictionary on the data and on all draws.
 
-An entry's value is divided by its null standard deviation, and by the ratio of observed to expected
-residual variance where that exceeds 1 (which, for entries of one feature and many rows, makes it
-hold for "no bias along this entry", too; entries of several features promise the sharp null alone);
-then it becomes minus the log of its approximate null tail, a shifted gamma law with the
-exact first three moments. The map is the same for the data and all draws, so a bad approximation
-costs power, never validity.
+There is one way for every test. Several checks are brought to one scale (`scaling`); a single
+kernel is a dictionary of one check, which is compared as it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,88 +14,291 @@ import numpy as np
 
 from itrust._core import (
     Advance,
-    AnyArray,
     BoolArray,
     FloatArray,
     InputError,
     did_you_mean,
     progress_bar,
 )
-from itrust.calibration.dictionary.bank import (
-    Bank,
-    BankSums,
-    Shapes,
-    make_bank,
-    planned_shape,
-    third_moments,
-    tiled_shape,
-)
+from itrust.calibration.dictionary.bank import Bank, BankSums, make_bank
 from itrust.calibration.dictionary.entries import Dictionary, Entry
-from itrust.calibration.evaluate import (
-    Engine,
-    checked_tally,
-    choose_engine,
-    finite,
-    refuse_what_needs_all_rows,
-    tally_notes,
-)
-from itrust.calibration.tails import pearson3_log_sf
-from itrust.data import Chunk, Points, Sample, Scan
+from itrust.calibration.scaling import ScaledChecks, null_law, on_one_scale
 from itrust.engines import (
     Certificate,
-    Dask,
-    Factor,
-    KernelWork,
+    Drawing,
+    Engine,
+    NullMoments,
+    Outcome,
     Plan,
-    Sums,
-    Tiles,
-    Totals,
+    Purpose,
+    Survey,
+    Tally,
     Work,
-    weight_unit,
+    amount_of_work,
+    columns_at_once,
+    finite,
+    tally_notes,
 )
 from itrust.kernels import LocalKernel
-from itrust.nulls import RowwiseNull
+from itrust.nulls import AnalyticNull, Facts, Null, SimulatedNull
 
-MAX_ROWS_FOR_TILES = 8_000  # where the rank does not suffice
 SMALL_WORK = 2e10  # multiply-adds up to which double precision costs nothing
-BATCH_BYTES = 2**28
-FAINT_DIAGONAL = 0.1  # of the squared norm, below which traces need no correction
-CHUNK_BYTES = 2**26
-# For kernels other than the default one, which lend power and no number to the report:
-ROUGHLY, RANK_OF_OTHERS = 0.05, 128
 
 
 @dataclass(frozen=True, eq=False)
-class Looks:
-    """What every entry shows, data first.
+class PlannedKernel:
+    """A kernel, how it is evaluated, and its null moments as far as they are known.
 
     Attributes
     ----------
-    entries : those with null variance
+    entry : Entry or None
+        The check it belongs to; None where it gives the statistic alone.
+    plan : Plan
+        From the engine.
+    moments : NullMoments or None
+        None where the kernel is tested alone and needs no scale.
+    """
+
+    entry: Entry | None
+    plan: Plan
+    moments: NullMoments | None
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All that can be known before a label is looked at.
+
+    Attributes
+    ----------
+    survey : Survey
+        The rows and some random ones of them.
+    engine : Engine
+        Who computes.
+    dictionary : Dictionary
+        The checks that were asked for.
+    bank : Bank
+        The checks that are made of features.
+    kernels : tuple of PlannedKernel
+        The checks that are kernels, and the one that gives the statistic.
+    main : int
+        Which of the kernels gives the statistic.
     weights : (E,) array
-        Of the entries; they sum to 1.
-    tails : (E, 1 + draws) array
-        Minus the log of the approximate null tail.
-    standard : (E, 1 + draws) array
-        The standardised values behind them.
-    single : (E,) array
-        Whether an entry is the sum of residuals along a single feature, which has a sign.
+        Of the checks that can vary; they sum to 1.
+    is_alone : bool
+        Whether a single kernel is tested by its statistic, without a scale.
+    """
+
+    survey: Survey
+    engine: Engine
+    dictionary: Dictionary
+    bank: Bank
+    kernels: tuple[PlannedKernel, ...]
+    main: int
+    weights: FloatArray
+    is_alone: bool
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The checks that can vary: those made of features, then kernels."""
+        return (*self.bank.entries, *(k.entry for k in self.kernels if k.entry))
+
+    @property
+    def main_kernel(self) -> LocalKernel:
+        """The kernel that gives the statistic."""
+        return self.kernels[self.main].plan.kernel
+
+    @property
+    def plans(self) -> list[Plan]:
+        """How the kernels are evaluated."""
+        return [kernel.plan for kernel in self.kernels]
+
+    @property
+    def works(self) -> list[Work]:
+        """What a pass over the rows adds up beside the kernels."""
+        return [] if self.is_alone else [self.bank]
+
+    @property
+    def columns_at_once(self) -> int:
+        """Draws in work at a time."""
+        features = len(self.bank.features) + len(self.bank.entries)
+        return columns_at_once(self.survey, self.plans, features)
+
+    @property
+    def is_single(self) -> BoolArray:
+        """Whether a check is the sum of residuals along a single feature, (E,)."""
+        found = np.zeros(self.weights.size, dtype=bool)
+        found[: self.bank.single.size] = self.bank.single >= 0
+        return found
+
+
+def prepare(
+    survey: Survey,
+    engine: Engine,
+    dictionary: Dictionary,
+    null: Null,
+    draws: int,
+    default: LocalKernel,
+) -> Prepared:
+    """Choose features, landmarks and plans for many checks, from predictions and covariates alone.
+
+    Parameters
+    ----------
+    survey : Survey
+        Made by the engine.
+    engine : Engine
+        Who computes.
+    dictionary : Dictionary
+        The checks.
+    null : Null
+        What the draws are made by.
+    draws : int
+        How many of them.
+    default : LocalKernel
+        The kernel of the statistic, with its widths.
+
+    Returns
+    -------
+    Prepared
+        Ready for `score`.
+    """
+    _refuse_strange(dictionary, survey.source.names)
+    made_of_features = [entry for entry in dictionary.entries if entry.kernel is None]
+    bank = make_bank(made_of_features, survey.pilot, survey.unit)
+    work = float(survey.n) * (len(bank.features) + len(bank.entries)) * (1 + draws)
+    bank = replace(bank, dtype=np.float64 if work <= SMALL_WORK else np.float32)
+    purpose = Purpose(null, draws, among_many=True)
+    kernels, main = _planned(survey, engine, dictionary, default, purpose)
+    entries = (*bank.entries, *(k.entry for k in kernels if k.entry))
+    weights = replace(dictionary, entries=entries).weights() if entries else ()
+    return Prepared(
+        survey=survey,
+        engine=engine,
+        dictionary=dictionary,
+        bank=bank,
+        kernels=kernels,
+        main=main,
+        weights=np.array(weights),
+        is_alone=False,
+    )
+
+
+def prepare_one(
+    survey: Survey, engine: Engine, kernel: LocalKernel, null: Null | None, draws: int
+) -> Prepared:
+    """The same for a single kernel, which is a dictionary of one check.
+
+    Parameters
+    ----------
+    survey : Survey
+        Made by the engine.
+    engine : Engine
+        Who computes.
+    kernel : LocalKernel
+        With its widths.
+    null : Null or None
+        What the statistic is compared with; None where the statistic alone is wanted.
+    draws : int
+        How many draws are made.
+
+    Returns
+    -------
+    Prepared
+        Ready for `score`.
+    """
+    dictionary = Dictionary.of_one(kernel, survey.source.names)
+    plan = engine.plan(survey, kernel, Purpose(null, draws if _draws(null) else 0))
+    return Prepared(
+        survey=survey,
+        engine=engine,
+        dictionary=dictionary,
+        bank=make_bank([], survey.pilot, survey.unit),
+        kernels=(PlannedKernel(dictionary.entries[0], plan, None),),
+        main=0,
+        weights=np.ones(1),
+        is_alone=True,
+    )
+
+
+def _draws(null: Null | None) -> bool:
+    return isinstance(null, SimulatedNull)
+
+
+def _refuse_strange(dictionary: Dictionary, names: Sequence[str]) -> None:
+    strange = [name for name in dictionary.covariates if name not in names]
+    if strange:
+        raise InputError(
+            f"the dictionary reads {strange[0]!r}, which the sample lacks",
+            hint=did_you_mean(strange[0], list(names)),
+        )
+
+
+def _planned(
+    survey: Survey, engine: Engine, dictionary: Dictionary, default: LocalKernel, purpose: Purpose
+) -> tuple[tuple[PlannedKernel, ...], int]:
+    """The checks that are kernels, and the default kernel for the statistic."""
+    listed: list[tuple[Entry | None, LocalKernel]] = [
+        (entry, entry.kernel.resolve(survey.pilot.points, partial=True))
+        for entry in dictionary.entries
+        if entry.kernel is not None
+    ]
+    if default not in [kernel for _, kernel in listed]:
+        listed.append((None, default))
+    found: list[PlannedKernel] = []
+    main = 0
+    for entry, kernel in listed:
+        is_main = kernel == default
+        plan = engine.plan(survey, kernel, replace(purpose, is_main=is_main))
+        moments = plan.moments(survey)
+        can_vary = plan.can_vary(moments)
+        if is_main:
+            main = len(found)
+        if can_vary or is_main:
+            found.append(PlannedKernel(entry if can_vary else None, plan, moments))
+    return tuple(found), main
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What every check shows, the data first.
+
+    Attributes
+    ----------
+    entries : tuple of Entry
+        The checks that can vary.
+    weights : (E,) array
+        Of the checks; they sum to 1.
+    log_tails : (E, 1 + draws) array
+        Minus the log of the approximate null tail; KLCE^2 for a kernel that is tested alone.
+    standardised : (E, 1 + draws) array
+        The values behind them, divided by their null standard deviation.
+    is_single : (E,) array
+        Whether a check is the sum of residuals along a single feature, which has a sign.
     sd, skewness : (E,) arrays
-        Of every entry's value under the null, all rows: of the sum along a single feature, else
-        of the form.
+        Of every check's value under the null, all rows: of the sum along a single feature, else
+        of the form. NaN for a kernel that is tested alone.
     statistic : (1 + draws,) array
-        KLCE^2 of the default kernel.
+        KLCE^2 of the main kernel.
+    tail : float or None
+        What the formula of an analytic null gives.
+    n, impossible : int
+        Number of rows, and of rows with a label that the model gave probability 0.
+    engine : str
+        How the main kernel was evaluated.
+    certificate : Certificate or None
+        How far it can be from the true one.
+    notes : tuple of str
+        Data-quality notes, and what the dictionary has left out.
     """
 
     entries: tuple[Entry, ...]
     weights: FloatArray
-    tails: FloatArray
-    standard: FloatArray
-    single: BoolArray
+    log_tails: FloatArray
+    standardised: FloatArray
+    is_single: BoolArray
     sd: FloatArray
     skewness: FloatArray
     statistic: FloatArray
-    kernel: LocalKernel
+    tail: float | None
     n: int
     impossible: int
     engine: str
@@ -108,7 +308,7 @@ class Looks:
     @cached_property
     def scores(self) -> FloatArray:
         """Tails plus the logs of the weights, (E, 1 + draws): the scale of comparison."""
-        return self.tails + np.log(self.weights)[:, None]
+        return self.log_tails + np.log(self.weights)[:, None]
 
     @property
     def combined(self) -> FloatArray:
@@ -122,367 +322,122 @@ class Looks:
         return np.array(self.scores.max(axis=0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Kernel:
-    """A kernel, how it is evaluated, and its null moments on pilot rows."""
+def score(
+    prepared: Prepared, null: Null | None, draws: int, seed: int, progress: bool | None = None
+) -> Scores:
+    """Score the data and all draws by every check.
 
-    entry: Entry | None  # None: only for the statistic
-    kernel: LocalKernel
-    how: Tiles | Plan
-    shape: Shapes
+    Parameters
+    ----------
+    prepared : Prepared
+        From `prepare` or `prepare_one`.
+    null : Null or None
+        What the draws are made by; None where the statistic alone is wanted.
+    draws : int
+        How many of them; a null that is a formula makes none.
+    seed : int
+        Same seed, same draws.
+    progress : bool, optional
+        Default: a bar in a terminal once the work has taken a second.
 
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """All that can be known before a label is looked at."""
-
-    sample: Sample | Scan
-    bank: Bank
-    kernels: tuple[_Kernel, ...]
-    main: int  # which of the kernels is the default one
-    factor: Factor
-    engine: Engine
-    weights: FloatArray
-    notes: tuple[str, ...]
-
-    @property
-    def columns_at_once(self) -> int:
-        """Draws in work at a time."""
-        rows = len(self.bank.features) + len(self.bank.entries) + 1
-        rows += sum(k.how.rank for k in self.kernels if isinstance(k.how, Plan))
-        if isinstance(self.sample, Sample) and self._tiled:
-            rows += self.sample.n
-        return max(256, BATCH_BYTES // (8 * rows))
-
-    @property
-    def _tiled(self) -> bool:
-        return any(isinstance(k.how, Tiles) for k in self.kernels)
-
-    @property
-    def is_single(self) -> BoolArray:
-        """Entries that are the sum of residuals along a single feature, (E,)."""
-        found = np.zeros(self.weights.size, dtype=bool)
-        found[: self.bank.single.size] = self.bank.single >= 0
-        return found
-
-    @property
-    def works(self) -> list[Work]:
-        """What one pass over the rows sums up."""
-        plans = [KernelWork(k.how) for k in self.kernels if isinstance(k.how, Plan)]
-        return [self.bank, *plans]
-
-
-def prepare(
-    sample: Sample | Scan,
-    dictionary: Dictionary,
-    null: RowwiseNull,
-    draws: int,
-    engine: Engine,
-    default: LocalKernel | None = None,
-) -> Prepared:
-    """Choose features, landmarks and engines from predictions and covariates alone.
-
-    `default` is the default kernel with its widths, where it is known already.
+    Returns
+    -------
+    Scores
+        Of the data, then of every draw.
     """
-    if isinstance(engine, Dask):
-        if not isinstance(sample, Scan):
-            raise InputError(
-                "Dask reads files; pass itrust.scan(...) instead of a Sample in memory"
-            )
-        engine.survey(sample)
-    strange = [name for name in dictionary.covariates if name not in sample.names]
-    if strange:
-        hint = did_you_mean(strange[0], sample.names)
-        raise InputError(f"the dictionary looks at {strange[0]!r}, which the sample lacks; {hint}")
-    factor = engine.factor if isinstance(engine, Dask) else engine
-    factor = factor if isinstance(factor, Factor) else Factor()
-    pilot, variances = sample.pilot(factor.pilot)
-    unit = weight_unit(pilot, variances)
-    variances = variances / unit**2
-    made_of_features = [entry for entry in dictionary.entries if entry.kernel is None]
-    bank = make_bank(made_of_features, pilot, variances, unit)
-    work = float(sample.n) * (len(bank.features) + len(bank.entries)) * (1 + draws)
-    bank = replace(bank, dtype=np.float64 if work <= SMALL_WORK else np.float32)
-    default = default or LocalKernel().resolve(pilot)
-    asked = (null, draws, engine, factor)
-    kernels, main = _kernels(sample, dictionary, default, pilot, variances, *asked)
-    entries = (*bank.entries, *(k.entry for k in kernels if k.entry))
-    weights = replace(dictionary, entries=entries).weights() if entries else ()
-    wide = len(bank.features) + len(bank.entries)
-    chunk = int(np.clip(CHUNK_BYTES // (8 * max(wide, 1)), 256, factor.chunk))
-    return Prepared(
-        sample=sample,
-        bank=bank,
-        kernels=kernels,
-        main=main,
-        factor=replace(factor, chunk=chunk),
-        engine=engine,
-        weights=np.array(weights),
-        notes=dictionary.notes,
-    )
-
-
-def _kernels(
-    sample: Sample | Scan,
-    dictionary: Dictionary,
-    default: LocalKernel,
-    pilot: Points,
-    variances: FloatArray,
-    null: RowwiseNull,
-    draws: int,
-    engine: Engine,
-    factor: Factor,
-) -> tuple[tuple[_Kernel, ...], int]:
-    """Entries that are kernels, and the default kernel for the statistic."""
-    listed: list[tuple[Entry | None, LocalKernel]] = [
-        (entry, entry.kernel.resolve(pilot, partial=True))
-        for entry in dictionary.entries
-        if entry.kernel is not None
-    ]
-    if default not in [kernel for _, kernel in listed]:
-        listed.append((None, default))
-    found: list[_Kernel] = []
-    main = 0
-    for entry, kernel in listed:
-        rough = replace(
-            factor,
-            tolerance=max(factor.tolerance, ROUGHLY),
-            max_rank=min(factor.max_rank, RANK_OF_OTHERS),
-        )
-        how = _how(sample, kernel, null, draws, engine, factor if kernel == default else rough)
-        shape = _shape(sample, kernel, how, pilot, variances)
-        if kernel == default:
-            main = len(found)
-        alive = how.rank > 0 if isinstance(how, Plan) else bool(shape.variance[0] > 0)
-        if alive or kernel == default:
-            found.append(_Kernel(entry if alive else None, kernel, how, shape))
-    return tuple(found), main
-
-
-def _shape(
-    sample: Sample | Scan,
-    kernel: LocalKernel,
-    how: Tiles | Plan,
-    pilot: Points,
-    variances: FloatArray,
-) -> Shapes:
-    """Null moments: of all rows with tiles, else of some, which the pass makes good for."""
-    if isinstance(how, Plan):
-        return planned_shape(how, pilot, variances, third_moments(pilot.p, variances))
-    assert isinstance(sample, Sample)
-    w = sample.weights_or_ones / weight_unit(*sample.pilot(Factor.pilot))
-    v = w**2 * sample.p * (1 - sample.p)
-    return tiled_shape(kernel.gram(sample.points), how, v, third_moments(sample.p, v))
-
-
-def _how(
-    sample: Sample | Scan,
-    kernel: LocalKernel,
-    null: RowwiseNull,
-    draws: int,
-    engine: Engine,
-    factor: Factor,
-) -> Tiles | Plan:
-    if isinstance(engine, Dask):
-        refuse_what_needs_all_rows(kernel, null)
-        return factor.plan(sample, kernel)
-    if isinstance(engine, Tiles) or engine != "auto":
-        chosen = choose_engine(
-            sample, kernel, null, draws, engine if isinstance(engine, Tiles) else factor
-        )
-    else:
-        chosen = choose_engine(sample, kernel, null, draws, "auto", MAX_ROWS_FOR_TILES, factor)
-    return chosen if isinstance(chosen, Tiles) else chosen[1]
-
-
-def look(
-    prepared: Prepared, null: RowwiseNull, draws: int, seed: int, progress: bool | None = None
-) -> Looks:
-    """Take the data and all draws past every entry."""
-    size = prepared.columns_at_once
-    batches = [range(at, min(at + size, draws)) for at in range(0, draws, size)]
-    found: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-    first: _Batch | None = None
-    tiled = sum(isinstance(k.how, Tiles) for k in prepared.kernels)
-    amount = prepared.sample.n * len(batches) * (1 + tiled)
-    with progress_bar("looking", amount, progress) as advance:
+    size, draws = prepared.columns_at_once, draws if _draws(null) else 0
+    batches = [range(at, min(at + size, draws)) for at in range(0, max(draws, 1), size)]
+    amount = amount_of_work(prepared.survey, prepared.plans, prepared.works) * len(batches)
+    found: list[ScaledChecks] = []
+    first: Outcome | None = None
+    with progress_bar("drawing", amount, progress) as advance:
         for block in batches:
-            batch = _batch(prepared, null, block, seed, advance)
-            first = first or batch
-            keep = slice(0 if block.start == 0 else 1, None)
-            tails, standard = _on_one_scale(prepared, batch)
-            found.append((tails[:, keep], standard[:, keep], batch.statistic[keep]))
+            outcome = _run(prepared, Drawing(null, block, seed), advance)
+            first = first or outcome
+            checks = (_alone if prepared.is_alone else _scaled)(prepared, outcome)
+            found.append(checks if block.start == 0 else checks.without_data())
     assert first is not None
-    tails, standard, statistic = (np.concatenate(p, axis=-1) for p in zip(*found, strict=True))
-    law = _law(prepared, first)
-    bank, main = prepared.bank, prepared.kernels[prepared.main]
-    entries = (*bank.entries, *(k.entry for k in prepared.kernels if k.entry))
-    tally = first.totals.tally
-    source = prepared.sample
-    notes = source.notes if isinstance(source, Sample) else (*tally_notes(tally), *source.remarks)
-    certificate, engine = None, str(main.how)
-    if isinstance(main.how, Plan):
-        certificate = first.sums[prepared.main].certificate(main.how, first.pair_weight)
-        engine = f"factor of rank {main.how.rank}"
-        if isinstance(prepared.engine, Dask) and isinstance(source, Scan):
-            parts = prepared.engine.survey(source)
-            engine = f"{engine} on {len(parts)} Dask partitions"
-    return Looks(
-        entries=entries,
+    return _gathered(prepared, null, ScaledChecks.joined(found), first)
+
+
+def _run(prepared: Prepared, drawing: Drawing, advance: Advance) -> Outcome:
+    return prepared.engine.run(
+        prepared.survey,
+        prepared.plans,
+        drawing,
+        prepared.works,
+        diagonals=not prepared.is_alone,
+        advance=advance,
+    )
+
+
+def _statistic(prepared: Prepared, outcome: Outcome) -> FloatArray:
+    """KLCE^2 of the main kernel, (1 + draws,)."""
+    return finite(outcome.kernels[prepared.main].over_pairs / outcome.pair_weight)
+
+
+def _alone(prepared: Prepared, outcome: Outcome) -> ScaledChecks:
+    statistic = _statistic(prepared, outcome)
+    unknown = np.full(1, np.nan)
+    return ScaledChecks(statistic[None], statistic[None], statistic, unknown, unknown)
+
+
+def _scaled(prepared: Prepared, outcome: Outcome) -> ScaledChecks:
+    bank: BankSums = outcome.works[0]
+    kernels = [
+        (found, found.refined(kernel.moments))
+        for kernel, found in zip(prepared.kernels, outcome.kernels, strict=True)
+        if kernel.entry is not None and kernel.moments is not None
+    ]
+    law = null_law(prepared.bank, bank, kernels)
+    log_tails, standardised = on_one_scale(
+        prepared.bank, bank, [found for found, _ in kernels], law
+    )
+    return ScaledChecks(log_tails, standardised, _statistic(prepared, outcome), *law)
+
+
+def _gathered(
+    prepared: Prepared, null: Null | None, checks: ScaledChecks, first: Outcome
+) -> Scores:
+    survey, main = prepared.survey, prepared.kernels[prepared.main].plan
+    return Scores(
+        entries=prepared.entries,
         weights=prepared.weights,
-        tails=tails,
-        standard=standard,
-        single=prepared.is_single,
-        sd=law[0],
-        skewness=law[1],
-        statistic=finite(statistic),
-        kernel=main.kernel,
-        n=tally.rows,
-        impossible=tally.impossible,
-        engine=engine,
-        certificate=certificate,
-        notes=(*notes, *prepared.notes),
+        log_tails=checks.log_tails,
+        standardised=checks.standardised,
+        is_single=prepared.is_single,
+        sd=checks.sd,
+        skewness=checks.skewness,
+        statistic=checks.statistic,
+        tail=_tail(prepared, null, float(checks.statistic[0]), first),
+        n=first.tally.rows,
+        impossible=first.tally.impossible,
+        engine=prepared.engine.describe(survey, main),
+        certificate=first.kernels[prepared.main].certificate(first.pair_weight),
+        notes=(*_notes(survey, first.tally), *prepared.dictionary.notes),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Batch:
-    """Sums over all rows for the data and some draws."""
-
-    totals: Totals
-    bank: BankSums
-    sums: dict[int, Sums]  # of the kernels with a plan
-    forms: FloatArray  # (kernels, columns), without the diagonal
-    diagonals: FloatArray
-    expected: FloatArray
-    statistic: FloatArray
-    pair_weight: float
-
-
-def _batch(
-    prepared: Prepared, null: RowwiseNull, block: range, seed: int, advance: Advance
-) -> _Batch:
-    redraw = _From(null, block.start)
-    if isinstance(prepared.engine, Dask):
-        assert isinstance(prepared.sample, Scan)
-        engine = replace(prepared.engine, factor=prepared.factor)
-        parts = prepared.engine.survey(prepared.sample)
-        totals = engine.run(
-            prepared.sample, parts, prepared.works, redraw, len(block), seed, advance
+def _tail(prepared: Prepared, null: Null | None, statistic: float, first: Outcome) -> float | None:
+    """What the formula of an analytic null gives."""
+    if not isinstance(null, AnalyticNull):
+        return None
+    found = first.kernels[prepared.main]
+    return null.tail(
+        Facts(
+            statistic,
+            float(found.over_pairs[0]),
+            first.tally.rows,
+            prepared.survey.source.weights is not None,
+            prepared.main_kernel.supremum,
+            found.spectrum,
+            found.offset,
         )
-    else:
-        totals = prepared.factor.run(
-            prepared.sample, prepared.works, redraw, len(block), seed, advance
-        )
-    checked_tally(totals.tally)
-    with_plan = [k for k, kernel in enumerate(prepared.kernels) if isinstance(kernel.how, Plan)]
-    sums = dict(zip(with_plan, totals.parts[1:], strict=True))
-    count = len(prepared.kernels)
-    forms, diagonals, expected = (
-        np.zeros((count, 1 + len(block))),
-        np.zeros((count, 1 + len(block))),
-        np.zeros(count),
     )
-    for k, found in sums.items():
-        forms[k], diagonals[k], expected[k] = found.over_pairs(), found.diagonal, found.expected
-    if len(sums) < count:
-        _with_tiles(prepared, null, block, seed, (forms, diagonals, expected), advance)
-    pair_weight = totals.tally.pair_weight
-    if isinstance(prepared.sample, Sample):  # without cancellation
-        unit = prepared.bank.unit if prepared.sample.weights is not None else 1.0
-        pair_weight = prepared.sample.pair_weight / unit**2
-    statistic = forms[prepared.main] / pair_weight
-    return _Batch(totals, totals.parts[0], sums, forms, diagonals, expected, statistic, pair_weight)
 
 
-def _with_tiles(
-    prepared: Prepared,
-    null: RowwiseNull,
-    block: range,
-    seed: int,
-    found: tuple[FloatArray, FloatArray, FloatArray],
-    advance: Advance,
-) -> None:
-    """Fill in the rows of the kernels that are taken as they are."""
-    sample = prepared.sample
-    assert isinstance(sample, Sample)
-    forms, diagonals, expected = found
-    weights = sample.weights_or_ones / prepared.bank.unit
-    residuals = np.empty((sample.n, 1 + len(block)))
-    residuals[:, 0] = sample.residuals
-    null.fill(residuals[:, 1:], sample, block, seed)
-    residuals *= weights[:, None]
-    squares = np.square(residuals)
-    v = weights**2 * sample.p * (1 - sample.p)
-    for k, kernel in enumerate(prepared.kernels):
-        if isinstance(kernel.how, Tiles):
-            gram = kernel.kernel.gram(sample.points)
-            diagonal = gram.diagonal()
-            forms[k] = kernel.how.forms(gram, residuals)
-            diagonals[k], expected[k] = diagonal @ squares, float(diagonal @ v)
-            advance(sample.n)
-
-
-@dataclass(frozen=True)
-class _From:
-    """The draws of a null from a later number on."""
-
-    null: RowwiseNull
-    first: int
-
-    def draw(self, chunk: Chunk, draws: range, seed: int) -> AnyArray:
-        return self.null.draw(chunk, range(draws.start + self.first, draws.stop + self.first), seed)
-
-
-def _law(prepared: Prepared, batch: _Batch) -> tuple[FloatArray, FloatArray]:
-    """Standard deviation and skewness of every entry under the null, (E,) each."""
-    bank, expected = prepared.bank, batch.bank.expected
-    is_single = bank.single >= 0
-    sd, skewness = bank.shapes.of_forms(expected)
-    sd = np.where(is_single, np.sqrt(expected), sd)
-    skewness = np.where(is_single, bank.shapes.skewness_of_singles(expected), skewness)
-    found = [(sd, skewness)]
-    for k, kernel in enumerate(prepared.kernels):
-        if kernel.entry is not None:
-            shape = kernel.shape
-            if k in batch.sums:  # the pass has seen all rows, the shape only some
-                sums, ratio = batch.sums[k], batch.expected[k] / shape.expected[0]
-                triangles = shape.triangles * ratio**3
-                if sums.diagonal2 < FAINT_DIAGONAL * sums.norm2:  # then all rows can tell
-                    triangles = np.array(
-                        [8 * sum(float(np.trace(c @ c @ c)) for c in sums.moments)]
-                    )
-                shape = replace(
-                    shape,
-                    expected=batch.expected[[k]],
-                    variance=np.array([2 * sums.norm2]),
-                    triangles=triangles,
-                    pairs=shape.pairs * ratio**2,
-                )
-            found.append(shape.of_forms(batch.expected[[k]]))
-    sds, skews = zip(*found, strict=True)
-    return np.concatenate(sds), np.concatenate(skews)
-
-
-def _on_one_scale(prepared: Prepared, batch: _Batch) -> tuple[FloatArray, FloatArray]:
-    """Minus the log tails and the standardised values of all entries, (E, columns)."""
-    bank, sums = prepared.bank, batch.bank
-    kernels = [k for k, kernel in enumerate(prepared.kernels) if kernel.entry is not None]
-    values = bank.selector @ np.square(sums.forms) - sums.diagonals
-    is_single = prepared.is_single
-    scales = np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel())
-    own = np.flatnonzero(bank.single >= 0)
-    values[own] = sums.forms[bank.single[own]] * scales[own, None]
-    values = np.concatenate([values, batch.forms[kernels]])
-    diagonals = np.concatenate([sums.diagonals, batch.diagonals[kernels]])
-    expected = np.concatenate([sums.expected, batch.expected[kernels]])[:, None]
-    sd, skewness = (value[:, None] for value in _law(prepared, batch))
-    # More variance than expected is taken out; less is not, for rare events would blow up.
-    swollen = np.maximum(diagonals / expected, 1.0)
-    unit = sd * np.where(is_single[:, None], np.sqrt(swollen), swollen)
-    standard = np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
-    # The sum along a feature is taken in both directions; its longer tail gets its length.
-    sign = np.where(is_single[:, None], np.sign(standard), 1.0)
-    log_tails = pearson3_log_sf(sign * standard, np.maximum(sign * skewness, 0.0))
-    tails = -log_tails - np.where(is_single, np.log(2), 0.0)[:, None]
-    return np.where(is_single[:, None], np.maximum(tails, 0.0), tails), standard
+def _notes(survey: Survey, tally: Tally) -> tuple[str, ...]:
+    """Data-quality notes: a pass tells about rows in files what a sample knows by itself."""
+    if survey.source.in_memory is not None:
+        return survey.notes
+    return (*tally_notes(tally), *survey.notes)

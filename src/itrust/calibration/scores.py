@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 from sklearn import metrics
 
-from itrust._core import FloatArray, InputError, IntArray
+from itrust._core import FloatArray, InputError, IntArray, Result, checked_count, checked_share
 from itrust.data import Chunk, Sample, Scan, checked_sample
 
 __all__ = [
@@ -28,13 +28,30 @@ __all__ = [
     "smooth_ece",
 ]
 
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 SMOOTH_CELLS = 8_192
 CHUNK_ROWS = 65_536
 
 
 def brier(sample: Sample | Scan) -> float:
-    """Weighted mean of (y - p)^2 (scikit-learn's `brier_score_loss`).
+    """Compute the Brier score, the weighted mean of (y - p)^2, as scikit-learn does.
 
+    Parameters
+    ----------
+    sample : Sample or Scan
+        The rows, in memory or in a file.
+
+    Returns
+    -------
+    float
+        0 at best, 1 at worst.
+
+    Examples
+    --------
     >>> import itrust as it
     >>> round(brier(it.Sample([0, 1], [0.5, 0.9])), 6)
     0.13
@@ -48,10 +65,22 @@ def brier(sample: Sample | Scan) -> float:
 
 
 def log_loss(sample: Sample | Scan) -> float:
-    """Weighted mean of -log of the probability given to the label (scikit-learn's `log_loss`).
+    """Compute the weighted mean of -log of the probability that the label was given.
 
-    A label the model called impossible counts as probability 2.2e-16, as there.
+    As scikit-learn does: a label of probability 0 counts as if it had 2.2e-16.
 
+    Parameters
+    ----------
+    sample : Sample or Scan
+        Where the labels and probabilities are.
+
+    Returns
+    -------
+    float
+        0 at best; log 2 for a model that always says 1/2.
+
+    Examples
+    --------
     >>> import itrust as it
     >>> round(log_loss(it.Sample([0, 1], [0.5, 0.5])), 6)
     0.693147
@@ -93,17 +122,33 @@ def _weights(chunk: Chunk) -> FloatArray:
 
 @dataclass(frozen=True)
 class Bins(ABC):
-    """A way to cut [0, 1] into intervals that are open on the left, closed on the right."""
+    """A way to cut [0, 1] into intervals that are open on the left, closed on the right.
+
+    Parameters
+    ----------
+    number : int
+        Of intervals; 10 by default.
+    """
 
     number: int = 10
 
     def __post_init__(self) -> None:
-        if not isinstance(self.number, int | np.integer) or self.number < 1:
-            raise InputError(f"bins need a whole number of at least 1, not {self.number!r}")
+        checked_count(self.number, "number")
 
     @abstractmethod
     def inner_edges(self, sample: Sample | Scan) -> FloatArray:
-        """Edges between 0 and 1, ascending; from predictions and weights alone."""
+        """Choose edges from predictions and weights alone.
+
+        Parameters
+        ----------
+        sample : Sample or Scan
+            The rows; labels are not looked at.
+
+        Returns
+        -------
+        (number - 1,) array of float
+            Edges between 0 and 1, rising; fewer where predictions are tied.
+        """
 
 
 @dataclass(frozen=True)
@@ -111,7 +156,6 @@ class EqualWidth(Bins):
     """Intervals of the same width."""
 
     def inner_edges(self, sample: Sample | Scan) -> FloatArray:  # noqa: ARG002
-        """Multiples of 1 / number."""
         return np.linspace(0, 1, self.number + 1)[1:-1]
 
 
@@ -120,7 +164,6 @@ class EqualMass(Bins):
     """Intervals that hold the same weight, up to ties."""
 
     def inner_edges(self, sample: Sample | Scan) -> FloatArray:
-        """Weighted quantiles of the predictions."""
         if isinstance(sample, Scan):
             raise InputError("EqualMass needs a Sample in memory; use EqualWidth or scan.load()")
         # Just below k / number, so that rounding does not move a row into the next bin.
@@ -131,18 +174,23 @@ class EqualMass(Bins):
 
 
 @dataclass(frozen=True, eq=False)
-class ReliabilityCurve:
+class ReliabilityCurve(Result):
     """Observed rate against mean prediction in bins that hold rows of positive weight.
 
     Attributes
     ----------
-    predicted, observed : (b,) arrays
-        Weighted mean prediction and weighted rate of positive labels.
-    lower, upper : (b,) arrays
-        Wilson interval of the observed rate, with the effective number of rows.
-    rows : (b,) array
-    share : (b,) array
-        Share of the weight.
+    predicted : (b,) array of float
+        Weighted mean prediction of each bin.
+    observed : (b,) array of float
+        Weighted rate of positive labels.
+    lower : (b,) array of float
+        Lower end of the Wilson interval of that rate, with the effective number of rows.
+    upper : (b,) array of float
+        Its upper end.
+    rows : (b,) array of int
+        Number of rows.
+    share : (b,) array of float
+        Share of the weight; they add up to 1.
     """
 
     predicted: FloatArray
@@ -154,33 +202,37 @@ class ReliabilityCurve:
 
     @property
     def gap(self) -> FloatArray:
-        """Observed minus predicted; positive: the model underestimates."""
+        """Observed minus predicted rate of each bin; positive: the model underestimates."""
         return self.observed - self.predicted
 
-    def __str__(self) -> str:
-        head = f"{'rows':>9} {'predicted':>10} {'observed':>9} {'interval':>16} {'gap':>8}"
-        columns = self.rows, self.predicted, self.observed, self.lower, self.upper, self.gap
-        lines = [
-            f"{rows:>9,} {mean:>10.3f} {rate:>9.3f} {low:>8.3f} {high:>7.3f} {gap:>+8.3f}"
-            for rows, mean, rate, low, high, gap in zip(*columns, strict=True)
+    def _facts(self) -> dict[str, FloatArray | IntArray]:
+        return {**vars(self), "gap": self.gap}
+
+    def _rows(self) -> list[dict[str, float]]:
+        facts = self._facts()
+        return [
+            dict(zip(facts, values, strict=True)) for values in zip(*facts.values(), strict=True)
         ]
-        return "\n".join(
-            [head, *lines, "gap = observed - predicted; positive: the model is too low"]
-        )
 
 
 def reliability_curve(
     sample: Sample | Scan, bins: Bins | None = None, *, confidence: float = 0.95
 ) -> ReliabilityCurve:
-    """Observed rate against mean prediction, bin by bin, with intervals.
+    """Compare the observed rate with the mean prediction, bin by bin, with intervals.
 
     Parameters
     ----------
-    sample : Sample
-    bins : EqualWidth or EqualMass
-        Default: `EqualWidth(10)`.
+    sample : Sample or Scan
+        The rows; `EqualMass` needs a Sample.
+    bins : EqualWidth or EqualMass, optional
+        How [0, 1] is cut; default: `EqualWidth(10)`.
     confidence : float
-        Coverage of each interval by itself (Wilson 1927).
+        Coverage of each interval by itself (Wilson 1927); 0.95 by default.
+
+    Returns
+    -------
+    ReliabilityCurve
+        One entry for each bin that holds rows of positive weight.
 
     Examples
     --------
@@ -189,8 +241,7 @@ def reliability_curve(
     >>> curve.predicted, curve.observed
     (array([0.2 , 0.85]), array([0.5, 1. ]))
     """
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1, not {confidence!r}")
+    checked_share(confidence, "confidence")
     bins = EqualWidth() if bins is None else bins
     if not isinstance(bins, Bins):
         raise InputError(f"bins must be EqualWidth(10) or EqualMass(10), not {bins!r}")
@@ -219,26 +270,63 @@ def _wilson(rate: FloatArray, n: FloatArray, confidence: float) -> tuple[FloatAr
 
 
 def ece(sample: Sample | Scan, bins: Bins | None = None) -> float:
-    """Expected calibration error: weighted mean over bins of |observed - predicted|.
+    """Compute the expected calibration error: the weighted mean of |observed - predicted|.
 
-    Depends on the bins; biased upwards when they hold few rows.
+    It depends on the bins, and is biased upwards when they hold few rows.
+
+    Parameters
+    ----------
+    sample : Sample or Scan
+        The rows.
+    bins : EqualWidth or EqualMass, optional
+        How predictions are binned; default: `EqualWidth(10)`.
+
+    Returns
+    -------
+    float
+        0 if every bin is calibrated, at most 1.
     """
     curve = reliability_curve(sample, bins)
     return float(np.sum(curve.share * np.abs(curve.gap)))
 
 
 def mce(sample: Sample | Scan, bins: Bins | None = None) -> float:
-    """Maximum calibration error: the largest |observed - predicted| of a bin."""
+    """Compute the maximum calibration error: the largest |observed - predicted| of a bin.
+
+    Parameters
+    ----------
+    sample : Sample or Scan
+        The rows.
+    bins : EqualWidth or EqualMass, optional
+        The bins; default: `EqualWidth(10)`. One that holds few rows may decide alone.
+
+    Returns
+    -------
+    float
+        Of the worst bin.
+    """
     return float(np.abs(reliability_curve(sample, bins).gap).max())
 
 
 def smooth_ece(sample: Sample | Scan) -> float:
-    """Calibration error without bins (Blasiok and Nakkiran 2023).
+    """Compute a calibration error that needs no bins (Blasiok and Nakkiran 2023).
 
     Residuals are smoothed over the prediction by a Gaussian of width s reflected at 0 and 1;
     the score is the width s at which the integral of the absolute smoothed residual
     equals s. Predictions are rounded to 1/8192. Cost O(n).
 
+    Parameters
+    ----------
+    sample : Sample or Scan
+        The rows; one pass over them suffices.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; small for a calibrated model.
+
+    Examples
+    --------
     >>> import itrust as it
     >>> round(smooth_ece(it.Sample([0, 1, 1, 1], [0.5] * 4)), 6)
     0.25

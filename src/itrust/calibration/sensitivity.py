@@ -15,26 +15,44 @@ import numpy as np
 from scipy.special import ndtr
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
-from itrust.calibration.dictionary.bank import ROWS_FOR_KERNELS, Bank
-from itrust.calibration.pipeline import Looks, Prepared
+from itrust.calibration.dictionary.bank import Bank
+from itrust.calibration.pipeline import Prepared, Scores
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Points
-from itrust.engines import Plan, low_rank
 
 SHIFTS = np.array(
     [0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.11, 0.15, 0.2, 0.3, 0.4, 0.5]
 )
+MAX_ROWS_OF_KERNELS = 512
 ROOM = 0.8  # of a shift that must fit between 0 and 1 on average
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """Power of the best entry against a shift of some rows, by normal approximation.
+    """Power of the best check against a shift of some rows, by normal approximation.
 
     Attributes
     ----------
+    prepared : Prepared
+        The test.
+    p, weights : (m,) arrays
+        Of rows that stand for all.
+    features : (R, m) array
+        Their features, and the sums over each check's features of their squares in `squares`.
+    expected : (E,) array
+        Null variances of the checks on these rows.
+    single_scales : (E,) array
+        Scales of checks of a single feature.
+    moments : mapping
+        For checks of several features: which, and their null covariance.
+    kernels : tuple
+        Checks that are kernels, on some of the rows.
     critical_up, critical_down : (E,) arrays
         Standardised values that reach the critical score, on the positive and negative side.
+    critical_normal : (E,) array
+        The same without skewness.
+    n : int
+        Number of rows in the whole.
     """
 
     prepared: Prepared
@@ -55,7 +73,7 @@ class Sensitivity:
     def of(
         cls,
         prepared: Prepared,
-        looks: Looks,
+        scores: Scores,
         pilot: Points,
         weights: FloatArray,
         critical: float,
@@ -63,26 +81,20 @@ class Sensitivity:
         """From a prepared test and rows that stand for all."""
         bank = prepared.bank
         features = np.asarray(bank.matrix(pilot), dtype=float)
-        few = pilot.take(slice(0, ROWS_FOR_KERNELS))
+        few = pilot.take(slice(0, MAX_ROWS_OF_KERNELS))
         squares = bank.selector @ np.square(features)
         v = np.square(weights) * pilot.p * (1 - pilot.p)
         kernels = []
-        sds = iter(looks.sd[len(bank.entries) :] / looks.n)
+        sds = iter(scores.sd[len(bank.entries) :] / scores.n)
         for kernel in prepared.kernels:
             if kernel.entry is not None:
-                if kernel.kernel.is_positional:
+                if kernel.plan.kernel.is_positional:
                     raise InputError("a precomputed matrix cannot say what other rows would show")
-                everything = slice(None)
-                matrix = (
-                    low_rank(kernel.how, few)
-                    if isinstance(kernel.how, Plan)
-                    else kernel.kernel.gram(few).block(everything, everything)
-                )
-                kernels.append(_Dense.of(matrix, v[: len(few)], next(sds)))
+                kernels.append(_Dense.of(kernel.plan.matrix(few), v[: len(few)], next(sds)))
         needed = critical - np.log(prepared.weights)
-        two_sided = np.where(looks.single, np.log(2), 0.0)
+        two_sided = np.where(scores.is_single, np.log(2), 0.0)
         up, down, normal = (
-            _inverse_tail(needed + two_sided, np.maximum(sign * looks.skewness, 0.0))
+            _inverse_tail(needed + two_sided, np.maximum(sign * scores.skewness, 0.0))
             for sign in (1, -1, 0)
         )
         return cls(
@@ -97,8 +109,8 @@ class Sensitivity:
             kernels=tuple(kernels),
             critical_up=up,
             critical_down=down,
-            critical_normal=np.where(looks.single, normal, up),
-            n=looks.n,
+            critical_normal=np.where(scores.is_single, normal, up),
+            n=scores.n,
         )
 
     def directions(self, inside: BoolArray, shift: float = 0.05) -> tuple[int, ...]:
@@ -150,7 +162,7 @@ class Sensitivity:
         moving = np.flatnonzero(inside)
         truth = np.clip(self.p[moving, None] + shifts, 0.0, 1.0)
         found = [self._of_features(moving, truth, n / self.p.size, up, down)]
-        few = moving < ROWS_FOR_KERNELS
+        few = moving < MAX_ROWS_OF_KERNELS
         for kernel, needed in zip(self.kernels, up[len(self.prepared.bank.entries) :], strict=True):
             found.append(self._of_kernel(kernel, moving[few], truth[few], n, float(needed)))
         return np.asarray(np.concatenate(found).max(axis=0))
@@ -187,7 +199,7 @@ class Sensitivity:
         power[at] = ndtr((mean / unit - up[at]) / sd) + ndtr((-mean / unit - down[at]) / sd)
         at = np.flatnonzero(bank.single < 0)
         if at.size:
-            null_sd = bank.shapes.take(at).of_forms(expected[at, 0])[0][:, None]
+            null_sd = bank.moments.take(at).of_forms(expected[at, 0])[0][:, None]
             value = bank.selector[at] @ np.square(means) - own[at]
             noise = scale * np.stack([self._noise(k, means) for k in at.tolist()])
             total_sd = np.sqrt((null_sd * spread[at] / expected[at]) ** 2 + noise)

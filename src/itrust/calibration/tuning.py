@@ -12,27 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, Rng, as_seed
-from itrust.calibration.evaluate import Engine
-from itrust.calibration.klce import checked_draws, checked_null, single_kernel_test
-from itrust.calibration.results import KLCEResult
+from itrust._core import FloatArray, Rng, as_seed, checked_share
+from itrust.calibration.adaptive import klce_test
+from itrust.calibration.inputs import checked_draws, checked_null
+from itrust.calibration.results import CalibrationResult
 from itrust.data import Column, Sample, checked_sample
+from itrust.engines import EngineChoice
 from itrust.kernels import RBF, Constant, Delta, Kernel, LocalKernel, Median
 from itrust.nulls import Null
 
-MAX_ROWS = 800  # that the search looks at
+MAX_ROWS = 800  # that the search uses
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 SWEEPS = 3
 FAINT = 1e-12  # match of different categories that counts as none
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class TunedKernel:
     """A kernel chosen with labels; test it on other rows.
 
     Attributes
     ----------
     kernel : LocalKernel
+        With the chosen widths.
     ratio : float
         KLCE^2 over its standard deviation on the rows it was tuned on; biased upwards.
     start : float
@@ -47,7 +49,7 @@ class Tuned:
     rows: int
 
 
-def tune_widths(sample: Sample) -> Tuned:
+def tune_widths(sample: Sample) -> TunedKernel:
     """Choose widths that make KLCE^2 large over its standard deviation, one column at a time.
 
     The labels of these rows are used: never test the kernel on them. Numbers get a multiple of
@@ -59,6 +61,19 @@ def tune_widths(sample: Sample) -> Tuned:
     Parameters
     ----------
     sample : Sample
+        Labels, probabilities and covariates.
+
+    Returns
+    -------
+    TunedKernel
+        The kernel and how much it gained.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> tuned = it.tune_widths(it.simulate.survey(300, rng=0).sample)
+    >>> tuned.ratio > tuned.start
+    True
     """
     checked_sample(sample)
     rows = np.unique(np.linspace(0, sample.n - 1, MAX_ROWS).astype(int))
@@ -82,7 +97,7 @@ def tune_widths(sample: Sample) -> Tuned:
             break
     kernels = [letter.options[k] for letter, k in zip(letters, chosen, strict=True)]
     x = dict(zip(sample.names, kernels[1:], strict=True)) if sample.names else Constant()
-    return Tuned(LocalKernel(kernels[0], x), best, start, part.n)
+    return TunedKernel(LocalKernel(kernels[0], x), best, start, part.n)
 
 
 def tuned_test(
@@ -92,17 +107,29 @@ def tuned_test(
     null: Null | None = None,
     draws: int = 999,
     rng: Rng = None,
-    engine: Engine = "auto",
-) -> KLCEResult:
+    engine: EngineChoice = "auto",
+) -> CalibrationResult:
     """Tune the widths on a random part of the rows, test them on the others.
 
     Parameters
     ----------
     sample : Sample
+        Labels, probabilities and covariates.
     share : float
         Share of the rows to tune on.
-    null, draws, rng, engine
+    null : Null, optional
         As for `klce_test`.
+    draws : int
+        Number of draws; the smallest possible p-value is 1 / (1 + draws).
+    rng : int, Generator or None
+        Chooses the rows to tune on, and makes the draws.
+    engine : "auto", Tiles, Factor or Dask
+        As for `klce_test`.
+
+    Returns
+    -------
+    CalibrationResult
+        Of the test with one kernel on the rows that were not tuned on.
 
     Examples
     --------
@@ -112,13 +139,12 @@ def tuned_test(
     (500, 0.025)
     """
     checked_sample(sample)
-    if not isinstance(share, int | float) or not 0 < share < 1:
-        raise InputError(f"share must lie between 0 and 1, not {share!r}")
+    share = checked_share(share, "share")
     draws, seed = checked_draws(draws), as_seed(rng)
     null = checked_null(null, sample)
     first, second = sample.split([share, 1 - share], rng=seed)
     tuned = tune_widths(first)
-    result = single_kernel_test(second, tuned.kernel, null, draws, seed, engine)
+    result = klce_test(second, tuned.kernel, null, draws, seed, engine)
     note = (
         f"widths tuned on {first.n:,} other rows, where KLCE^2 over its standard deviation rose "
         f"from {tuned.start:.2g} to {tuned.ratio:.2g}"

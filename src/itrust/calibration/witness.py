@@ -19,8 +19,8 @@ from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from itrust._core import FloatArray, InputError, IntArray, Rng, as_seed, counted
-from itrust.calibration.klce import checked_draws, checked_null, cluster_notes, doubts_about
+from itrust._core import FloatArray, InputError, IntArray, Result, Rng, as_seed
+from itrust.calibration.inputs import checked_draws, checked_null, cluster_notes, null_warnings
 from itrust.calibration.multiplicity import TIE
 from itrust.data import Sample, Table, checked_sample
 from itrust.nulls import Null, RowwiseNull
@@ -30,7 +30,13 @@ DRAWS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Folds(ABC):
-    """How rows are divided between learning and testing."""
+    """How rows are divided between learning and testing.
+
+    Parameters
+    ----------
+    number : int
+        Number of folds.
+    """
 
     number: int = 5
     meaning: ClassVar[str]
@@ -54,6 +60,11 @@ class Forward(Folds):
 
     Each p-value is valid given all folds before it, which is what Fisher's sum needs. All
     folds but the first are tested on.
+
+    Parameters
+    ----------
+    number : int
+        Number of folds.
     """
 
     meaning: ClassVar[str] = "learned from the folds before, combined by Fisher's sum"
@@ -73,6 +84,11 @@ class Across(Folds):
 
     The p-values depend on each other (a witness has seen the labels that another is tested
     on), so sums of them are not valid; Bonferroni's bound is.
+
+    Parameters
+    ----------
+    number : int
+        Number of folds.
     """
 
     meaning: ClassVar[str] = "learned from all other folds, smallest p-value times their number"
@@ -93,12 +109,14 @@ class FoldResult:
 
     Attributes
     ----------
-    learned_from, tested_on : int
-        Numbers of rows.
+    learned_from : int
+        Number of rows that the witness was learned from.
+    tested_on : int
+        Number of rows that it was tested on.
     correlation : float
         Of the witness with the residuals it had not seen.
     pvalue : float
-        One-sided: a witness that is right has residuals on its side.
+        One-sided: a good witness has the sign of the residuals.
     """
 
     learned_from: int
@@ -108,8 +126,34 @@ class FoldResult:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WitnessResult:
-    """Outcome of `witness_test`."""
+class WitnessResult(Result):
+    """Outcome of `witness_test`.
+
+    Attributes
+    ----------
+    parts : tuple of FoldResult
+        One for each fold that was tested on.
+    folds : Folds
+        How rows were divided, and how the p-values are combined.
+    regressor : str
+        Name of the regressor that was learned.
+    n : int
+        Number of rows.
+    names : tuple of str
+        Names of the covariates.
+    null : Null
+        What the draws were made by.
+    draws : int
+        Number of draws for each fold.
+    seed : int
+        Makes the same folds and draws again.
+    elapsed : float
+        Seconds.
+    assumption_warnings : tuple of str
+        Where the data contradict the assumptions of the null.
+    notes : tuple of str
+        Data-quality notes.
+    """
 
     parts: tuple[FoldResult, ...]
     folds: Folds
@@ -120,7 +164,7 @@ class WitnessResult:
     draws: int
     seed: int
     elapsed: float
-    doubts: tuple[str, ...]
+    assumption_warnings: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
@@ -128,48 +172,33 @@ class WitnessResult:
         """Of all folds together."""
         return self.folds.combined(np.array([part.pvalue for part in self.parts]))
 
-    def to_dict(self) -> dict[str, Any]:
-        """All facts, ready for JSON."""
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What takes away the meaning of the p-value."""
+        return self.assumption_warnings
+
+    def _facts(self) -> dict[str, Any]:
         return {
             "pvalue": self.pvalue,
             "folds": {"kind": type(self.folds).__name__, "number": self.folds.number},
             "parts": [vars(part) for part in self.parts],
             "regressor": self.regressor,
             "n": self.n,
-            "on": list(self.names),
+            "on": self.names,
             "null": self.null.to_dict(),
             "draws": self.draws,
             "seed": self.seed,
             "elapsed": self.elapsed,
-            "alarms": list(self.doubts),
-            "notes": list(self.notes),
+            "warnings": self.warnings,
+            "notes": self.notes,
         }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """One row for each fold."""
+        return [vars(part) for part in self.parts]
 
     def __repr__(self) -> str:
         return f"<WitnessResult: p {self.pvalue:.4g}, n {self.n:,}>"
-
-    def __str__(self) -> str:
-        kind = "exact" if self.null.exact else "approximate"
-        lines = [
-            "Can the errors be predicted?   H0: P(y = 1 | x, p) = p",
-            "",
-            f"  p-value         {self.pvalue:.4g}   ({kind}; {self.folds.meaning})",
-            f"  witness         {self.regressor}",
-            "",
-            "  correlation: of the witness with the residuals y - p of rows it has not seen",
-            "",
-            f"  {'learned from':>14} {'tested on':>10} {'correlation':>12} {'p-value':>8}",
-            *(
-                f"  {part.learned_from:>14,} {part.tested_on:>10,} {part.correlation:>+12.3f} "
-                f"{part.pvalue:>8.3g}"
-                for part in self.parts
-            ),
-            "",
-            f"  {counted(self.draws, 'draw')} a fold, seed {self.seed}, {self.elapsed:.2g} s",
-            *(f"  ! {doubt}" for doubt in self.doubts),
-            *(f"  note: {note}" for note in self.notes),
-        ]
-        return "\n".join(lines)
 
 
 def witness_test(
@@ -189,13 +218,21 @@ def witness_test(
     Parameters
     ----------
     sample : Sample
+        Labels, probabilities and covariates.
     regressor : scikit-learn regressor, optional
         Learns y - p from the prediction and the covariates (one column a level, missing
         numbers marked). Default: gradient boosting with small trees.
     folds : Forward or Across, optional
         Default: `Forward(5)`.
     draws : int
+        Number of draws for each fold.
     rng : int, Generator or None
+        Chooses the folds, and makes the draws.
+
+    Returns
+    -------
+    WitnessResult
+        The p-value of all folds together, and what each fold shows.
 
     Examples
     --------
@@ -216,7 +253,7 @@ def witness_test(
     draws, seed = checked_draws(draws), as_seed(rng)
     null = checked_null(None, sample)
     assert isinstance(null, RowwiseNull)
-    doubts = doubts_about(sample, null)
+    warnings = null_warnings(sample, null)
     model = regressor if regressor is not None else default_regressor(seed)
     rows = _fold_rows(sample, folds.number, seed)
     parts = []
@@ -236,7 +273,7 @@ def witness_test(
         draws=draws,
         seed=seed,
         elapsed=time.perf_counter() - begun,
-        doubts=doubts,
+        assumption_warnings=warnings,
         notes=(*sample.notes, *cluster_notes(sample, null)),
     )
 

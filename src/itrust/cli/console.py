@@ -5,18 +5,14 @@ from __future__ import annotations
 import shutil
 import sys
 
-from rich.console import Console
-from rich.text import Text
+from itrust._core import printable, wrapped
 
-from itrust._core import printable
-from itrust.render import wrapped
-
-WIDEST = 100  # longer lines are hard to read
+MAX_WIDTH = 100  # longer lines are hard to read
 
 
 def width() -> int:
     """Columns of the terminal; 80 in a pipe, unless COLUMNS says otherwise."""
-    return min(shutil.get_terminal_size((80, 24)).columns, WIDEST)
+    return min(shutil.get_terminal_size((80, 24)).columns, MAX_WIDTH)
 
 
 def answer(text: str, colour: str = "") -> None:
@@ -24,13 +20,22 @@ def answer(text: str, colour: str = "") -> None:
     safe = printable(text)
     encoding = sys.stdout.encoding or "utf-8"
     safe = safe.encode(encoding, "backslashreplace").decode(encoding)
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
-    if not colour or not console.is_terminal:
+    if not colour or not _in_colour(safe, colour):
         sys.stdout.write(f"{safe}\n")
-        return
-    first, _, rest = safe.partition("\n")
+
+
+def _in_colour(text: str, colour: str) -> bool:
+    """Write with a coloured first line; False, and nothing is written, outside a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        return False
+    first, _, rest = text.partition("\n")
     console.print(Text(first, style=colour), soft_wrap=True)
     console.print(Text(rest), soft_wrap=True)
+    return True
 
 
 class Log:
@@ -39,10 +44,11 @@ class Log:
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
 
-    def say(self, text: str) -> None:
-        """One remark."""
+    def say(self, *notes: str) -> None:
+        """One note or several."""
         if not self.quiet:
-            complain(text)
+            for note in notes:
+                complain(note)
 
 
 def complain(text: str) -> None:

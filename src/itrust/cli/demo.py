@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import itrust as it
 from itrust.auditing import Provenance
+from itrust.cli.options import Options
+from itrust.cli.outputs import refuse_bad_places
 
 TOWN = """\
 A simulated survey: a model predicts who owns a home from income and age. It does not
@@ -18,14 +19,27 @@ GAP = 'mean(age | region == "south") - mean(age | region == "west")'
 TASKS = [GAP, 'prevalence(region == "south")']
 
 
-def main(page: Path | None = None) -> int:
-    """Judge the wrong model, say what was known beforehand, repair it; then the right one."""
+def run(options: Options) -> int:
+    """Tell the story; the exit code."""
+    refuse_bad_places(options.outputs, [])
+    tell(options.outputs["--report"])
+    return 0
+
+
+def tell(page: Path | None = None) -> None:
+    """Judge a miscalibrated model, recalibrate it, and judge one that is calibrated.
+
+    Parameters
+    ----------
+    page : Path, optional
+        Where to write the audit as a page.
+    """
     town = it.simulate.survey(2_000, rng=2025)
     sample = town.sample
     print(TOWN)
     print(sample)
     print()
-    print("Looked at without covariates, the model passes for calibrated:")
+    print("Without covariates, the model passes for calibrated:")
     bare = it.Sample(sample.y, sample.p)
     print(f"  ECE {it.scores.ece(sample):.3f}, p-value {it.klce_test(bare, rng=0).pvalue:.3f}")
     print()
@@ -47,19 +61,14 @@ def main(page: Path | None = None) -> int:
     print()
     other = it.simulate.survey(2_000, rng=7).sample
     methods = [it.recalibrate.Isotonic(), it.recalibrate.Local()]
-    repairs = it.recalibrate.compare(methods, other, sample, draws=199, rng=0)
-    print("Repairs, learned from 2,000 other rows of the same town:")
-    print(repairs)
+    recalibration = it.recalibrate.compare(methods, other, sample, draws=199, rng=0)
+    print("Recalibrated with 2,000 other rows of the same town:")
+    print(recalibration)
     print()
-    right = it.klce_test(it.simulate.survey(2_000, rng=2025, trustworthy=True).sample, rng=0)
-    print(f"The same town with a model that is right: p-value {right.pvalue:.3f}")
+    better = it.klce_test(it.simulate.survey(2_000, rng=2025, trustworthy=True).sample, rng=0)
+    print(f"The same town with a model that is calibrated: p-value {better.pvalue:.3f}")
     if page is not None:
         made = Provenance(f"itrust demo --report {page}")
-        audit.extended(recalibration=repairs, provenance=made).to_html(page)
+        audit.extended(recalibration=recalibration, provenance=made).to_html(page)
         print()
         print(f"The audit as a page: {page.resolve()}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

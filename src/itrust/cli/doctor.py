@@ -12,17 +12,17 @@ import pooch
 from threadpoolctl import threadpool_info
 
 from itrust import __version__
+from itrust._core import wrapped
 from itrust.cli.console import answer, width
 from itrust.datasets import FOLDER_VARIABLE
 from itrust.engines import available_threads
-from itrust.render import wrapped
 
 CORE = (
-    *("numpy", "scipy", "scikit-learn", "pyarrow", "narwhals", "matplotlib", "rich", "typer"),
+    *("numpy", "scipy", "scikit-learn", "pyarrow", "narwhals", "matplotlib", "rich", "click"),
     *("pooch", "requests", "threadpoolctl"),
 )
 EXTRAS = {
-    "distributed": "engine.Dask",
+    "distributed": "engines.Dask",
     "pandas": "frames",
     "polars": "frames",
     "mlflow": "the gate's MLflow example",

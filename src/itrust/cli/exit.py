@@ -1,36 +1,50 @@
 """Exit codes: whatever happens inside, users see one sentence and scripts a number.
 
-0 done; 1 the gate is closed; 2 wrong input; 70 a fault of ours; 130 stopped by the user.
+0 done; 1 the gate is closed; 2 wrong input; 70 internal error; 130 stopped by the user.
 """
 
 from __future__ import annotations
 
-import errno
 import os
-import re
-import shlex
+import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
-import typer
+import click
 
-from itrust._core import DatasetError, InputError
+from itrust._core import DatasetError, InputError, sentence
 from itrust.cli.console import complain
+from itrust.cli.door import SHELL
 from itrust.cli.help import PlainGroup
 
-DONE, CLOSED, WRONG, FAULT, STOPPED = 0, 1, 2, 70, 130
+DONE, CLOSED, WRONG, INTERNAL, STOPPED = 0, 1, 2, 70, 130
 PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean the gate
 DEBUG = "ITRUST_DEBUG"
-# Whatever click raises about options: typer exports only its children.
-UsageProblem: Any = typer.BadParameter.__mro__[2]
-ARGUMENTS = re.compile(
-    r"""\b(positive|missing|weights|cluster|alpha|draws|tolerance)=('[^']*'|"[^"]*"|\w*)"""
-)
-NO_NUMBER = re.compile(r"Invalid value for '(--[\w-]+)': Input should be a valid (\w+).*")
-NAMED = re.compile(r"^(alpha|draws|tolerance)(?= must)|`(on)`")
-ROW = re.compile(r"\brow \d")
+
+
+def loaded() -> None:
+    """Let Ctrl-C stop the work in an orderly way, now that all modules are there.
+
+    Until then `itrust.__main__` ends the process at once.
+    """
+    if getattr(signal.getsignal(signal.SIGINT), "__name__", "") == "stop_while_loading":
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class ReaderGoneError(Exception):
+    """Nobody reads the output any more."""
+
+
+@contextmanager
+def _reader_watched() -> Iterator[None]:
+    """Tell click nothing of a closed pipe: it would leave with 1, which means the gate."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise ReaderGoneError from None
 
 
 class Guarded(PlainGroup):
@@ -47,61 +61,45 @@ class Guarded(PlainGroup):
         settings["standalone_mode"] = False
         sys.exit(self._code(args, prog_name, *others, **settings))
 
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:
+        """Read the command line."""
+        with _reader_watched():
+            return super().make_context(*args, **settings)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run what was asked for."""
+        with _reader_watched():
+            found = super().invoke(ctx)
+            sys.stdout.flush()
+            return found
+
     def _code(self, *args: Any, **settings: Any) -> int:
         try:
             found = super().main(*args, **settings)
-            sys.stdout.flush()
-        except UsageProblem as problem:
+        except click.ClickException as problem:
             return _usage(problem)
-        except (InputError, DatasetError) as error:
-            complain(f"itrust: {in_options(str(error))}")
+        except InputError as error:
+            complain(f"itrust: {sentence(error, SHELL)}")
             return WRONG
-        except (KeyboardInterrupt, typer.Abort):
+        except DatasetError as error:
+            complain(f"itrust: {error}")
+            return WRONG
+        except (KeyboardInterrupt, click.Abort):
             return _stopped()
-        except BrokenPipeError:
+        except ReaderGoneError:
             return _silenced()
-        except SystemExit as leaving:  # typer leaves by itself when a pipe is closed
-            return _silenced() if _pipe_closed(leaving) else int(leaving.code or 0)
+        except SystemExit as leaving:  # the shell asked what could follow
+            return int(leaving.code or 0)
         except Exception as error:  # the last door: nobody outside may see a traceback
-            return _fault(error)
+            return _internal(error)
         code = found if isinstance(found, int) else DONE
         return _stopped() if code == STOPPED else code
 
 
-def in_options(message: str) -> str:
-    """A sentence for Python users as one for the command line.
-
-    Values are quoted for the shell where it would take them for something else.
-
-    >>> in_options("say which value counts as 1 with positive='yes' or positive='>50K'")
-    "say which value counts as 1 with --positive yes or --positive '>50K'"
-    """
-    said = ARGUMENTS.sub(lambda found: f"--{found[1]} {_for_shell(found[2])}".rstrip(), message)
-    said = NAMED.sub(lambda found: f"--{found[1] or found[2]}", said)
-    counted = " (rows count from 0, after the header)" if ROW.search(said) else ""
-    first, *pointer = said.split("\n")
-    return "\n".join([first + counted if not pointer else first, *pointer])
-
-
-def _wanted(found: re.Match[str]) -> str:
-    kind = "a whole number" if found[2] == "integer" else f"a {found[2]}"
-    return f"{found[1]} takes {kind}"
-
-
-def _for_shell(value: str) -> str:
-    text = value[1:-1] if value[:1] in {"'", '"'} else value
-    return shlex.quote(text) if text else ""
-
-
-def _usage(problem: Any) -> int:
+def _usage(problem: click.ClickException) -> int:
     context = getattr(problem, "ctx", None)
     command = context.command_path if context is not None else "itrust"
-    said = problem.format_message().rstrip()
-    if type(problem).__name__ == "NoArgsIsHelpError":
-        complain("itrust: a command is needed, such as 'itrust audit FILE'; see 'itrust --help'")
-        return WRONG
-    said = " ".join(said.split()).rstrip(".")
-    said = NO_NUMBER.sub(_wanted, said)
+    said = " ".join(problem.format_message().split()).rstrip(".")
     joint = " See" if said.endswith("?") else "; see"
     complain(f"itrust: {said}{joint} '{command} --help'")
     return WRONG
@@ -110,11 +108,6 @@ def _usage(problem: Any) -> int:
 def _stopped() -> int:
     complain("itrust: stopped")
     return STOPPED
-
-
-def _pipe_closed(leaving: SystemExit) -> bool:
-    cause = leaving.__context__
-    return isinstance(cause, OSError) and cause.errno == errno.EPIPE
 
 
 def _silenced() -> int:
@@ -126,12 +119,12 @@ def _silenced() -> int:
     return PIPE_CLOSED
 
 
-def _fault(error: Exception) -> int:
+def _internal(error: Exception) -> int:
     if os.environ.get(DEBUG):
         traceback.print_exception(error)
     kind = type(error).__name__
     complain(
-        f"itrust: a fault of ours ({kind}: {error}); please open an issue with the command, what "
+        f"itrust: internal error ({kind}: {error}); please open an issue with the command, what "
         f"'itrust doctor' prints, and the traceback that {DEBUG}=1 shows"
     )
-    return FAULT
+    return INTERNAL

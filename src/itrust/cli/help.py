@@ -4,14 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
+import click
 
 from itrust.cli.console import width
 
 NARROW = 60
 
 
-def write_entries(formatter: Any, records: list[tuple[str, str]]) -> None:
+class PlainOption(click.Option):
+    """An option that stands under a heading."""
+
+    def __init__(self, *args: Any, panel: str = "Options", **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.panel = panel
+
+
+class PlainArgument(click.Argument):
+    """An argument with words of its own."""
+
+    panel = "Arguments"
+
+    def __init__(self, *args: Any, help: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.help = help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:  # noqa: ARG002
+        """Its name and its words, as options have them."""
+        return str(self.metavar), f"{self.help}{'  [required]' if self.required else ''}"
+
+
+def write_entries(formatter: click.HelpFormatter, records: list[tuple[str, str]]) -> None:
     """Options beside their words, or above them where there is little room."""
     if formatter.width >= NARROW:
         formatter.write_dl(records, col_max=26)
@@ -22,60 +44,45 @@ def write_entries(formatter: Any, records: list[tuple[str, str]]) -> None:
             formatter.write_text(words)
 
 
-def write_options(command: Any, ctx: Any, formatter: Any) -> None:
-    """Every group of options, named by `rich_help_panel`, under its heading."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for parameter in command.get_params(ctx):
-        record = parameter.get_help_record(ctx)
-        if record is not None:
-            name, _, _ = record[0].partition(" <")  # no Python types
-            panel = getattr(parameter, "rich_help_panel", None)
-            default = "Arguments" if parameter.param_type_name == "argument" else "Options"
-            groups.setdefault(panel or default, []).append((name, record[1]))
-    for title, records in groups.items():
-        with formatter.section(title):
-            write_entries(formatter, records)
+class Plain(click.Command):
+    """A command with plain help: examples as they are, for none that is broken can be copied."""
 
-
-def write_examples(text: str | None, formatter: Any) -> None:
-    """Examples as they are: a command that is broken up cannot be copied."""
-    if text:
-        formatter.write_paragraph()
-        formatter.write(text.strip("\n") + "\n")
-
-
-class PlainCommand(TyperCommand):
-    """A command with plain help."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write all of it, as wide as the terminal."""
         formatter.width = max(width(), 20)
-        super().format_help(ctx, formatter)
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+        self.format_epilog(ctx, formatter)
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options in groups."""
-        write_options(self, ctx, formatter)
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write every group of options under its heading."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                groups.setdefault(getattr(parameter, "panel", "Options"), []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                write_entries(formatter, records)
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples."""
-        write_examples(self.epilog, formatter)
+        if self.epilog:
+            formatter.write_paragraph()
+            formatter.write(self.epilog.strip("\n") + "\n")
 
 
-class PlainGroup(TyperGroup):
+class PlainGroup(Plain, click.Group):
     """Several commands with plain help."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write all of it, as wide as the terminal."""
-        formatter.width = max(width(), 20)
-        super().format_help(ctx, formatter)
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, no sentence cut short, then the options."""
-        known = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            write_entries(formatter, [(name, str(found.help)) for name, found in known if found])
-        write_options(self, ctx, formatter)
+            known = [(name, str(self.commands[name].help)) for name in self.list_commands(ctx)]
+            write_entries(formatter, known)
+        super().format_options(ctx, formatter)
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Write the examples."""
-        write_examples(self.epilog, formatter)
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The commands in the order in which they were added."""
+        return list(self.commands)

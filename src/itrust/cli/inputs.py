@@ -14,24 +14,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from itrust._core import InputError, counted, did_you_mean, listed
-from itrust.data import (
-    column_names,
-    in_backticks,
-    is_text,
-    list_files,
-    partition_keys,
-    read_table,
-    read_untouched,
-    spool,
-)
+from itrust import data
+from itrust._core import InputError, counted, listed
+from itrust.cli.options import STANDARD
 
-STDIN = "-"
 SPOOLED = "standard input"
 
 
 @dataclass(frozen=True)
-class Source:
+class InputFiles:
     """Files with the same columns; `name` is what the user called them."""
 
     name: str
@@ -40,29 +31,45 @@ class Source:
     @cached_property
     def columns(self) -> list[str]:
         """Names of all columns, from the first file."""
-        return column_names(self.files[0])
+        return data.column_names(self.files[0])
 
     def table(self, names: list[str]) -> pa.Table:
         """All rows of some columns."""
-        return read_table(self.files, list(dict.fromkeys(names)))
+        return data.read_table(self.files, list(dict.fromkeys(names)))
 
     def untouched(self) -> pa.Table:
         """All rows of all columns as they stand in the files."""
-        return read_untouched(self.files, self.columns)
+        return data.read_untouched(self.files, self.columns)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Give an error about a row of all files the file, the row and the line it stands in."""
+        try:
+            yield
+        except InputError as error:
+            if error.row is None or error.file is not None:
+                raise
+            path, row = data.row_of(self.files, self.columns[:1], error.row)
+            shift = row - error.row
+            raise error.within(
+                SPOOLED if self.name == SPOOLED else path.name,
+                lambda number: number + shift,
+                lambda number: data.line_of(path, number),
+            ) from None
 
     @property
     def is_text(self) -> bool:
         """Whether the files are CSV or the like, which have no types."""
-        return is_text(self.files[0])
+        return data.is_text(self.files[0])
 
     @cached_property
     def partition_keys(self) -> list[str]:
         """Keys that stand in names of folders only."""
-        keys = partition_keys(os.path.expanduser(self.name), self.files)
+        keys = data.partition_keys(os.path.expanduser(self.name), self.files)
         return [key for key in keys if key not in self.columns]
 
     @property
-    def remarks(self) -> list[str]:
+    def notes(self) -> list[str]:
         """What a user may not expect of the files."""
         said = []
         if len(self.files) > 1:
@@ -73,17 +80,21 @@ class Source:
         return said
 
     def require(self, option: str, name: str) -> str:
-        """A column that is there, or a sentence with the closest one."""
+        """A column that is there, or an error with the closest one; `option` named it."""
         if name in self.columns:
             return name
-        hint = did_you_mean(name, self.columns)
-        if len(self.columns) == 1 and ";" in self.columns[0]:
-            hint = "columns must be separated by commas (.csv) or tabs (.tsv), not semicolons"
+        guess = data.guess_column(name, self.columns)
         if name in self.partition_keys:
-            hint = "it stands in names of folders only; write it into the files as a column"
-        if option == "--task":
-            hint += in_backticks(name, self.columns)
-        raise InputError(f"{option}: {self.name} has no column {name!r}; {hint}")
+            guess = "it stands in names of folders only; write it into the files as a column"
+        if option == "task":
+            guess += data.in_backticks(name, self.columns)
+        raise InputError(
+            "{argument}: {file} has no column {value}; {guess}",
+            argument=option,
+            value=name,
+            file=self.name,
+            details={"guess": guess},
+        )
 
     @property
     def checksum(self) -> str:
@@ -98,12 +109,12 @@ def _checksum(path: Path) -> str:
 
 
 @contextmanager
-def opened(name: str) -> Iterator[Source]:
+def opened(name: str) -> Iterator[InputFiles]:
     """The files that a name means; standard input is kept in a temporary one meanwhile."""
-    if name != STDIN:
-        yield Source(name, tuple(list_files(name)))
+    if name != STANDARD:
+        yield InputFiles(name, tuple(data.list_files(name)))
         return
     if sys.stdin.isatty():
         raise InputError("standard input is a terminal; pipe a file into it, or name one")
     with tempfile.TemporaryDirectory(prefix="itrust-") as folder:
-        yield Source(SPOOLED, (spool(sys.stdin.buffer, Path(folder), SPOOLED),))
+        yield InputFiles(SPOOLED, (data.spool(sys.stdin.buffer, Path(folder), SPOOLED),))

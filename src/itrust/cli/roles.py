@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust._core import InputError, listed
+from itrust._core import InputError, Setting, listed
 from itrust.cli.console import Log
-from itrust.cli.inputs import Source
-from itrust.data import read_probabilities
+from itrust.cli.inputs import InputFiles
+from itrust.cli.options import AUDIT, RECALIBRATE, Options
+from itrust.data import Sample
 
 LABELS = ("y", "label", "labels", "target", "outcome", "y_true", "truth", "actual", "observed")
 PROBS = (
@@ -20,14 +21,19 @@ PROBS = (
     *("y_prob", "y_pred", "y_score", "y_hat", "p_hat", "phat", "yhat"),
 )
 EVERYTHING = "all"
+# What covariates are for, to do and done.
+PURPOSES = {
+    AUDIT: ("judge on", "judged on"),
+    RECALIBRATE: ("recalibrate by", "recalibrated by"),
+}
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Columns by their part in an audit."""
+    """Columns by the option that names them."""
 
     label: str
-    probs: tuple[str, ...]
+    prob: tuple[str, ...]
     on: tuple[str, ...]
     weights: str | None = None
     cluster: str | None = None
@@ -36,59 +42,52 @@ class Roles:
     def used(self) -> list[str]:
         """All of them."""
         others = [name for name in (self.weights, self.cluster) if name is not None]
-        return [self.label, *self.probs, *self.on, *others]
+        return [self.label, *self.prob, *self.on, *others]
 
 
-def settle(
-    source: Source,
-    log: Log,
-    *,
-    label: str | None,
-    probs: Sequence[str],
-    on: Sequence[str],
-    weights: str | None = None,
-    cluster: str | None = None,
-    positive: str | None = None,
-    purpose: str = "judge on",
-    on_needed: bool = True,
-) -> Roles:
+def settle(source: InputFiles, log: Log, options: Options, *, on_needed: bool = True) -> Roles:
     """Check the names that were given and guess those that were not.
 
-    `purpose` says what the covariates are for; unless they are needed, there may be none.
+    Unless covariates are needed, there may be none.
     """
-    for remark in source.remarks:
-        log.say(remark)
-    for option, name in (("--weights", weights), ("--cluster", cluster)):
-        if name is not None:
-            source.require(option, name)
-    taken = {name for name in (weights, cluster) if name is not None}
+    log.say(*source.notes)
+    others = {name: options.values[name] for name in ("weights", "cluster")}
+    taken = {source.require(option, name) for option, name in others.items() if name is not None}
+    label = options.label
     if label is None:
-        what, fits = ("two", _has_two_values) if positive else ("0/1", _is_binary)
-        label = _guess(source, log, "--label", what, LABELS, fits, taken)
-    source.require("--label", label)
-    chosen = split_names(source, "--prob", probs)
+        what, fits = ("two", _has_two_values) if options.positive else ("0/1", _is_binary)
+        label = _guess(source, log, "label", what, LABELS, fits, taken)
+    source.require("label", label)
+    chosen = split_names(source, "prob", options.prob)
     if not chosen:
         used = taken | {label}
-        chosen = (_guess(source, log, "--prob", "[0, 1]", PROBS, _is_probability, used),)
-    _refuse_other_numbers(source, chosen)
+        chosen = (_guess(source, log, "prob", "[0, 1]", PROBS, _is_probability, used),)
     taken |= {label, *chosen}
-    covariates = _covariates(source, log, on, taken, purpose) if on or on_needed else ()
-    return Roles(label, chosen, covariates, weights, cluster)
+    covariates = _covariates(source, log, options, taken) if options.on or on_needed else ()
+    return Roles(label, chosen, covariates, **others)
 
 
-def _refuse_other_numbers(source: Source, probs: Sequence[str]) -> None:
-    """Raise with the name of the column, which is not clear where there are several."""
-    if len(probs) < 2:
-        return
-    rows = source.table(list(probs))
-    for name in probs:
-        try:
-            read_probabilities(rows[name], rows.num_rows)
-        except InputError as error:
-            raise InputError(f"--prob {name}: {error}") from None
+def read_samples(
+    source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options
+) -> dict[str, Sample]:
+    """One sample for each column of probabilities, on the same rows."""
+    frame = source.table([*roles.used, *covariates])
+    positive = positive_value(frame[roles.label], options.positive)
+    settled: dict[str, Any] = {
+        "label": roles.label,
+        "weights": roles.weights,
+        "cluster": roles.cluster,
+        "positive": positive,
+        "missing": options.missing,
+    }
+    with source.located():
+        return {
+            prob: Sample.from_frame(frame, prob=prob, on=covariates, **settled)
+            for prob in roles.prob
+        }
 
 
-def split_names(source: Source, option: str, given: Sequence[str]) -> tuple[str, ...]:
+def split_names(source: InputFiles, option: str, given: Sequence[str]) -> tuple[str, ...]:
     """Names from options that repeat or hold several; a column whose name has a comma wins."""
     found: list[str] = []
     for text in given:
@@ -96,29 +95,36 @@ def split_names(source: Source, option: str, given: Sequence[str]) -> tuple[str,
         found.extend(source.require(option, part) for part in parts if part)
     twice = [name for name in dict.fromkeys(found) if found.count(name) > 1]
     if twice:
-        raise InputError(f"{option} names {listed(twice)} more than once")
+        raise InputError(
+            "{argument} names {twice} more than once",
+            argument=option,
+            details={"twice": listed(twice)},
+        )
     return tuple(found)
 
 
-def _covariates(
-    source: Source, log: Log, on: Sequence[str], taken: set[str], purpose: str
-) -> tuple[str, ...]:
+def _covariates(source: InputFiles, log: Log, options: Options, taken: set[str]) -> tuple[str, ...]:
     rest = [name for name in source.columns if name not in taken]
-    if list(on) == [EVERYTHING] and EVERYTHING not in source.columns:
-        done = "judged on" if purpose == "judge on" else "repaired by"
+    purpose, done = PURPOSES[options.command]
+    if list(options.on) == [EVERYTHING] and EVERYTHING not in source.columns:
         log.say(f"{done} all other columns: {', '.join(rest) or 'there are none'}")
         return tuple(rest)
-    if on:
-        return split_names(source, "--on", on)
-    some = ",".join(rest[:2]) or "COL"
+    if options.on:
+        return split_names(source, "on", options.on)
     raise InputError(
-        f"name the covariates to {purpose}, such as --on {some}, or --on all; the columns "
-        f"left are {listed(rest, most=20) if rest else 'none'}"
+        f"name the covariates to {purpose}, such as {{some}}, or {{all}}; the columns left are "
+        "{rest}",
+        argument="on",
+        details={
+            "some": Setting("on", ",".join(rest[:2]) or ...),
+            "all": Setting("on", EVERYTHING),
+            "rest": listed(rest, max_items=20) or "none",
+        },
     )
 
 
 def _guess(
-    source: Source,
+    source: InputFiles,
     log: Log,
     option: str,
     what: str,
@@ -132,12 +138,20 @@ def _guess(
         rows = source.table(named)
         named = [name for name in named if fits(rows[name])]
     if len(named) == 1:
-        log.say(f"taking {named[0]!r} for {option} ({what} values)")
+        log.say(f"taking {named[0]!r} for --{option} ({what} values)")
         return named[0]
     if named:
-        raise InputError(f"{listed(named)} could all be {option}; name one")
+        raise InputError(
+            "{named} could all be {argument}; name one",
+            argument=option,
+            details={"named": listed(named)},
+        )
     free = [name for name in source.columns if name not in taken]
-    raise InputError(f"name the column with {option}; the columns are {listed(free, most=20)}")
+    raise InputError(
+        "name the column with {argument}; the columns are {free}",
+        argument=option,
+        details={"free": listed(free, max_items=20)},
+    )
 
 
 def _has_two_values(column: pa.ChunkedArray) -> bool:

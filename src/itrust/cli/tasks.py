@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from itrust._core import wrapped
 from itrust.cli.console import answer, width
-from itrust.render import NARROW, wrapped
+from itrust.cli.help import NARROW
 from itrust.tasks import parser as grammar
 
 EXAMPLES = {

@@ -2,7 +2,7 @@
 
 from itrust.data.column import Column, share_codes
 from itrust.data.design_matrix import Table
-from itrust.data.files import Scan, scan
+from itrust.data.files import Candidates, Scan, scan
 from itrust.data.intake import (
     MissingRule,
     frame_columns,
@@ -42,15 +42,19 @@ from itrust.data.predicates import (
 from itrust.data.readers import (
     Part,
     column_names,
+    guess_column,
     is_text,
+    line_of,
     list_files,
     partition_keys,
     read_table,
     read_untouched,
+    row_of,
     spool,
 )
 from itrust.data.rows import Chunk, Points, called_impossible
 from itrust.data.sample import Sample, checked_sample
+from itrust.data.source import Pilot, Source
 
 __all__ = [
     "OPERATORS",
@@ -59,6 +63,7 @@ __all__ = [
     "RESERVED",
     "And",
     "Between",
+    "Candidates",
     "Chunk",
     "Column",
     "Compared",
@@ -71,11 +76,13 @@ __all__ = [
     "OneOf",
     "Or",
     "Part",
+    "Pilot",
     "Points",
     "Population",
     "Predicate",
     "Sample",
     "Scan",
+    "Source",
     "Table",
     "WrittenNumber",
     "all_of",
@@ -85,9 +92,11 @@ __all__ = [
     "column_names",
     "column_of",
     "frame_columns",
+    "guess_column",
     "in_backticks",
     "is_text",
     "level_of",
+    "line_of",
     "list_files",
     "named_columns",
     "partition_keys",
@@ -98,6 +107,7 @@ __all__ = [
     "read_table",
     "read_untouched",
     "regions_of",
+    "row_of",
     "same_length",
     "scan",
     "share_codes",

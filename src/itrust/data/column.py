@@ -64,11 +64,28 @@ class Column:
         return mask
 
     def take(self, rows: AnyArray | slice) -> Column:
-        """Keep some rows; name and levels stay."""
+        """Keep some rows; name and levels stay.
+
+        Parameters
+        ----------
+        rows : array or slice
+            Positions of the rows, or a mask.
+
+        Returns
+        -------
+        Column
+            The values of those rows.
+        """
         return replace(self, values=self.values[rows])
 
     def with_missing_level(self) -> Column:
-        """Give missing values of a category a level of their own; numbers keep their NaN."""
+        """Give missing values of a category a level of their own; numbers keep their NaN.
+
+        Returns
+        -------
+        Column
+            The same column, where nothing is missing; else one with a level more.
+        """
         if not self.is_category or not self.missing.any():
             return self
         name = MISSING_LEVEL
@@ -87,14 +104,31 @@ class Column:
         return self.levels[int(first)] if self.is_category else float(first)
 
     def cell(self, row: int) -> object:
-        """The value of one row as a person would write it (None where missing)."""
+        """Give the value of one row as a person would write it.
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+
+        Returns
+        -------
+        object
+            A number, or a level of the category; None where it is missing.
+        """
         if self.missing[row]:
             return None
         value = self.values[row]
         return self.levels[int(value)] if self.is_category else float(value)
 
     def extent(self) -> str:
-        """From where to where the values go, for people."""
+        """Describe from where to where the values go.
+
+        Returns
+        -------
+        str
+            The levels of a category, or the smallest and the largest value.
+        """
         if self.is_category:
             return listed(self.levels)
         present = self.values[~self.missing]
@@ -105,7 +139,20 @@ class Column:
         return f"{text[0]} to {text[1]}{f', {missing:,} missing' if missing else ''}"
 
     def shown(self, value: float, digits: int = 6) -> str:
-        """A number or date of this column for people."""
+        """Write a value of this column as people would.
+
+        Parameters
+        ----------
+        value : float
+            A number, or days since 1970-01-01 in a column of dates.
+        digits : int
+            How many digits count, 6 by default.
+
+        Returns
+        -------
+        str
+            The number, or the date.
+        """
         if self.kind == "date":
             if digits >= 9 and value != int(value):  # where days do not tell values apart
                 return str(np.datetime64(round(value * 86_400), "s"))
@@ -114,8 +161,14 @@ class Column:
         plain = rounded == 0 or 1e-4 <= abs(rounded) < 1e15
         return np.format_float_positional(rounded, trim="-") if plain else f"{rounded:g}"
 
-    def remarks(self) -> list[str]:
-        """What an attentive colleague would say about the column."""
+    def notes(self) -> list[str]:
+        """Say what is odd about the column: one value only, too many levels, numbers as text.
+
+        Returns
+        -------
+        list of str
+            One sentence for each oddity.
+        """
         said = []
         if self.constant_value is not None:
             said.append(

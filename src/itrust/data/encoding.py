@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust._core import AnyArray, FloatArray, InputError, listed, shown
+from itrust._core import AnyArray, Code, FloatArray, InputError, Row, Subject, listed, shown
 from itrust.data.column import Column
 
 MAX_TEXT_LEVELS = 1_000
 MICROSECONDS_PER_DAY = 86_400_000_000
 
 
-def as_arrow(values: object, what: str) -> pa.Array:
+def as_arrow(values: object, what: Subject) -> pa.Array:
     """Turn any column of single values into one Arrow array, or say why it cannot be."""
     try:
         array = _arrow(values, what)
@@ -30,18 +30,26 @@ def as_arrow(values: object, what: str) -> pa.Array:
         pa.ArrowNotImplementedError,
         OverflowError,
     ) as error:
-        raise InputError(_why_not_a_column(values, what, error)) from None
+        raise _why_not_a_column(values, what, error) from None
     if pa.types.is_nested(array.type):
-        raise InputError(f"{what} must hold one value a row; row 0 has {shown(array[0].as_py())}")
+        raise InputError(
+            "{subject} must hold one value a row; {row} has {value}",
+            row=0,
+            value=array[0].as_py(),
+            **what.fields,
+        )
     return array
 
 
-def _arrow(values: object, what: str) -> pa.Array:
+def _arrow(values: object, what: Subject) -> pa.Array:
     native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame):
         if len(native.columns) != 1:
-            names = listed(native.columns)
-            raise InputError(f"{what} must be one column, not a frame with the columns {names}")
+            raise InputError(
+                "{subject} must be one column, not a frame with the columns {names}",
+                details={"names": listed(native.columns)},
+                **what.fields,
+            )
         native = native[native.columns[0]]
     if isinstance(native, nw.Series):
         try:
@@ -59,38 +67,56 @@ def _arrow(values: object, what: str) -> pa.Array:
     return pa.array(_one_dimensional(values, what), from_pandas=True)
 
 
-def _one_dimensional(values: object, what: str) -> AnyArray | list[Any]:
+def _one_dimensional(values: object, what: Subject) -> AnyArray | list[Any]:
     """Lists keep their Python objects (NumPy would turn [1, "a"] into text); the rest is NumPy."""
     if isinstance(values, list | tuple | range):
         return list(values)
     array = np.asarray(values)
     if array.ndim == 0:
-        kind = type(values).__name__
         raise InputError(
-            f"{what} must be a column of values, not a {kind} (list(...) of something iterable, "
-            f".toarray() of something sparse; for column names use Sample.from_frame)"
+            "{subject} must be a column of values, not a {kind}",
+            value=values,
+            details={"kind": type(values).__name__},
+            hint="list(...) of something iterable, .toarray() of something sparse; for column "
+            "names use Sample.from_frame",
+            **what.fields,
         )
     if array.ndim == 2 and array.shape[1] == 1:
         return array[:, 0]
     if array.ndim != 1:
         raise InputError(
-            f"{what} must be one column of values, not an array of shape {array.shape}"
+            "{subject} must be one column of values, not an array of shape {value}",
+            value=array.shape,
+            **what.fields,
         )
     return array
 
 
-def _why_not_a_column(values: object, what: str, error: Exception) -> str:
+def _why_not_a_column(values: object, what: Subject, error: Exception) -> InputError:
     """Name the first row whose type differs from the first value's type."""
     cells = list(values) if hasattr(values, "__iter__") else []
     present = [(row, cell) for row, cell in enumerate(cells) if not _is_null(cell)]
     for row, cell in present:
         first_row, first = present[0]
         if _family(cell) is not _family(first):
-            return (
-                f"{what} mixes types: row {first_row} has {shown(first)} ({type(first).__name__}), "
-                f"row {row} has {shown(cell)} ({type(cell).__name__}); convert it to one type"
+            return InputError(
+                "{subject} mixes types: {first_row} has {first} ({first_type}), {row} has {value} "
+                "({type}); convert it to one type",
+                row=row,
+                value=cell,
+                details={
+                    "first_row": Row(first_row),
+                    "first": shown(first),
+                    "first_type": type(first).__name__,
+                    "type": type(cell).__name__,
+                },
+                **what.fields,
             )
-    return f"{what} has values that are no numbers, text, booleans or dates ({error})"
+    return InputError(
+        "{subject} has values that are no numbers, text, booleans or dates ({reason})",
+        details={"reason": str(error)},
+        **what.fields,
+    )
 
 
 def _family(cell: object) -> type:
@@ -113,28 +139,37 @@ def encode(name: str, values: object, *, partial: bool = False) -> Column:
     >>> encode("race", ["b", "a", None, "b"]).values
     array([ 1,  0, -1,  1])
     """
-    what = f"covariate {name!r}"
+    what = Subject("x", name)
     column = _encoded(name, as_arrow(values, what), what)
     if not partial and len(column) and column.missing.all():
-        raise InputError(f"{what} holds no value in any row; leave it out")
+        raise InputError("{subject} holds no value in any row; leave it out", **what.fields)
     if not column.is_category:
         refuse_infinite(column.values, what)
     return column
 
 
-def encode_numbers(values: object, what: str) -> FloatArray:
+def encode_numbers(values: object, what: Subject) -> FloatArray:
     """Encode a column that must hold finite numbers in every row."""
     array = as_arrow(values, what)
     if not pa.types.is_null(array.type) and not _is_numeric(array.type):
         row = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False)))
         raise InputError(
-            f"{what} must be numbers; row {row} has {shown(array[row].as_py())} (convert the "
-            f"column, for instance with float or pandas.to_numeric)"
+            "{subject} must be numbers; {row} has {value}",
+            row=row,
+            value=array[row].as_py(),
+            hint="(convert the column{})",
+            settings=[Code(", for instance with float or pandas.to_numeric", " to numbers")],
+            **what.fields,
         )
-    column = _encoded(what, array, what)
+    column = _encoded(what.argument, array, what)
     if column.missing.any():
-        row = int(np.argmax(column.missing))
-        raise InputError(f"{what} must not be missing; row {row} is (fill it or drop the row)")
+        raise InputError(
+            "{subject} must not be missing; {row} is",
+            row=int(np.argmax(column.missing)),
+            count=int(column.missing.sum()),
+            hint="fill it or drop the row",
+            **what.fields,
+        )
     refuse_infinite(column.values, what)
     return column.values
 
@@ -157,7 +192,7 @@ def _is_numeric(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _encoded(name: str, array: pa.Array, what: str) -> Column:
+def _encoded(name: str, array: pa.Array, what: Subject) -> Column:
     kind = array.type
     if pa.types.is_dictionary(kind) or _is_text(kind):
         return _category(name, array, what)
@@ -170,16 +205,27 @@ def _encoded(name: str, array: pa.Array, what: str) -> Column:
     if pa.types.is_null(kind):
         return Column(name, "number", np.full(len(array), np.nan))
     if not _is_numeric(kind):
-        raise InputError(f"{what} is of type {kind}; give numbers, text, booleans or dates")
+        raise InputError(
+            "{subject} is of type {type}; give numbers, text, booleans or dates",
+            details={"type": str(kind)},
+            **what.fields,
+        )
     return Column(name, "number", _floats(array))
 
 
-def refuse_infinite(values: FloatArray, what: str) -> None:
+def refuse_infinite(values: FloatArray, what: Subject) -> None:
     """Raise on the first infinite value."""
     infinite = np.isinf(values)
     if infinite.any():
         row = int(np.argmax(infinite))
-        raise InputError(f"{what} must be finite; row {row} has {values[row]} (remove or cap it)")
+        raise InputError(
+            "{subject} must be finite; {row} has {value}",
+            row=row,
+            value=float(values[row]),
+            count=int(infinite.sum()),
+            hint="remove or cap it",
+            **what.fields,
+        )
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -235,13 +281,19 @@ def _comparable_levels(array: pa.DictionaryArray) -> pa.DictionaryArray:
     return array
 
 
-def _category(name: str, array: pa.Array, what: str) -> Column:
+def _category(name: str, array: pa.Array, what: Subject) -> Column:
     levels, codes = levels_and_codes(array)
     if _is_text(array.type) and len(levels) > MAX_TEXT_LEVELS:
         row = int(np.argmax(codes >= 0))
         raise InputError(
-            f"{what} is text with {len(levels):,} different values (row {row} has "
-            f"{shown(levels[codes[row]])}); leave it out, group it, convert it to numbers if it "
-            f"holds numbers, or declare it a categorical column if you mean it"
+            "{subject} is text with {levels} different values ({row} has {value}); leave it out, "
+            "group it, convert it to numbers if it holds numbers{or_else}",
+            row=row,
+            value=levels[codes[row]],
+            details={
+                "levels": len(levels),
+                "or_else": Code(", or declare it a categorical column if you mean it", ""),
+            },
+            **what.fields,
         )
     return Column(name, "category", codes, levels)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -40,6 +39,7 @@ from itrust.data.readers import (
 )
 from itrust.data.rows import Chunk, Points
 from itrust.data.sample import Sample
+from itrust.data.source import Pilot
 
 
 def scan(
@@ -79,13 +79,75 @@ def scan(
     files = list_files(path)
     twice = [file for file, count in Counter(files).items() if count > 1]
     if twice:
-        raise InputError(f"{twice[0]} stands more than once among the files")
-    return Scan(tuple(files), label, prob, tuple(chosen), weights, positive, missing)
+        raise InputError("{file} stands more than once among the files", file=str(twice[0]))
+    made = Scan(tuple(files), label, prob, tuple(chosen), weights, positive, missing)
+    _refuse_wrong_roles(made.roles)
+    checked_missing(missing)
+    refuse_other_kinds(made.files, made.roles)
+    return made
+
+
+def _refuse_wrong_roles(roles: list[str]) -> None:
+    for name in roles:
+        if not isinstance(name, str):
+            raise InputError(
+                "label, prob, on and weights are names of columns, not {value}",
+                argument="label",
+                value=name,
+            )
+    twice = [name for name in roles if roles.count(name) > 1]
+    if twice:
+        raise InputError(
+            "a column has one role only; {twice} has several",
+            details={"twice": listed(set(twice))},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Rows that may belong to the pilot rows, from one pass over some files.
+
+    Attributes
+    ----------
+    tickets : (m,) array
+        The random number of each row.
+    rows : pyarrow.Table
+        The rows, as many as tickets.
+    n : int
+        How many rows the pass has seen.
+    """
+
+    tickets: FloatArray
+    rows: pa.Table
+    n: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scan:
-    """Rows of files; made by `scan`."""
+    """Rows of files; made by `scan`, which checks what it is given.
+
+    A scan only names the rows. Nothing that is found out about them is kept in it: who reads them
+    hands on what was found (see `itrust.engines.Survey`).
+
+    Attributes
+    ----------
+    files : tuple of Path
+        The files, in order.
+    label, prob : str
+        The columns that hold labels and probabilities.
+    names : tuple of str
+        Names of the covariates.
+    weights : str or None
+        The column that holds the weights.
+    positive : object
+        The label that counts as 1; None where labels are 0 and 1.
+    missing : {"error", "level", "drop"}
+        What to do with missing covariates.
+    parts : tuple of Part or None
+        The pieces of the files that are read; None for whole files.
+    clusters : None
+        Rows in files have no clusters.
+    """
 
     files: tuple[Path, ...]
     label: str
@@ -96,17 +158,6 @@ class Scan:
     missing: MissingRule
     parts: tuple[Part, ...] | None = None
     clusters: ClassVar[None] = None  # files have no clusters yet
-
-    def __post_init__(self) -> None:
-        checked_missing(self.missing)
-        roles = self.roles
-        for name in roles:
-            if not isinstance(name, str):
-                raise InputError(f"label, prob, on and weights are names of columns, not {name!r}")
-        twice = [name for name in roles if roles.count(name) > 1]
-        if twice:
-            raise InputError(f"a column has one role only; {listed(set(twice))} has several")
-        refuse_other_kinds(self.files, roles)
 
     @property
     def roles(self) -> list[str]:
@@ -126,7 +177,7 @@ class Scan:
         """All rows as a Sample in memory."""
         tables = [pa.Table.from_batches([batch.rows]) for batch in self._batches(drop=False)]
         if not tables:
-            raise InputError(without_rows(self.files))
+            raise without_rows(self.files)
         frame = pa.concat_tables(tables, promote_options="permissive")
         return Sample.from_frame(
             frame,
@@ -138,10 +189,24 @@ class Scan:
             missing=self.missing,
         )
 
-    @cached_property
+    @property
     def n(self) -> int:
-        """Number of rows that count, from a pass over the files."""
+        """Number of rows that count. Every call reads the files; a `Survey` knows it, too."""
         return sum(batch.rows.num_rows for batch in self._batches())
+
+    @property
+    def in_memory(self) -> None:
+        """None: the rows are in files."""
+        return None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """None yet: what there is to say shows when the rows are read."""
+        return ()
+
+    def only(self, part: Part) -> Scan:
+        """The rows of one piece of the files."""
+        return replace(self, files=(part.path,), parts=(part,))
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """All rows in order, at most `size` at a time, checked as they come."""
@@ -173,48 +238,49 @@ class Scan:
         if held is not None:
             yield replace(held, dropped=held.dropped + dropped)
 
-    def pilot(self, size: int) -> tuple[Points, FloatArray]:
-        """Random rows of all files (which may be sorted), and their w^2 p (1 - p)."""
-        if size not in self._pilots:
-            self._pilots[size] = self.pilot_of([self.best_candidates(size)], size)
-        return self._pilots[size]
+    def pilot(self, size: int) -> Pilot:
+        """Random rows of all files (which may be sorted), from one pass over them.
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What an attentive colleague would say about the columns, from the pilot rows."""
-        points = [points for points, _ in self._pilots.values()][:1]
-        return tuple(said for p in points for column in p.columns for said in column.remarks())
+        Parameters
+        ----------
+        size : int
+            Largest number of rows.
 
-    def remember(self, n: int, size: int, pilot: tuple[Points, FloatArray]) -> None:
-        """Keep what somebody else has counted and sampled."""
-        self.__dict__["n"] = n
-        self._pilots[size] = pilot
+        Returns
+        -------
+        Pilot
+            The chosen rows without labels, and how many rows there are.
+        """
+        return self.pilot_of([self.candidates(size)], size)
 
-    @cached_property
-    def surveys(self) -> dict[int, tuple[Part, ...]]:
-        """Partitions that an engine has made, by size of the pilot sample."""
-        return {}
-
-    @cached_property
-    def _pilots(self) -> dict[int, tuple[Points, FloatArray]]:
-        return {}
-
-    def pilot_of(
-        self, candidates: Sequence[tuple[FloatArray, pa.Table]], size: int
-    ) -> tuple[Points, FloatArray]:
-        """The rows with the smallest tickets among candidates."""
-        drawn, rows = _smallest(candidates, size)
+    def pilot_of(self, found: Sequence[Candidates], size: int) -> Pilot:
+        """The rows with the smallest tickets among candidates of several pieces."""
+        drawn, rows = _smallest([(lot.tickets, lot.rows) for lot in found], size)
         if drawn.size < 2:
             told = "1 row" if drawn.size else "no rows"
             raise InputError(f"the files hold {told} that count; a sample needs at least 2")
         parts = self._read(rows, with_label=False)
-        w = 1.0 if parts["weights"] is None else parts["weights"]
-        return Points(parts["p"], parts["columns"]), w**2 * parts["p"] * (1 - parts["p"])
+        p, w = parts["p"], 1.0 if parts["weights"] is None else parts["weights"]
+        points = Points(p, parts["columns"])
+        return Pilot(points, w**2 * p * (1 - p), drawn, sum(lot.n for lot in found))
 
-    def best_candidates(self, size: int, most: float = 1.0) -> tuple[FloatArray, pa.Table]:
-        """The rows with the smallest tickets, none above `most`, from a pass over the files."""
+    def candidates(self, size: int, max_ticket: float = 1.0) -> Candidates:
+        """The rows with the smallest tickets, from a pass over the files.
+
+        Parameters
+        ----------
+        size : int
+            Largest number of rows.
+        max_ticket : float
+            Rows with a larger ticket are left out.
+
+        Returns
+        -------
+        Candidates
+            The rows as they are in the files, and how many rows there are.
+        """
         start = first = self.parts[0].start if self.parts else 0
-        bar = most
+        bar = max_ticket
         found: list[tuple[FloatArray, pa.Table]] = []
         for batch in self._batches():
             drawn = tickets(first, batch.rows.num_rows)
@@ -225,9 +291,8 @@ class Scan:
                 with batch.located(rows):
                     self._read(part, with_label=False)
                 found = [_smallest([*found, (drawn[rows], part)], size)]
-                bar = float(found[0][0].max()) if found[0][0].size == size else most
-        self.__dict__["n"] = first - start  # counted on the way
-        return found[0] if found else (np.empty(0), pa.table({}))
+                bar = float(found[0][0].max()) if found[0][0].size == size else max_ticket
+        return Candidates(*_smallest(found, size), n=first - start)
 
     def _read(self, frame: Any, *, with_label: bool = True) -> dict[str, Any]:
         columns = frame_columns(frame if isinstance(frame, pa.Table) else pa.table(frame))
@@ -277,8 +342,12 @@ def _other_labels(seen: set[Any], other: Any, column: pa.Array) -> frozenset[Any
     if len(seen) > 1:
         row = column.to_pylist().index(other)
         raise InputError(
-            f"label must have two values, but besides the positive one there are {listed(seen)}; "
-            f"row {row} has {other!r}"
+            "{argument} must have two values, but besides the positive one there are {others}; "
+            "{row} has {value}",
+            argument="label",
+            row=row,
+            value=other,
+            details={"others": listed(seen)},
         )
     return frozenset([other])
 

@@ -6,8 +6,9 @@ These functions serve the doors (`Sample` and its like). Rows in messages count 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -15,13 +16,18 @@ import pyarrow as pa
 
 from itrust._core import (
     AnyArray,
+    Argument,
+    Code,
     FloatArray,
     InputError,
     IntArray,
+    Row,
+    Setting,
+    Subject,
+    checked_choice,
     counted,
     did_you_mean,
     listed,
-    shown,
 )
 from itrust.data.column import Column
 from itrust.data.encoding import as_arrow, encode, encode_numbers, levels_and_codes
@@ -31,17 +37,21 @@ MissingRule = Literal["error", "level", "drop"]
 FRAME_TRAITS = ("columns", "column_names")  # pandas and polars; Arrow
 
 
+LABEL, PROB, WEIGHTS, CLUSTER = (Subject(name) for name in ("label", "prob", "weights", "cluster"))
+
+
 def checked_missing(missing: object) -> None:
     """Refuse a setting that does not exist."""
-    if missing not in ("error", "level", "drop"):
-        raise InputError(f"missing must be 'error', 'level' or 'drop', not {missing!r}")
+    checked_choice(missing, "missing", get_args(MissingRule))
 
 
-def same_length(what: str, length: int, n: int, others: str = "labels") -> None:
+def same_length(what: Subject, length: int, n: int, others: str = "labels") -> None:
     """Refuse a column that is not as long as the labels, or the others it goes with."""
     if length != n:
         raise InputError(
-            f"{what} has {counted(length, 'row')}, but there are {n:,} {others}; align them"
+            f"{{subject}} has {counted(length, 'row')}, but there are {n:,} {others}; align them",
+            count=length,
+            **what.fields,
         )
 
 
@@ -56,8 +66,15 @@ def same_index(inputs: Iterable[tuple[str, object]]) -> None:
         elif index is not None and len(index) == len(first) and not index.equals(first):
             row = int(np.argmax(np.asarray(index) != np.asarray(first)))
             raise InputError(
-                f"{first_name} and {name} have different indexes (row {row}: {first[row]} and "
-                f"{index[row]}), but rows go by position; align them, or .reset_index(drop=True)"
+                "{first} and {second} have different indexes ({row}: {one} and {other}), but rows "
+                "go by position; align them, or .reset_index(drop=True)",
+                row=row,
+                details={
+                    "first": first_name,
+                    "second": name,
+                    "one": str(first[row]),
+                    "other": str(index[row]),
+                },
             )
 
 
@@ -67,28 +84,52 @@ def _native(value: object) -> Any:
 
 def read_labels(y: object, positive: object) -> tuple[FloatArray, tuple[Any, ...]]:
     """Labels as 0 and 1, and their values in sorted order."""
-    values, codes = levels_and_codes(as_arrow(y, "label"))
-    if (codes < 0).any():
-        row = int(np.argmax(codes < 0))
-        raise InputError(f"label is missing in row {row}; keep labelled rows only")
+    values, codes = levels_and_codes(as_arrow(y, LABEL))
+    refuse_missing(codes, LABEL, "keep labelled rows only")
     if len(values) > 2:
-        raise InputError(_too_many_labels(values, codes))
+        raise _too_many_labels(values, codes)
     if positive is None:
         if not set(values) <= {0, 1}:
             said = _short(values)
-            hint = (
-                " or ".join(f"positive={v!r}" for v in said) if len(said) == 2 else "positive=..."
-            )
             raise InputError(
-                f"label has the values {listed(said)}; say which value counts as 1 with {hint}"
+                "{argument} has the values {known}",
+                value=said,
+                hint="say which value counts as 1 with {settings}",
+                settings=[Setting("positive", v) for v in (said if len(said) == 2 else (...,))],
+                details={"known": listed(said)},
+                **LABEL.fields,
             )
         positive = 1
     elif positive not in values and len(values) == 2:
-        close = [value for value in values if str(value).lower() == str(positive).lower()]
-        hint = f"did you mean positive={close[0]!r}?" if close else "name one of these"
-        known = listed(_short(values))
-        raise InputError(f"positive={positive!r} is not among the labels {known}; {hint}")
+        raise _unknown_positive(values, positive)
     return np.array([float(value == positive) for value in values])[codes], values
+
+
+def refuse_missing(codes: AnyArray, what: Subject, cure: str) -> None:
+    """Raise on the first row that has no value, which has a code below 0."""
+    if (codes < 0).any():
+        raise InputError(
+            f"{{subject}} is missing in {{row}}; {cure}",
+            row=int(np.argmax(codes < 0)),
+            count=int((codes < 0).sum()),
+            **what.fields,
+        )
+
+
+def _unknown_positive(values: tuple[Any, ...], positive: object) -> InputError:
+    close = [value for value in values if str(value).lower() == str(positive).lower()][:1]
+    return InputError(
+        "{given} is not among the labels {known}{cure}",
+        argument="positive",
+        value=positive,
+        hint="did you mean {}?" if close else None,
+        settings=[Setting("positive", value) for value in close],
+        details={
+            "given": Setting("positive", positive),
+            "known": listed(_short(values)),
+            "cure": "" if close else "; name one of these",
+        },
+    )
 
 
 def _short(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -97,18 +138,22 @@ def _short(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(int(value) for value in values) if whole else values
 
 
-def _too_many_labels(values: tuple[Any, ...], codes: AnyArray) -> str:
+def _too_many_labels(values: tuple[Any, ...], codes: AnyArray) -> InputError:
     counts = np.bincount(codes)
     rarest = int(np.flatnonzero(counts == counts.min())[-1])
     said = _short(values)
     swapped = len(values) > 10 and all(isinstance(v, float) and 0 <= v <= 1 for v in values)
-    cure = (
-        "are label and prob swapped?" if swapped else "for one class against the rest: y == value"
-    )
-    return (
-        f"label must have two values, not {listed(said)}; the rarest is {shown(said[rarest])} "
-        f"({counted(int(counts[rarest]), 'row')}, first in row {int(np.argmax(codes == rarest))}) "
-        f"({cure})"
+    one_class = Code("y == value", "write a column of 0 and 1")
+    return InputError(
+        "{argument} must have two values, not {known}; the rarest is {value} ({rows}, first in "
+        "{row})",
+        row=int(np.argmax(codes == rarest)),
+        value=said[rarest],
+        count=int(counts[rarest]),
+        hint="(are {} and {} swapped?)" if swapped else "(for one class against the rest: {})",
+        settings=[Argument("label"), Argument("prob")] if swapped else [one_class],
+        details={"known": listed(said), "rows": counted(int(counts[rarest]), "row")},
+        **LABEL.fields,
     )
 
 
@@ -118,21 +163,36 @@ def positive_column(p: object, values: tuple[Any, ...], positive: object) -> obj
     if matrix is None or matrix.ndim != 2 or matrix.shape[1] == 1:
         return p
     if matrix.shape[1] != 2:
-        raise InputError(f"prob must be one column, not an array of shape {matrix.shape}")
+        raise InputError(
+            "{argument} must be one column, not an array of shape {value}",
+            value=matrix.shape,
+            **PROB.fields,
+        )
     if positive is None:
         raise InputError(
-            "prob has two columns; pass the positive label's (p[:, 1] from scikit-learn), "
-            "or name the label with positive="
+            "{argument} has two columns",
+            hint="pass the positive label's (p[:, 1] from scikit-learn), or name the label with {}",
+            settings=[Setting("positive")],
+            **PROB.fields,
         )
     off = np.abs(matrix.sum(axis=1) - 1) > 1e-6
     if off.any():
         row = int(np.argmax(off))
-        raise InputError(f"prob: the two columns must sum to 1; row {row} has {matrix[row]}")
+        raise InputError(
+            "{argument}: the two columns must sum to 1; {row} has {sum}",
+            row=row,
+            value=tuple(matrix[row].tolist()),
+            details={"sum": str(matrix[row])},
+            **PROB.fields,
+        )
     known = names or [str(value) for value in values]  # scikit-learn sorts the labels
     if str(positive) not in known or len(known) != 2:
         raise InputError(
-            f"prob has the two columns {listed(known)}, and it is not clear which one is "
-            f"{positive!r}; pass that column alone"
+            "{argument} has the two columns {known}, and it is not clear which one is {value}; "
+            "pass that column alone",
+            value=positive,
+            details={"known": listed(known)},
+            **PROB.fields,
         )
     return matrix[:, known.index(str(positive))]
 
@@ -145,7 +205,7 @@ def _as_matrix(p: object) -> tuple[AnyArray | None, list[str]]:
     if isinstance(p, list | tuple):
         if not p or not isinstance(p[0], list | tuple | np.ndarray):
             return None, []
-        return np.column_stack([np.asarray(column) for column in _rows_to_columns("prob", p)]), []
+        return np.column_stack([np.asarray(column) for column in _rows_to_columns(PROB, p)]), []
     return (
         (p, [])
         if isinstance(p, np.ndarray) and not isinstance(p, np.ma.MaskedArray)
@@ -153,7 +213,7 @@ def _as_matrix(p: object) -> tuple[AnyArray | None, list[str]]:
     )
 
 
-def _numbers(values: object, what: str, n: int) -> FloatArray:
+def _numbers(values: object, what: Subject, n: int) -> FloatArray:
     """A column of n finite numbers."""
     numbers = encode_numbers(values, what)
     same_length(what, numbers.size, n)
@@ -162,44 +222,62 @@ def _numbers(values: object, what: str, n: int) -> FloatArray:
 
 def read_probabilities(values: object, n: int) -> FloatArray:
     """Probabilities of the positive label, (n,)."""
-    p = _numbers(values, "prob", n)
+    p = _numbers(values, PROB, n)
     outside = (p < 0) | (p > 1)
     if outside.any():
         row = int(np.argmax(outside))
-        raise InputError(f"prob must lie in [0, 1]; row {row} has {float(p[row])!r} ({_cure(p)})")
+        hint, code = _cure(p)
+        raise InputError(
+            "{argument} must lie in [0, 1]; {row} has {value}",
+            row=row,
+            value=float(p[row]),
+            count=int(outside.sum()),
+            hint=hint,
+            settings=code,
+            **PROB.fields,
+        )
     return p
 
 
-def _cure(p: FloatArray) -> str:
+def _cure(p: FloatArray) -> tuple[str, list[Code]]:
     if p.min() >= 0 and 2 < p.max() <= 100:
-        return "divide percentages by 100?"
+        return "divide percentages by 100?", []
     if p.min() >= -1e-6 and p.max() <= 1 + 1e-6:
-        return "clip rounding errors with numpy.clip(p, 0, 1)?"
-    return "pass logits through scipy.special.expit first?"
+        return "(clip rounding errors{}?)", [Code(" with numpy.clip(p, 0, 1)", " to [0, 1]")]
+    expit = Code("pass logits through scipy.special.expit", "turn logits z into 1 / (1 + exp(-z))")
+    return "({} first?)", [expit]
 
 
 def read_weights(values: object, n: int) -> FloatArray:
     """Survey weights, (n,)."""
-    weights = _numbers(values, "weights", n)
+    weights = _numbers(values, WEIGHTS, n)
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
-        raise InputError(f"weights must not be negative; row {row} has {weights[row]:g}")
+        raise InputError(
+            "{argument} must not be negative; {row} has {weight}",
+            row=row,
+            value=float(weights[row]),
+            count=int((weights < 0).sum()),
+            details={"weight": f"{weights[row]:g}"},
+            **WEIGHTS.fields,
+        )
     return weights
 
 
 def refuse_empty_weights(weights: FloatArray) -> None:
     """Raise unless at least two rows count."""
     if np.count_nonzero(weights) < 2:
-        raise InputError("weights are zero in all rows but at most one; two rows must count")
+        raise InputError(
+            "{argument} are zero in all rows but at most one; two rows must count",
+            **WEIGHTS.fields,
+        )
 
 
 def read_cluster(values: object, n: int) -> IntArray:
     """Number of each row's unit, (n,)."""
-    _, codes = levels_and_codes(as_arrow(values, "cluster"))
-    same_length("cluster", codes.size, n)
-    if (codes < 0).any():
-        row = int(np.argmax(codes < 0))
-        raise InputError(f"cluster is missing in row {row}; give every row its unit")
+    _, codes = levels_and_codes(as_arrow(values, CLUSTER))
+    same_length(CLUSTER, codes.size, n)
+    refuse_missing(codes, CLUSTER, "give every row its unit")
     return codes
 
 
@@ -228,7 +306,11 @@ def refuse_duplicates(names: Sequence[str]) -> None:
     """Raise if a name stands more than once."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise InputError(f"column names must differ; {listed(twice)} stands more than once")
+        raise InputError(
+            "column names must differ; {twice} stands more than once",
+            argument="x",
+            details={"twice": listed(twice)},
+        )
 
 
 def named_columns(
@@ -240,10 +322,37 @@ def named_columns(
     named = {role: str(name) for role, name in roles.items() if name is not None}
     for role, name in (*named.items(), *(("on", name) for name in chosen)):
         if name not in columns:
-            hint = did_you_mean(name, list(columns))
-            raise InputError(f"{role}: the frame has no column {name!r}; {hint}")
+            raise InputError(
+                "{argument}: the frame has no column {value}; {guess}",
+                argument=role,
+                value=name,
+                details={"guess": did_you_mean(name, list(columns))},
+            )
     refuse_duplicates(chosen)
     return columns, named, chosen
+
+
+def refuse_among_covariates(role: str, name: str, covariates: Sequence[str]) -> None:
+    """Raise if a column with a role of its own is a covariate, too."""
+    if name in covariates:
+        raise InputError(
+            f"{{value}} is the {role} column; take it out of {{on}}",
+            argument="on",
+            value=name,
+            details={"on": Code("`on`", "--on")},
+        )
+
+
+@contextmanager
+def column_names_known(named: Mapping[str, str]) -> Iterator[None]:
+    """Give an error about an argument the name of the column that it came from."""
+    try:
+        yield
+    except InputError as error:
+        name = named.get(error.argument or "")
+        if name is None or error.column is not None:
+            raise
+        raise error.at(column=name) from None
 
 
 def read_parts(
@@ -265,7 +374,7 @@ def read_parts(
     prob = read_probabilities(positive_column(p, found, positive), n)
     covariates = read_covariates(x, names, partial=partial)
     for column in covariates:
-        same_length(f"covariate {column.name!r}", len(column), n)
+        same_length(Subject("x", column.name), len(column), n)
     parts = {
         "y": labels,
         "p": prob,
@@ -293,7 +402,7 @@ def read_covariates(
         names = [names] if isinstance(names, str) else [str(name) for name in names]
         if len(names) != len(columns):
             told = counted(len(names), "name"), counted(len(columns), "covariate")
-            raise InputError(f"names gives {told[0]} for {told[1]}")
+            raise InputError(f"names gives {told[0]} for {told[1]}", argument="names")
         columns = _by_name(list(zip(names, columns.values(), strict=True)))
     return tuple(encode(name, values, partial=partial) for name, values in columns.items())
 
@@ -303,9 +412,12 @@ def _named_columns(x: object) -> dict[str, object]:
     if x is None or (isinstance(x, list | tuple) and not x):
         return {}
     if isinstance(x, list | tuple) and isinstance(x[0], list | tuple | np.ndarray):
-        return _numbered(_rows_to_columns("x", x))
+        return _numbered(_rows_to_columns(Subject("x"), x))
     if isinstance(x, list | tuple) and any(getattr(item, "ndim", 0) > 0 for item in x):
-        raise InputError("x is a list of columns; name them in a mapping, such as {'age': ages}")
+        raise InputError(
+            "{argument} is a list of columns; name them in a mapping, such as {'age': ages}",
+            argument="x",
+        )
     if isinstance(x, pa.Array | pa.ChunkedArray | list | tuple):
         return _numbered([x])
     if isinstance(x, Mapping) or any(hasattr(type(x), name) for name in FRAME_TRAITS):
@@ -316,17 +428,26 @@ def _named_columns(x: object) -> dict[str, object]:
     if isinstance(x, np.ndarray) and x.ndim == 2:
         return _numbered(list(x.T))
     if isinstance(x, np.ndarray) and x.ndim > 2:
-        raise InputError(f"x must be a frame or an array (n, d), not of shape {x.shape}")
+        raise InputError(
+            "{argument} must be a frame or an array (n, d), not of shape {value}",
+            argument="x",
+            value=x.shape,
+        )
     return _numbered([x])
 
 
-def _rows_to_columns(what: str, rows: Sequence[Sequence[object]]) -> list[list[object]]:
+def _rows_to_columns(what: Subject, rows: Sequence[Sequence[object]]) -> list[list[object]]:
     width = len(rows[0])
     for number, row in enumerate(rows):
         length = len(row) if hasattr(row, "__len__") else 1
         if length != width:
-            told = counted(length, "value")
-            raise InputError(f"{what}: row {number} has {told}, row 0 has {width}")
+            raise InputError(
+                f"{{subject}}: {{row}} has {counted(length, 'value')}, {{first}} has {width}",
+                row=number,
+                count=length,
+                details={"first": Row(0)},
+                **what.fields,
+            )
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -341,16 +462,27 @@ def settle_missing(parts: dict[str, Any], missing: MissingRule) -> dict[str, Any
     if counts and missing == "error":
         told = ", ".join(f"{name!r} in {counted(count, 'row')}" for name, count in counts.items())
         first = next(c for c in columns if c.name in counts)
-        where = f" of {first.name!r}" if len(counts) > 1 else ""
         raise InputError(
-            f"covariates have missing values: {told} (first: row {int(np.argmax(first.missing))}"
-            f"{where}); pass missing='level' or missing='drop'"
+            "covariates have missing values: {told} (first: {row}{where})",
+            argument="x",
+            column=first.name,
+            row=int(np.argmax(first.missing)),
+            count=counts[first.name],
+            hint="pass {settings}",
+            settings=[Setting("missing", "level"), Setting("missing", "drop")],
+            details={"told": told, "where": f" of {first.name!r}" if len(counts) > 1 else ""},
         )
     if counts and missing == "drop":
         keep = ~np.any([c.missing for c in columns], axis=0)
         kept = int(keep.sum())
         if kept < 2:
-            raise InputError(f"missing='drop' would leave {counted(kept, 'row')}")
+            raise InputError(
+                f"{{setting}} would leave {counted(kept, 'row')}",
+                argument="missing",
+                value="drop",
+                count=kept,
+                details={"setting": Setting("missing", "drop")},
+            )
         parts["dropped"] = (f"dropped {counted(keep.size - kept, 'row')} with missing covariates",)
         columns = tuple(c.take(keep) for c in columns)
         for name in ("y", "p", "weights", "cluster"):

@@ -8,10 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import AnyArray, FloatArray, InputError, counted, did_you_mean, listed, shown
+from itrust._core import (
+    AnyArray,
+    FloatArray,
+    InputError,
+    Setting,
+    Subject,
+    counted,
+    did_you_mean,
+    listed,
+)
 from itrust.data.encoding import as_arrow, encode_numbers
 from itrust.data.intake import MissingRule, frame_columns, same_index
-from itrust.data.sample import Sample
+from itrust.data.sample import Sample, refuse_too_few
 
 SUM_TOLERANCE = 1e-6
 
@@ -19,19 +28,36 @@ SUM_TOLERANCE = 1e-6
 class MulticlassSample:
     """Labels of m classes, their probabilities and the covariates.
 
+    Rows must be independent: clusters are for samples of two classes.
+
     Parameters
     ----------
-    y : (n,) labels
-        Names of classes, or with `classes=None` whole numbers from 0 to m - 1.
-    p : (n, m) array, or mapping or frame with one column a class
-        Rows sum to 1.
-    x, weights, names, missing
-        As for `Sample`; rows with missing covariates cannot be dropped here. Rows must be
-        independent: clusters are for binary samples.
+    y : column of n labels
+        Names of classes, or whole numbers from 0 to m - 1.
+    p : (n, m) array, mapping or frame
+        The predicted probabilities, one column for each class; rows sum to 1.
+    x : frame, mapping, array or list of rows, optional
+        The covariates, as for `Sample`. Default: there are none.
     classes : sequence, optional
         Names of the columns of p, in order; for a mapping or frame the order to take them in.
         Default: the names of a mapping or frame; else 0 to m - 1 if y has such numbers (0 or
         all of them among them), else the sorted values of y if there are m.
+    weights : column of n survey weights, optional
+        Not negative, at least two of them above 0. Default: every row counts alike.
+    names : sequence of str, optional
+        Names of the covariates. Default: those of a frame or mapping; x1, x2, ... for arrays.
+    missing : {"error", "level"}
+        What to do with missing covariates: refuse them (the default) or take them as a level of
+        their own. Rows cannot be dropped here, as labels and matrix would no longer fit.
+
+    Attributes
+    ----------
+    p : (n, m) array of float
+        The predicted probabilities.
+    classes : tuple
+        Names of the classes, in the order of the columns of p.
+    codes : (n,) array of int
+        For each row the position of its label in `classes`.
 
     Examples
     --------
@@ -57,8 +83,12 @@ class MulticlassSample:
     ) -> None:
         if missing == "drop":
             raise InputError(
-                "missing='drop' is for Sample; leave those rows out of y, p and x before, or "
-                "use missing='level'"
+                "{setting} is for Sample",
+                argument="missing",
+                value=missing,
+                details={"setting": Setting("missing", missing)},
+                hint="leave those rows out of y, p and x before, or use {}",
+                settings=[Setting("missing", "level")],
             )
         same_index([("y", y), ("p", p), ("weights", weights), ("x", x)])
         columns = _named_columns(p)
@@ -94,10 +124,25 @@ class MulticlassSample:
         return Sample(self.codes == code, self.p[:, code], self._x, **settings)
 
     def one_class(self, name: Any) -> Sample:
-        """One class against the rest, as a binary sample."""
+        """Make a sample of one class against the rest.
+
+        Parameters
+        ----------
+        name : object
+            One of `classes`.
+
+        Returns
+        -------
+        Sample
+            Labels that are 1 for this class, its probabilities, and the covariates.
+        """
         if name not in self.classes:
-            hint = did_you_mean(str(name), [str(c) for c in self.classes])
-            raise InputError(f"there is no class {name!r}; {hint}")
+            raise InputError(
+                "there is no class {value}; {guess}",
+                argument="name",
+                value=name,
+                details={"guess": did_you_mean(str(name), [str(c) for c in self.classes])},
+            )
         return self._binary(self.classes.index(name))
 
     @cached_property
@@ -112,8 +157,8 @@ class MulticlassSample:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What an attentive colleague would say about the covariates."""
-        return tuple(remark for column in self._first.columns for remark in column.remarks())
+        """Data-quality notes on the covariates."""
+        return tuple(note for column in self._first.columns for note in column.notes())
 
     def __repr__(self) -> str:
         on = listed(self.names) or "none"
@@ -135,28 +180,39 @@ def _in_order(names: tuple[Any, ...], classes: Sequence[Any] | None) -> tuple[An
     wanted = tuple(classes)
     if set(wanted) != set(names) or len(wanted) != len(names):
         raise InputError(
-            f"classes must be the names of the columns of p in some order, {listed(names)}, not "
-            f"{listed(wanted)}"
+            "{argument} must be the names of the columns of p in some order, {names}, not {wanted}",
+            argument="classes",
+            value=wanted,
+            details={"names": listed(names), "wanted": listed(wanted)},
         )
     return wanted
 
 
 def _stacked(columns: list[object]) -> FloatArray:
-    read = [encode_numbers(column, f"p, column {k}") for k, column in enumerate(columns)]
+    read = [encode_numbers(column, Subject(f"p, column {k}")) for k, column in enumerate(columns)]
     if len({values.size for values in read}) > 1:
         sizes = listed([values.size for values in read])
-        raise InputError(f"the columns of p must have the same number of rows, not {sizes}")
+        raise InputError(
+            f"the columns of p must have the same number of rows, not {sizes}", argument="p"
+        )
     return np.column_stack(read)
 
 
 def _labels(y: object, n: int) -> list[Any]:
-    labels: list[Any] = as_arrow(y, "label").to_pylist()
+    labels: list[Any] = as_arrow(y, Subject("label")).to_pylist()
     if len(labels) != n:
         raise InputError(
-            f"y must have one label for each of the {n:,} rows of p, but it has {len(labels):,}"
+            f"y must have one label for each of the {n:,} rows of p, but it has {{count}}",
+            argument="y",
+            count=len(labels),
         )
     if None in labels:
-        raise InputError(f"label is missing in row {labels.index(None)}; drop such rows first")
+        raise InputError(
+            "label is missing in {row}; drop such rows first",
+            argument="y",
+            row=labels.index(None),
+            count=labels.count(None),
+        )
     return labels
 
 
@@ -164,27 +220,38 @@ def _checked_probabilities(p: object) -> FloatArray:
     try:
         matrix = np.array(p, dtype=float)
     except (TypeError, ValueError):
-        raise InputError("p must be a matrix of numbers, one column a class") from None
+        raise InputError(
+            "{argument} must be a matrix of numbers, one column a class", argument="p"
+        ) from None
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         raise InputError(
-            f"p must have one row a label and one column a class, at least two, not shape "
-            f"{matrix.shape}"
+            "{argument} must have one row a label and one column a class, at least two, not shape "
+            "{value}",
+            argument="p",
+            value=matrix.shape,
         )
-    if len(matrix) < 2:
-        raise InputError(f"a sample needs at least 2 rows; this one has {len(matrix)}")
+    refuse_too_few(len(matrix))
     wrong = ~((matrix >= 0) & (matrix <= 1))
     if wrong.any():
         row, column = (int(i) for i in np.unravel_index(np.argmax(wrong), wrong.shape))
         raise InputError(
-            f"prob must lie in [0, 1]; row {row}, column {column} has {matrix[row, column]:g}"
+            f"prob must lie in [0, 1]; {{row}}, column {column} has {matrix[row, column]:g}",
+            argument="p",
+            row=row,
+            value=float(matrix[row, column]),
+            count=int(wrong.any(axis=1).sum()),
         )
     sums = matrix.sum(axis=1)
     off = np.abs(sums - 1) > SUM_TOLERANCE
     if off.any():
         row = int(np.argmax(off))
         raise InputError(
-            f"the probabilities of a row must sum to 1; those of row {row} sum to {sums[row]:.6g} "
-            f"({counted(int(off.sum()), 'row')} in all)"
+            f"the probabilities of a row must sum to 1; those of {{row}} sum to {sums[row]:.6g} "
+            f"({counted(int(off.sum()), 'row')} in all)",
+            argument="p",
+            row=row,
+            value=float(sums[row]),
+            count=int(off.sum()),
         )
     return matrix
 
@@ -193,7 +260,10 @@ def _classes(labels: list[Any], m: int, named: tuple[Any, ...] | None) -> tuple[
     if named is not None:
         if len(named) != m or len(set(named)) != m:
             raise InputError(
-                f"classes must name the {m} columns of p, each once, not {listed(named)}"
+                f"{{argument}} must name the {m} columns of p, each once, not {{named}}",
+                argument="classes",
+                value=named,
+                details={"named": listed(named)},
             )
         return named
     found = set(labels)
@@ -203,8 +273,10 @@ def _classes(labels: list[Any], m: int, named: tuple[Any, ...] | None) -> tuple[
     if len(found) == m and len({type(label) for label in found}) == 1:
         return tuple(sorted(found))
     raise InputError(
-        f"y has {counted(len(found), 'value')} ({listed(sorted(found, key=str))}) and p has {m} "
-        f"columns; pass classes=[...] in the order of the columns"
+        f"y has {counted(len(found), 'value')} ({{found}}) and p has {m} columns; pass "
+        f"classes=[...] in the order of the columns",
+        argument="y",
+        details={"found": listed(sorted(found, key=str))},
     )
 
 
@@ -217,7 +289,11 @@ def _codes(labels: list[Any], classes: tuple[Any, ...]) -> AnyArray:
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
         raise InputError(
-            f"row {row} has the label {shown(labels[row])}, which is none of the classes "
-            f"{listed(classes)}"
+            "{row} has the label {value}, which is none of the classes {classes}",
+            argument="y",
+            row=row,
+            value=labels[row],
+            count=int((codes < 0).sum()),
+            details={"classes": listed(classes)},
         )
     return codes

@@ -4,36 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
-import numpy as np
-
-from itrust._core import FloatArray, InputError, listed
+from itrust._core import FloatArray, InputError, Subject
 from itrust.data.column import Column
 from itrust.data.encoding import encode_numbers
 from itrust.data.intake import (
+    PROB,
     MissingRule,
     checked_missing,
+    column_names_known,
     named_columns,
     read_covariates,
     read_probabilities,
     read_weights,
+    refuse_among_covariates,
     same_index,
     same_length,
     settle_missing,
 )
-from itrust.data.rows import Points
+from itrust.data.rows import Predicted
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Population:
+class Population(Predicted):
     """Predicted probabilities and covariates of rows whose labels are not known.
 
     Parameters
     ----------
-    p, x, weights, names, missing
-        As for `Sample`.
+    p : column of n probabilities
+        The predicted probability of the positive label, in [0, 1].
+    x : frame, mapping, array or list of rows, optional
+        The covariates, in any form that `Sample` takes. Default: there are none.
+    weights : column of n weights, optional
+        How many units of the population each row stands for, up to a factor; not negative.
+        Default: every row counts alike.
+    names : sequence of str, optional
+        Names of the covariates. Default: those of a frame or mapping; x1, x2, ... for arrays.
+    missing : {"error", "level", "drop"}
+        What to do with missing covariates: refuse them (the default), take them as a level of
+        their own, or leave such rows out.
+
+    Attributes
+    ----------
+    p : (n,) array of float
+        The predicted probabilities.
+    columns : tuple of Column
+        The covariates, encoded.
+    weights : (n,) array of float or None
+        The weights as they were given; None if there were none.
+    dropped : tuple of str
+        If rows were left out because of missing covariates, a note on how many.
 
     Examples
     --------
@@ -51,6 +72,7 @@ class Population:
         self,
         p: object,
         x: object = None,
+        *,
         weights: object = None,
         names: Sequence[str] | None = None,
         missing: MissingRule = "error",
@@ -58,12 +80,12 @@ class Population:
         checked_missing(missing)
         columns = x.items() if isinstance(x, Mapping) else [("x", x)]
         same_index([("prob", p), ("weights", weights), *columns])
-        n = encode_numbers(p, "prob").size
+        n = encode_numbers(p, PROB).size
         if n == 0:
-            raise InputError("a population needs at least 1 row; this one has none")
+            raise InputError("a population needs at least 1 row; this one has none", count=0)
         covariates = read_covariates(x, names)
         for column in covariates:
-            same_length(f"covariate {column.name!r}", len(column), n, "probabilities")
+            same_length(Subject("x", column.name), len(column), n, "probabilities")
         parts: dict[str, Any] = {
             "y": None,
             "p": read_probabilities(p, n),
@@ -73,50 +95,51 @@ class Population:
             "dropped": (),
         }
         settled = settle_missing(parts, missing)
-        for name in ("p", "columns", "weights", "dropped"):
-            value = settled[name]
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+        self._freeze(**{name: settled[name] for name in ("p", "columns", "weights", "dropped")})
 
     @classmethod
     def from_frame(
         cls,
         frame: object,
+        *,
         prob: str,
         on: str | Sequence[str] = (),
         weights: str | None = None,
         missing: MissingRule = "error",
     ) -> Self:
-        """Take the named columns of a pandas, polars or Arrow frame."""
+        """Take columns of a frame as a population.
+
+        Parameters
+        ----------
+        frame : frame or mapping
+            A frame of pandas, polars or Arrow, or a mapping of names to columns.
+        prob : str
+            Name of the column with the predicted probabilities.
+        on : str or sequence of str
+            Names of the columns that are covariates; none by default.
+        weights : str, optional
+            The column of weights. Default: every row counts alike.
+        missing : {"error", "level", "drop"}
+            As for the class: "error" by default.
+
+        Returns
+        -------
+        Population
+            All rows of the frame, or with "drop" those without missing values.
+
+        Examples
+        --------
+        >>> import itrust as it
+        >>> it.Population.from_frame({"p": [0.2, 0.7], "sex": ["f", "m"]}, prob="p", on="sex")
+        <Population: 2 rows, covariates 'sex'>
+        """
         roles = {"prob": prob, "weights": weights}
         columns, named, chosen = named_columns(frame, roles, on)
-        if named["prob"] in chosen:
-            raise InputError(f"{named['prob']!r} is the prob column; take it out of `on`")
-        return cls(
-            columns[named["prob"]],
-            {name: columns[name] for name in chosen},
-            weights=columns[named["weights"]] if weights is not None else None,
-            missing=missing,
-        )
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.p.size)
-
-    def __len__(self) -> int:
-        return self.n
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the covariates."""
-        return tuple(column.name for column in self.columns)
-
-    @cached_property
-    def points(self) -> Points:
-        """Where the rows lie."""
-        return Points(self.p, self.columns)
-
-    def __repr__(self) -> str:
-        return f"<Population: {self.n:,} rows, covariates {listed(self.names) or 'none'}>"
+        refuse_among_covariates("prob", named["prob"], chosen)
+        with column_names_known(named):
+            return cls(
+                columns[named["prob"]],
+                {name: columns[name] for name in chosen},
+                weights=columns[named["weights"]] if weights is not None else None,
+                missing=missing,
+            )

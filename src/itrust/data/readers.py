@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import glob
 import gzip
+import io
 import os
-import re
 import shutil
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,19 +63,16 @@ class Batch:
 
     @contextmanager
     def located(self, chosen: IntArray | None = None) -> Iterator[None]:
-        """Give a sentence about these rows the file's name and the rows' numbers in the file."""
+        """Give an error about these rows (or those chosen) the file and their numbers in it."""
+
+        def number(row: int) -> int:
+            row = row if chosen is None else int(chosen[row])
+            return self.offset + (row if self.numbers is None else int(self.numbers[row]))
+
         try:
             yield
         except InputError as error:
-
-            def number(found: re.Match[str]) -> str:
-                row = int(found[1])
-                row = row if chosen is None else int(chosen[row])
-                return f"row {self.offset + (row if self.numbers is None else self.numbers[row])}"
-
-            # Only where a sentence names a row: values quoted from the file stay as they are.
-            moved = re.sub(r"(?<!['\w])row (\d+)(?!['\w])", number, str(error))
-            raise InputError(f"{self.path.name}: {moved}") from None
+            raise error.within(self.path.name, number) from None
 
 
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -92,10 +91,12 @@ def list_files(path: Any) -> list[Path]:
     """The files that a path, a pattern, a folder or a list of these means, in order."""
     if isinstance(path, list | tuple):
         if not path:
-            raise InputError("the list of files is empty")
+            raise InputError("the list of files is empty", argument="path")
         return [file for one in path for file in list_files(one)]
     if not isinstance(path, str | os.PathLike):
-        raise InputError(f"scan takes paths, not a {type(path).__name__}; frames go to Sample")
+        raise InputError(
+            f"scan takes paths, not a {type(path).__name__}; frames go to Sample", argument="path"
+        )
     text = os.path.expanduser(os.fspath(path))
     if os.path.isfile(text) and _is_known(Path(text)):
         return [Path(text)]
@@ -110,18 +111,20 @@ def list_files(path: Any) -> list[Path]:
             and not any(part.startswith(hidden) for part in file.relative_to(text).parts)
         )
         if not found:
-            raise InputError(f"the folder {text} holds no Parquet, Feather, CSV or TSV file")
+            raise InputError(
+                "the folder {file} holds no Parquet, Feather, CSV or TSV file", file=text
+            )
         return _one_format(text, found)
     if glob.has_magic(text):
         found = sorted(Path(name) for name in glob.glob(text, recursive=True))
         if not found:
-            raise InputError(f"no file matches {text!r}")
+            raise InputError("no file matches {value}", argument="path", value=text)
         return _one_format(text, [file for one in found for file in list_files(str(one))])
     if not os.path.isfile(text):
-        raise InputError(f"there is no file {text!r}")
+        raise InputError("there is no file {value}", argument="path", value=text)
     if not _is_known(Path(text)):
-        known = listed([*FORMATS, *SEPARATORS], most=20)
-        raise InputError(f"{text}: the ending must be one of {known} (text files also with .gz)")
+        known = listed([*FORMATS, *SEPARATORS], max_items=20)
+        raise InputError(f"the ending must be one of {known} (text files also with .gz)", file=text)
     return [Path(text)]
 
 
@@ -130,8 +133,9 @@ def _one_format(place: str, files: list[Path]) -> list[Path]:
     formats = sorted({NAMES.get(_ending(file), "Feather") for file in files})
     if len(formats) > 1:
         raise InputError(
-            f"{place} holds files of several formats, {' and '.join(formats)}; name those of one, "
-            f"such as '*{_ending(files[0])}'"
+            f"{{file}} holds files of several formats, {' and '.join(formats)}; name those of "
+            f"one, such as '*{_ending(files[0])}'",
+            file=place,
         )
     return files
 
@@ -165,16 +169,20 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError:  # Arrow's names of columns, before any value is looked at
         raise InputError(
-            f"{path.name}: the names of the columns are not UTF-8 text; save it as UTF-8"
+            "the names of the columns are not UTF-8 text; save it as UTF-8", file=path.name
         ) from None
     except (pa.ArrowException, OSError, EOFError) as error:
         reason = legible(str(error).splitlines()[0])
         if reason == "Empty CSV file":
-            raise InputError(f"{path.name} is empty") from None
+            raise InputError("{file} is empty", file=path.name) from None
         if "duplicate field names" in reason:
-            raise InputError(f"{path.name}: names of columns must differ") from None
+            raise InputError("names of columns must differ", file=path.name) from None
         cure = "give the column one type" if "conversion error" in reason else "is it whole?"
-        raise InputError(f"{path.name} cannot be read to its end ({reason}); {cure}") from None
+        raise InputError(
+            "{file} cannot be read to its end ({reason}); {cure}",
+            file=path.name,
+            details={"reason": reason, "cure": cure},
+        ) from None
 
 
 def legible(text: str) -> str:
@@ -226,15 +234,17 @@ def read_table(files: Sequence[Path], names: list[str]) -> pa.Table:
         for batch in sound_batches(Part(path), names)
     ]
     if not tables:
-        raise InputError(without_rows(files))
+        raise without_rows(files)
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def without_rows(files: Sequence[Path]) -> str:
-    """The sentence about files that have columns at most."""
+def without_rows(files: Sequence[Path]) -> InputError:
+    """The error about files that have columns at most."""
     if len(files) == 1:
-        return f"{files[0].name} holds no rows"
-    return f"the {counted(len(files), 'file')} hold no rows; the first is {files[0].name}"
+        return InputError("{file} holds no rows", file=files[0].name)
+    return InputError(
+        f"the {counted(len(files), 'file')} hold no rows; the first is {{file}}", file=files[0].name
+    )
 
 
 def read_untouched(files: Sequence[Path], names: list[str]) -> pa.Table:
@@ -271,8 +281,11 @@ def refuse_other_kinds(files: Sequence[Path], names: list[str]) -> None:
         for name, kind in column_kinds(path, names).items():
             if kind != first[name] and "null" not in (kind, first[name]):
                 raise InputError(
-                    f"{path.name}: column {name!r} is {kind}, but {first[name]} in "
-                    f"{files[0].name}; give it one type in all files"
+                    f"column {{column}} is {kind}, but {first[name]} in {{other}}; give it one "
+                    f"type in all files",
+                    file=path.name,
+                    column=name,
+                    details={"other": files[0].name},
                 )
 
 
@@ -304,10 +317,14 @@ def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
         with _unpacked(raw) as source, plain.open("wb") as file:
             shutil.copyfileobj(source, file)
     except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{stem} cannot be read to its end ({error}); is it whole?") from None
+        raise InputError(
+            "{file} cannot be read to its end ({reason}); is it whole?",
+            file=stem,
+            details={"reason": str(error)},
+        ) from None
     raw.unlink()
     if not plain.stat().st_size:
-        raise InputError(f"{stem} is empty")
+        raise InputError("{file} is empty", file=stem)
     with plain.open("rb") as file:
         ending = ending_of(file.read(HEAD_BYTES))
     return plain.rename(folder / f"{stem}{ending}")
@@ -331,7 +348,9 @@ def _open_csv(path: Path, names: list[str], types: dict[str, pa.DataType] | None
     _require(path, names, schema.names)
     for name in names or schema.names:
         if pa.types.is_binary(schema.field(name).type):
-            raise InputError(f"{path.name}: column {name!r} is not UTF-8 text; save it as UTF-8")
+            raise InputError(
+                "column {column} is not UTF-8 text; save it as UTF-8", file=path.name, column=name
+            )
     nullable = types is None
     types = types or {name: _lasting_type(schema.field(name).type) for name in names}
     convert = pa.csv.ConvertOptions(
@@ -369,11 +388,49 @@ def _require(path: Path, names: list[str], present: list[str]) -> None:
     twice = [name for name in dict.fromkeys(names or present) if often[name] > 1]
     if twice:
         raise InputError(
-            f"{path.name}: names of columns must differ; {listed(twice)} stands more than once"
+            "names of columns must differ; {twice} stands more than once",
+            file=path.name,
+            details={"twice": listed(twice)},
         )
     for name in names:
         if name not in present:
-            hint = did_you_mean(name, present)
-            if len(present) == 1 and ";" in present[0]:
-                hint = "columns must be separated by commas (.csv) or tabs (.tsv), not semicolons"
-            raise InputError(f"{path.name}: there is no column {name!r}; {hint}")
+            raise InputError(
+                "there is no column {column}; {guess}",
+                file=path.name,
+                column=name,
+                details={"guess": guess_column(name, present)},
+            )
+
+
+def guess_column(name: str, present: list[str]) -> str:
+    """What was meant by the name of a column that is not there."""
+    if len(present) == 1 and ";" in present[0]:
+        return "columns must be separated by commas (.csv) or tabs (.tsv), not semicolons"
+    return did_you_mean(name, present)
+
+
+def row_of(files: Sequence[Path], names: list[str], row: int) -> tuple[Path, int]:
+    """The file that a row of all files stands in, and its number there, both from 0.
+
+    The rows are counted again: for the sake of an error, which is rare.
+    """
+    for path in files:
+        rows = sum(batch.num_rows for batch in sound_batches(Part(path), names))
+        if row < rows:
+            return path, row
+        row -= rows
+    return files[-1], row
+
+
+def line_of(path: Path, row: int) -> int | None:
+    """The line on which a row of a text file begins, from 1; None for files without lines."""
+    if not is_text(path):
+        return None
+    with _unpacked(path) as raw, io.TextIOWrapper(raw, "utf-8", "replace", newline="") as file:
+        records = csv.reader(file, delimiter=SEPARATORS[_ending(path)])
+        filled = (cells for cells in records if cells)  # Arrow, too, passes over empty lines
+        try:
+            cells = next(islice(filled, row + 1, None))  # the names come first
+        except (StopIteration, csv.Error):
+            return None
+        return records.line_num - sum(cell.count("\n") for cell in cells)

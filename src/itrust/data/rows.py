@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from itrust._core import AnyArray, BoolArray, FloatArray, IntArray
+import numpy as np
+
+from itrust._core import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    did_you_mean,
+    listed,
+)
 from itrust.data.column import Column
 
 
@@ -14,6 +25,13 @@ class Points:
     """Where the rows lie: predictions and covariates, never labels.
 
     Kernels and width rules take `Points`, so that they cannot see what they must not see.
+
+    Attributes
+    ----------
+    p : (n,) array of float
+        The predicted probabilities.
+    columns : tuple of Column
+        The covariates.
     """
 
     p: FloatArray
@@ -28,13 +46,103 @@ class Points:
         return int(self.p.size)
 
     def take(self, rows: AnyArray | slice) -> Points:
-        """Keep some rows."""
+        """Keep some rows.
+
+        Parameters
+        ----------
+        rows : array or slice
+            Their positions, or a mask.
+
+        Returns
+        -------
+        Points
+            Those rows, in the order asked for.
+        """
         return Points(self.p[rows], tuple(column.take(rows) for column in self.columns))
+
+
+class Predicted:
+    """Rows with predictions and covariates: what `Sample` and `Population` have in common."""
+
+    p: FloatArray
+    columns: tuple[Column, ...]
+
+    def _freeze(self, **parts: Any) -> None:
+        """Fill a frozen object, and let nobody write into its arrays."""
+        for name, value in parts.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.p.size)
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the covariates."""
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """Find a covariate by its name.
+
+        Parameters
+        ----------
+        name : str
+            The name of the covariate.
+
+        Returns
+        -------
+        Column
+            Its kind, its values and, if it is a category, its levels.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise InputError(
+            "there is no covariate {value}; {guess}",
+            argument="name",
+            value=name,
+            details={"guess": did_you_mean(name, self.names)},
+        )
+
+    @cached_property
+    def points(self) -> Points:
+        """The rows without labels and weights, as kernels see them."""
+        return Points(self.p, self.columns)
+
+    def __repr__(self) -> str:
+        on = listed(self.names) or "none"
+        return f"<{type(self).__name__}: {self.n:,} rows, covariates {on}>"
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Consecutive rows on their way through an engine; `first` is the number of the first."""
+    """Consecutive rows on their way through an engine.
+
+    Attributes
+    ----------
+    first : int
+        Number of the first row in the whole.
+    y : (m,) array of float
+        The labels, 0 or 1.
+    p : (m,) array of float
+        The predicted probabilities.
+    points : Points
+        The same rows without labels.
+    weights : (m,) array of float or None
+        Their weights; None if all rows count alike.
+    cluster : (m,) array of int or None
+        The number of each row's cluster; None if rows are independent.
+    other_labels : frozenset
+        Values of the label that count as 0, where they are known.
+    dropped : int
+        How many rows with missing values were left out before these.
+    """
 
     first: int
     y: FloatArray
@@ -42,8 +150,8 @@ class Chunk:
     points: Points
     weights: FloatArray | None = None
     cluster: IntArray | None = None
-    other_labels: frozenset[Any] = frozenset()  # values that count as 0, where known
-    dropped: int = 0  # rows left out before these
+    other_labels: frozenset[Any] = frozenset()
+    dropped: int = 0
 
     @property
     def rows(self) -> range:

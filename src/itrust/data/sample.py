@@ -15,14 +15,13 @@ import numpy as np
 
 from itrust._core import (
     AnyArray,
+    Argument,
     FloatArray,
     InputError,
     IntArray,
     Rng,
     as_generator,
     counted,
-    did_you_mean,
-    listed,
     shown,
     smallest_tickets,
     tickets,
@@ -30,43 +29,68 @@ from itrust._core import (
 from itrust.data.column import Column
 from itrust.data.intake import (
     MissingRule,
+    column_names_known,
     named_columns,
     read_parts,
     read_probabilities,
+    refuse_among_covariates,
     refuse_empty_weights,
     same_index,
-    same_length,
 )
-from itrust.data.rows import Chunk, Points, called_impossible
+from itrust.data.rows import Chunk, Predicted, called_impossible
+from itrust.data.source import Pilot
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Sample:
+class Sample(Predicted):
     """Labels, predicted probabilities and covariates of the rows to be judged.
+
+    A sample is checked when it is made and never changes. Everything that judges a model takes
+    one. A column may be a list, a NumPy array, or a column of pandas, polars or Arrow.
 
     Parameters
     ----------
     y : column of n labels
-        0 and 1, booleans, or any two values with `positive` named.
-    p : column of n probabilities of the positive label
-        In [0, 1]. A matrix (n, 2) is accepted when `positive` is named: its columns then
-        carry the label values as names, or stand in sorted order of the labels, as
-        scikit-learn's `predict_proba` gives them.
-    x : covariates, optional
-        A data frame (pandas, polars, Arrow), a mapping of columns, an array (n, d) or (n,), or
-        a list of rows. Text stays a category; dates become days since 1970-01-01. Without
-        covariates the tests ask about calibration alone.
+        0 and 1, booleans, or any two values if `positive` says which one counts as 1.
+    p : column of n probabilities, or (n, 2) matrix
+        The predicted probability of the positive label, in [0, 1]. A matrix is accepted if
+        `positive` is named: its columns carry the values of the label as names, or stand in their
+        sorted order, as scikit-learn's `predict_proba` gives them.
+    x : frame, mapping, array or list of rows, optional
+        The covariates: a frame of pandas, polars or Arrow, a mapping of names to columns, an
+        array (n, d) or (n,), or a list of rows. Text is taken as a category; dates become days
+        since 1970-01-01. Default: no covariates, so that tests ask about calibration alone.
     weights : column of n survey weights, optional
-        Non-negative, not all zero, and without information on y beyond (x, p).
-    cluster : column of n unit names, optional
-        Rows of one unit (a person measured twice) need not be independent.
-    names : names of the covariates, optional
-        For arrays; a frame brings its own.
-    positive : value, optional
-        The label that counts as 1.
+        Not negative, at least two of them above 0, and without information on the label beyond
+        x and p. Default: every row counts alike.
+    cluster : column of n names of units, optional
+        Rows of one unit, such as a person measured twice, need not be independent. Default: all
+        rows are independent.
+    names : sequence of str, optional
+        Names of the covariates. Default: those of a frame or mapping; x1, x2, ... for arrays.
+    positive : object, optional
+        The value of the label that counts as 1. Default: labels are 0 and 1.
     missing : {"error", "level", "drop"}
-        What to do with missing covariates: refuse, treat as a level of its own (for numbers:
-        equal only to other missing values), or drop those rows and note how many.
+        What to do with missing covariates. "error", the default, refuses them. "level" takes them
+        as a level of their own; a missing number is then similar to other missing ones only.
+        "drop" leaves such rows out and notes how many there were.
+
+    Attributes
+    ----------
+    y : (n,) array of float
+        The labels, 0 or 1.
+    p : (n,) array of float
+        The predicted probabilities.
+    columns : tuple of Column
+        The covariates, encoded.
+    weights : (n,) array of float or None
+        The weights as they were given; None if every row counts alike.
+    cluster : (n,) array of int or None
+        The number of each row's unit; None if rows are independent.
+    values : tuple of two objects
+        The values of the label that count as 0 and as 1; None for a 0 that does not occur.
+    dropped : tuple of str
+        A note on the rows that were left out because of missing covariates, if there were any.
 
     Examples
     --------
@@ -91,6 +115,7 @@ class Sample:
         y: object,
         p: object,
         x: object = None,
+        *,
         weights: object = None,
         cluster: object = None,
         names: Sequence[str] | None = None,
@@ -114,18 +139,16 @@ class Sample:
         )
 
     def _fill(self, **parts: Any) -> None:
-        _refuse_too_few(parts["y"].size)
+        refuse_too_few(parts["y"].size)
         if parts["weights"] is not None:
             refuse_empty_weights(parts["weights"])
-        for name, value in parts.items():
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+        self._freeze(**parts)
 
     @classmethod
     def from_frame(
         cls,
         frame: object,
+        *,
         label: str,
         prob: str,
         on: str | Sequence[str] = (),
@@ -134,8 +157,34 @@ class Sample:
         positive: object = None,
         missing: MissingRule = "error",
     ) -> Self:
-        """Take the named columns of a pandas, polars or Arrow frame.
+        """Take the named columns of a frame: labels, probabilities, covariates and the rest.
 
+        Parameters
+        ----------
+        frame : frame or mapping
+            Of pandas, polars or Arrow, or names to columns.
+        label : str
+            The column of labels.
+        prob : str
+            The column of predicted probabilities.
+        on : str or sequence of str
+            The columns that are covariates. Default: none.
+        weights : str, optional
+            The column of survey weights. Default: every row counts alike.
+        cluster : str, optional
+            The column that names the unit of each row. Default: all rows are independent.
+        positive : object, optional
+            The value of the label that counts as 1. Default: labels are 0 and 1.
+        missing : {"error", "level", "drop"}
+            What to do with missing covariates, as for `Sample`; "error" by default.
+
+        Returns
+        -------
+        Sample
+            The rows of the frame, checked and encoded.
+
+        Examples
+        --------
         >>> import pyarrow as pa
         >>> import itrust as it
         >>> homes = pa.table({"owner": [1, 0], "p": [0.8, 0.3], "race": ["a", "b"]})
@@ -147,57 +196,38 @@ class Sample:
         for role in ("label", "prob", "weights"):
             others = [r for r, name in named.items() if r != role and name == named.get(role)]
             if others:
-                raise InputError(f"{named[role]!r} cannot be {role} and {others[0]} at once")
-            if role != "weights" and named[role] in chosen:
-                raise InputError(f"{named[role]!r} is the {role} column; take it out of `on`")
-        return cls(
-            columns[named["label"]],
-            columns[named["prob"]],
-            {name: columns[name] for name in chosen},
-            weights=columns[named["weights"]] if weights is not None else None,
-            cluster=columns[named["cluster"]] if cluster is not None else None,
-            positive=positive,
-            missing=missing,
-        )
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.y.size)
-
-    def __len__(self) -> int:
-        return self.n
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the covariates."""
-        return tuple(column.name for column in self.columns)
-
-    def column(self, name: str) -> Column:
-        """One covariate by name."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise InputError(f"there is no covariate {name!r}; {did_you_mean(name, self.names)}")
+                raise InputError(
+                    "{value} cannot be {argument} and {other} at once",
+                    argument=role,
+                    value=named[role],
+                    details={"other": Argument(others[0])},
+                )
+            if role != "weights":
+                refuse_among_covariates(role, named[role], chosen)
+        with column_names_known(named):
+            return cls(
+                columns[named["label"]],
+                columns[named["prob"]],
+                {name: columns[name] for name in chosen},
+                weights=columns[named["weights"]] if weights is not None else None,
+                cluster=columns[named["cluster"]] if cluster is not None else None,
+                positive=positive,
+                missing=missing,
+            )
 
     @cached_property
     def clusters(self) -> int | None:
-        """Number of clusters, None without."""
+        """Number of clusters; None if rows are independent."""
         return None if self.cluster is None else int(np.unique(self.cluster).size)
-
-    @cached_property
-    def points(self) -> Points:
-        """The label-free view that kernels see."""
-        return Points(self.p, self.columns)
 
     @property
     def residuals(self) -> FloatArray:
-        """Observed minus predicted, e = y - p, shape (n,); positive: underestimated."""
+        """Observed minus predicted, y - p, shape (n,); positive where predictions are too low."""
         return self.y - self.p
 
     @cached_property
     def weights_or_ones(self) -> FloatArray:
-        """The weights scaled to mean 1, or 1 for every row, shape (n,); no result needs a scale."""
+        """The weights scaled to mean 1, or 1 for every row, shape (n,)."""
         return np.ones(self.n) if self.weights is None else self.weights / self.weights.mean()
 
     @property
@@ -210,23 +240,34 @@ class Sample:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What an attentive colleague would say about these rows."""
+        """Data-quality notes: rows left out, one class only, columns that look odd."""
         said = list(self.dropped)
         for label, value in enumerate(self.values):
             if (self.y == label).all():
                 said.append(f"one class only: every label is {shown(value)}, counted as {label}")
         if np.isin(self.p, (0.0, 1.0)).all():
             said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
-        said.extend(remark for column in self.columns for remark in column.remarks())
+        said.extend(note for column in self.columns for note in column.notes())
         return tuple(said)
 
     @property
     def impossible(self) -> IntArray:
-        """Rows whose label the model called impossible: p = 0 and y = 1, or p = 1 and y = 0."""
+        """Numbers of the rows whose label the model gave probability 0, such as p = 0 and y = 1."""
         return np.flatnonzero(called_impossible(self.y, self.p))
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """All rows in order, `size` at a time, without copying."""
+        """Go through all rows in order without copying them.
+
+        Parameters
+        ----------
+        size : int
+            Number of rows at a time.
+
+        Returns
+        -------
+        iterator of Chunk
+            Pieces of `size` rows; the last one may be shorter.
+        """
         for first in range(0, self.n, size):
             rows = slice(first, first + size)
             yield Chunk(
@@ -238,15 +279,44 @@ class Sample:
                 None if self.cluster is None else self.cluster[rows],
             )
 
-    def pilot(self, size: int) -> tuple[Points, FloatArray]:
-        """Random rows for choosing landmarks, and their w^2 p (1 - p); labels stay behind."""
-        rows = smallest_tickets(tickets(0, self.n), size)
+    def pilot(self, size: int) -> Pilot:
+        """Choose random rows, always the same ones; their labels stay behind.
+
+        Parameters
+        ----------
+        size : int
+            How many rows at most; of fewer rows all are chosen.
+
+        Returns
+        -------
+        Pilot
+            The chosen rows in their order, and the number of all rows.
+        """
+        drawn = tickets(0, self.n)
+        rows = smallest_tickets(drawn, size)
         v = np.square(self.weights_or_ones) * self.p * (1 - self.p)
-        return self.points.take(rows), v[rows]
+        return Pilot(self.points.take(rows), v[rows], drawn[rows], self.n)
+
+    @property
+    def in_memory(self) -> Self:
+        """The sample itself: all rows are at hand."""
+        return self
 
     def take(self, rows: object) -> Self:
-        """Keep some rows: positions, a boolean mask or a slice. Names, levels, notes stay.
+        """Keep some rows; names, levels and notes stay.
 
+        Parameters
+        ----------
+        rows : array of int, array of bool, or slice
+            Positions of the rows, or a mask as long as the sample.
+
+        Returns
+        -------
+        Sample
+            Those rows, in the order asked for.
+
+        Examples
+        --------
         >>> import itrust as it
         >>> it.Sample([0, 1, 1], [0.2, 0.7, 0.9]).take([True, False, True]).y
         array([0., 1.])
@@ -265,15 +335,38 @@ class Sample:
         return kept
 
     def with_columns(self, columns: tuple[Column, ...]) -> Self:
-        """The same rows with other covariates, which are checked already."""
+        """Give the same rows other covariates.
+
+        Parameters
+        ----------
+        columns : tuple of Column
+            The covariates, which have been checked already.
+
+        Returns
+        -------
+        Sample
+            The same labels and probabilities with these covariates.
+        """
         other = object.__new__(type(self))
         kept = ("y", "p", "weights", "cluster", "values", "dropped")
         other._fill(**{name: getattr(self, name) for name in kept}, columns=columns)
         return other
 
     def with_predictions(self, p: object) -> Self:
-        """The same rows with other probabilities, such as repaired ones.
+        """Give the same rows other probabilities, such as recalibrated ones.
 
+        Parameters
+        ----------
+        p : column of n probabilities
+            In [0, 1], in the order of the rows.
+
+        Returns
+        -------
+        Sample
+            The same labels and covariates with these probabilities.
+
+        Examples
+        --------
         >>> import itrust as it
         >>> it.Sample([0, 1], [0.2, 0.7]).with_predictions([0.1, 0.9]).p
         array([0.1, 0.9])
@@ -285,19 +378,44 @@ class Sample:
         return other
 
     def only(self, *names: str) -> Self:
-        """The same rows with some of the covariates.
+        """Keep some of the covariates.
 
+        Parameters
+        ----------
+        *names : str
+            Names of the covariates to keep, in the order wanted.
+
+        Returns
+        -------
+        Sample
+            The same rows with these covariates.
+
+        Examples
+        --------
         >>> import itrust as it
         >>> it.Sample([0, 1], [0.2, 0.7], {"age": [30, 41], "sex": ["f", "m"]}).only("sex").names
         ('sex',)
         """
         return self.with_columns(tuple(self.column(name) for name in names))
 
-    def split(self, fractions: Sequence[float], rng: Rng = None) -> tuple[Self, ...]:
-        """Split at random into parts of the given fractions; clusters are never torn apart.
+    def split(self, fractions: Sequence[float], *, rng: Rng = None) -> tuple[Self, ...]:
+        """Split at random into parts; the rows of a cluster stay together.
 
-        Fractions that sum to less than 1 leave the remaining rows out. Rows keep their order.
+        Parameters
+        ----------
+        fractions : sequence of float
+            The share of the rows, or of the clusters, in each part. If they sum to less than 1,
+            the other rows are left out.
+        rng : int, numpy.random.Generator or None
+            The seed of the split. Default: another split in every call.
 
+        Returns
+        -------
+        tuple of Sample
+            One for each fraction; rows keep their order.
+
+        Examples
+        --------
         >>> import itrust as it
         >>> s = it.Sample([0, 1] * 50, [0.5] * 100)
         >>> [part.n for part in s.split([0.5, 0.25, 0.25], rng=0)]
@@ -311,8 +429,10 @@ class Sample:
             or shares.sum() > 1 + 1e-9
         ):
             raise InputError(
-                f"fractions must be a list of positive numbers that sum to at most 1, such as "
-                f"[0.5, 0.5], not {fractions!r}"
+                "{argument} must be a list of positive numbers that sum to at most 1, such as "
+                "[0.5, 0.5], not {value}",
+                argument="fractions",
+                value=fractions,
             )
         if self.cluster is None:
             units, codes = self.n, np.arange(self.n)
@@ -328,8 +448,11 @@ class Sample:
         for k, chosen in enumerate(rows):
             if chosen.size < 2:
                 raise InputError(
-                    f"part {k} of the split would have {chosen.size} of {self.n} rows; "
-                    f"each part needs at least 2"
+                    f"part {k} of the split would have {chosen.size} of {self.n} rows; each part "
+                    f"needs at least 2",
+                    argument="fractions",
+                    value=fractions,
+                    count=chosen.size,
                 )
         return tuple(self.take(chosen) for chosen in rows)
 
@@ -355,17 +478,15 @@ class Sample:
         notes = [f"  note: {note}" for note in self.notes]
         return "\n".join([", ".join(filter(None, [head, *extras])), *lines, *notes])
 
-    def __repr__(self) -> str:
-        return f"<Sample: {self.n:,} rows, covariates {listed(self.names)}>"
 
-
-def _refuse_too_few(n: int) -> None:
+def refuse_too_few(n: int) -> None:
+    """Raise unless there are two rows."""
     if n < 2:
-        raise InputError(f"a sample needs at least 2 rows; this one has {n}")
+        raise InputError("a sample needs at least 2 rows; this one has {count}", count=n)
 
 
 def checked_sample(sample: object) -> Sample:
-    """Pass a Sample on; refuse anything else with the way to make one."""
+    """Pass a `Sample` on; refuse anything else and say how to make one."""
     if type(sample).__name__ == "MulticlassSample":
         raise InputError(
             "this is a MulticlassSample; use multiclass_test(sample), or sample.one_class(name)"
@@ -383,11 +504,23 @@ def _row_index(rows: object, n: int) -> AnyArray:
         return np.arange(n)[rows]
     index = np.asarray(rows)
     if index.dtype == bool:
-        same_length("the row mask", index.size, n)
+        if index.size != n:
+            raise InputError(
+                f"the row mask has {counted(index.size, 'row')}, but there are {n:,} labels; align "
+                f"them",
+                argument="rows",
+                count=index.size,
+            )
         return np.flatnonzero(index)
     if index.ndim != 1 or not (index.size == 0 or np.issubdtype(index.dtype, np.integer)):
-        raise InputError("rows must be integer positions, a boolean mask or a slice")
+        raise InputError(
+            "{argument} must be integer positions, a boolean mask or a slice", argument="rows"
+        )
     outside = (index < -n) | (index >= n)
     if outside.any():
-        raise InputError(f"there is no row {index[np.argmax(outside)]}; rows are 0 to {n - 1}")
+        raise InputError(
+            f"there is no row {{value}}; rows are 0 to {n - 1}",
+            argument="rows",
+            value=int(index[np.argmax(outside)]),
+        )
     return index.astype(np.int64)

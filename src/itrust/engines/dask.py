@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet
 
-from itrust._core import Advance, FloatArray, InputError
-from itrust.data import Part, Scan
+from itrust._core import Advance, InputError
+from itrust.data import Candidates, Part, Scan, Source
 from itrust.engines.factor import Factor
-from itrust.engines.passes import Redraw, Totals, Work, accumulate_all
+from itrust.engines.lowrank import LowRankPlan
+from itrust.engines.passes import Drawing, Totals, Work, accumulate_all
+from itrust.engines.protocol import Engine, Plan, Purpose, Survey
 from itrust.engines.threads import one_blas_thread
+from itrust.kernels import LocalKernel
 
 PART_ROWS = 250_000
 
 
 @dataclass(frozen=True)
-class Dask:
+class Dask(Engine):
     """Run scans on a Dask cluster; workers must see the files under the same paths.
 
     Draws are keyed by the number of the row in the whole, so the p-value is that of one
@@ -29,7 +31,8 @@ class Dask:
 
     Parameters
     ----------
-    client : distributed.Client or address of a scheduler
+    client : distributed.Client or str
+        A client, or the address of a scheduler.
     factor : Factor
         Tolerance, rank and sizes; `threads` is the workers' own affair.
     """
@@ -58,79 +61,91 @@ class Dask:
         with client:
             yield client
 
-    def survey(self, scan: Scan) -> tuple[Part, ...]:
-        """Cut the files into partitions, count rows and sample the pilot rows, on the workers."""
-        size = self.factor.pilot
-        if size not in scan.surveys:
-            with self.connected() as client:
-                scan.surveys[size] = _survey(client, scan, size)
-        return scan.surveys[size]
-
-    def run(
-        self,
-        scan: Scan,
-        parts: Sequence[Part],
-        works: Sequence[Work],
-        redraw: Redraw | None,
-        draws: int,
-        seed: int,
-        advance: Advance | None = None,
-    ) -> Totals:
-        """One pass over all partitions: the data and `draws` draws."""
+    def survey(self, source: Source, min_rows: int = 0) -> Survey:
+        """Cut the files into partitions, count rows and choose random ones, on the workers."""
+        scan = _checked(source)
+        size = max(self.factor.pilot, min_rows)
         with self.connected() as client:
-            return _run(
-                client,
-                scan,
-                parts,
-                (works, redraw),
-                (draws, seed, self.factor.chunk_rows(scan.n)),
-                advance,
+            parts = _counted_parts(client, scan)
+            n = sum(part.rows or 0 for part in parts)
+            max_ticket = min(1.0, 4 * size / max(n, 1))  # so that few rows travel
+            pieces = [scan.only(part) for part in parts]
+            found = client.gather(
+                client.map(_candidates, pieces, size=size, max_ticket=max_ticket, pure=False)
             )
+        rows = scan.pilot_of(found, size)
+        return Survey(scan, rows, rows.first(self.factor.pilot), parts)
+
+    def plan(
+        self, survey: Survey, kernel: LocalKernel, purpose: Purpose | None = None
+    ) -> LowRankPlan:
+        """As `Factor` plans."""
+        return self.factor.plan(survey, kernel, purpose)
+
+    def _pass(
+        self,
+        survey: Survey,
+        works: Sequence[Work],
+        drawing: Drawing,
+        unit: float,
+        advance: Advance | None,
+    ) -> Totals:
+        scan = _checked(survey.source)
+        pieces = [scan.only(part) for part in survey.parts]
+        settings = (drawing, unit, self.factor.chunk_rows(survey.n, works))
+        tell = None if advance is None else lambda: advance(survey.n / len(pieces))
+        with self.connected() as client:
+            return _merged(client, pieces, works, settings, tell)
+
+    def describe(self, survey: Survey, plan: Plan) -> str:
+        """The plan, and on how many partitions it ran."""
+        return f"{plan.describe()} on {len(survey.parts)} Dask partitions"
 
 
-def _survey(client: Any, scan: Scan, size: int) -> tuple[Part, ...]:
+def _checked(source: Source) -> Scan:
+    if not isinstance(source, Scan):
+        raise InputError("Dask reads files; pass itrust.scan(...) instead of a Sample in memory")
+    return source
+
+
+def _counted_parts(client: Any, scan: Scan) -> tuple[Part, ...]:
+    """The partitions that have rows, and which row of the whole each begins with."""
     parts = _partitions(scan)
-    keys = {"pure": False}
     if any(part.rows is None for part in parts):
-        counts = client.gather(client.map(_count, [_only(scan, part) for part in parts], **keys))
+        pieces = [scan.only(part) for part in parts]
+        counts = client.gather(client.map(_count, pieces, pure=False))
         parts = [replace(part, rows=rows) for part, rows in zip(parts, counts, strict=True)]
     placed, start = [], 0
     for part in parts:
         if part.rows:
             placed.append(replace(part, start=start))
             start += part.rows
-    most = min(1.0, 4 * size / max(start, 1))  # so that few rows travel
-    pieces = [_only(scan, part) for part in placed]
-    found = client.gather(client.map(_candidates, pieces, size=size, most=most, **keys))
-    scan.remember(start, size, scan.pilot_of(found, size))
     return tuple(placed)
 
 
-def _run(
+def _merged(
     client: Any,
-    scan: Scan,
-    parts: Sequence[Part],
-    shared: tuple[Sequence[Work], Redraw | None],
-    settings: tuple[int, int, int],
-    advance: Advance | None,
+    pieces: Sequence[Scan],
+    works: Sequence[Work],
+    settings: tuple[Drawing, float, int],
+    tell: Callable[[], None] | None,
 ) -> Totals:
+    """The sums of all pieces, merged in pairs on the workers."""
     from distributed import as_completed, wait
 
     keys = {"pure": False}
     # A task, not scattered data: the scheduler can make it again when a worker is lost.
-    plan = client.submit(_pass_on, *shared, **keys)
-    wait(plan)  # type: ignore[no-untyped-call]
-    client.replicate(plan)  # else all work queues where the plan lies
-    leaves = [
-        client.submit(_accumulate, _only(scan, part), plan, *settings, **keys) for part in parts
-    ]
+    shared = client.submit(_pass_on, works, **keys)
+    wait(shared)  # type: ignore[no-untyped-call]
+    client.replicate(shared)  # else all work queues where the works lie
+    leaves = [client.submit(_accumulate, piece, shared, *settings, **keys) for piece in pieces]
     level = leaves
     while len(level) > 1:
         pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
         level = [client.submit(_merge, *pair, **keys) for pair in pairs]
-    if advance:
+    if tell:
         for _ in as_completed(leaves):  # type: ignore[no-untyped-call]
-            advance(scan.n / len(leaves))
+            tell()
     total: Totals = level[0].result()
     return total
 
@@ -142,7 +157,7 @@ def _partitions(scan: Scan) -> list[Part]:
         if path.suffix.lower() != ".parquet":
             parts.append(Part(path))
             continue
-        metadata = pa.parquet.read_metadata(path)
+        metadata = pyarrow.parquet.read_metadata(path)
         group: list[int] = []
         offset = rows = 0
         for number in range(metadata.num_row_groups):
@@ -155,32 +170,23 @@ def _partitions(scan: Scan) -> list[Part]:
     return parts
 
 
-def _only(scan: Scan, part: Part) -> Scan:
-    """A piece of a scan that was checked when it was made."""
-    piece = object.__new__(Scan)
-    own = {f.name: getattr(scan, f.name) for f in fields(Scan)}
-    piece.__dict__.update(own | {"files": (part.path,), "parts": (part,)})
-    return piece
-
-
 def _count(piece: Scan) -> int:
     return piece.n
 
 
-def _candidates(piece: Scan, size: int, most: float) -> tuple[FloatArray, pa.Table]:
-    return piece.best_candidates(size, most)
+def _candidates(piece: Scan, size: int, max_ticket: float) -> Candidates:
+    return piece.candidates(size, max_ticket)
 
 
 def _accumulate(
-    piece: Scan, shared: tuple[Sequence[Work], Redraw | None], draws: int, seed: int, chunk: int
+    piece: Scan, works: Sequence[Work], drawing: Drawing, unit: float, chunk: int
 ) -> Totals:
-    works, redraw = shared
     with one_blas_thread():
-        return accumulate_all(works, piece.chunks(chunk), redraw, draws, seed)
+        return accumulate_all(works, piece.chunks(chunk), drawing, unit)
 
 
-def _pass_on(works: Sequence[Work], redraw: Redraw | None) -> tuple[Sequence[Work], Redraw | None]:
-    return works, redraw
+def _pass_on(works: Sequence[Work]) -> Sequence[Work]:
+    return works
 
 
 def _merge(first: Totals, second: Totals | None = None) -> Totals:

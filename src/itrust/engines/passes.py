@@ -15,30 +15,39 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from itrust._core import AnyArray, BoolArray, FloatArray
-from itrust.data import Chunk, Points, called_impossible
+from itrust.data import Chunk, called_impossible
+from itrust.nulls import Null, RowwiseNull
 
 DRAWS_AT_ONCE = 1_024
 
 
-class Redraw(Protocol):
-    """What the pass needs of a null: draws of single rows."""
+@dataclass(frozen=True)
+class Drawing:
+    """Which draws of which null; the data stand before them as column 0.
 
-    def draw(self, chunk: Chunk, draws: range, seed: int) -> AnyArray:
-        """Labels (boolean) or residuals (float) of the rows under the null, (n, len(draws))."""
+    Attributes
+    ----------
+    null : Null or None
+        None: no draws.
+    draws : range
+        Numbers of the draws.
+    seed : int
+        Draw b of row i depends on (seed, i, b) alone.
+    """
 
-
-class Source(Protocol):
-    """Rows in memory or in files."""
+    null: Null | None = None
+    draws: range = range(0)
+    seed: int = 0
 
     @property
-    def n(self) -> int:
-        """How many there are."""
+    def columns(self) -> int:
+        """The data and all draws."""
+        return 1 + len(self.draws)
 
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        """All rows in order, at most `size` at a time."""
-
-    def pilot(self, size: int) -> tuple[Points, FloatArray]:
-        """Random rows of the whole, always the same, and their w^2 p (1 - p)."""
+    @property
+    def redraw(self) -> RowwiseNull | None:
+        """The null if it draws rows one by one."""
+        return self.null if isinstance(self.null, RowwiseNull) and self.draws else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,18 +171,20 @@ class Work(Protocol):
     def unit(self) -> float:
         """Weights are divided by this."""
 
+    @property
+    def max_rows(self) -> int | None:
+        """Most rows that should be in hand at a time; None where it does not matter."""
+
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> Partial:
         """Start on a chunk with its weights; `columns` counts the data and all draws."""
 
 
-def accumulate(
-    works: Sequence[Work], chunk: Chunk, redraw: Redraw | None, draws: int, seed: int
-) -> Totals:
+def accumulate(works: Sequence[Work], chunk: Chunk, drawing: Drawing, unit: float) -> Totals:
     """What the rows of one chunk contribute to every piece of work."""
     y, p = chunk.y, chunk.p
-    w = np.ones(len(p)) if chunk.weights is None else chunk.weights / works[0].unit
-    partials = [work.begin(chunk, w, 1 + draws) for work in works]
-    for drawn in _columns(chunk, redraw, draws, seed):
+    w = np.ones(len(p)) if chunk.weights is None else chunk.weights / unit
+    partials = [work.begin(chunk, w, drawing.columns) for work in works]
+    for drawn in _columns(chunk, drawing) if works else ():
         for partial in partials:
             partial.add(drawn)
     tally = Tally(
@@ -190,26 +201,27 @@ def accumulate(
 
 
 def accumulate_all(
-    works: Sequence[Work], chunks: Iterable[Chunk], redraw: Redraw | None, draws: int, seed: int
+    works: Sequence[Work], chunks: Iterable[Chunk], drawing: Drawing, unit: float
 ) -> Totals:
     """The same for several chunks, one after the other."""
-    parts = (accumulate(works, chunk, redraw, draws, seed) for chunk in chunks)
+    parts = (accumulate(works, chunk, drawing, unit) for chunk in chunks)
     total = next(parts)
     for part in parts:
         total = total + part
     return total
 
 
-def _columns(chunk: Chunk, redraw: Redraw | None, draws: int, seed: int) -> Iterator[Drawn]:
+def _columns(chunk: Chunk, drawing: Drawing) -> Iterator[Drawn]:
     """The data as column 0 and the draws after it, some columns at a time."""
     observed: BoolArray = (chunk.y == 1)[:, None]
-    if redraw is None or draws == 0:
+    if drawing.redraw is None:
         yield Drawn(slice(0, 1), observed)
         return
-    for first in range(0, draws, DRAWS_AT_ONCE):
-        block = range(first, min(first + DRAWS_AT_ONCE, draws))
-        drawn = redraw.draw(chunk, block, seed)
+    for first in range(0, len(drawing.draws), DRAWS_AT_ONCE):
+        block = drawing.draws[first : first + DRAWS_AT_ONCE]
+        drawn = drawing.redraw.draw(chunk, block, drawing.seed)
+        last = first + len(block) + 1
         if first == 0:  # the data are a column of the same product as the draws
             data = observed if drawn.dtype == bool else (chunk.y - chunk.p)[:, None]
             drawn = np.hstack([data, drawn])
-        yield Drawn(slice(block.stop - drawn.shape[1] + 1, block.stop + 1), drawn)
+        yield Drawn(slice(last - drawn.shape[1], last), drawn)

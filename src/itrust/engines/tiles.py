@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -10,12 +10,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from itrust._core import Advance, FloatArray, InputError
+from itrust.data import Points, Sample, Source
+from itrust.engines.factor import Factor
+from itrust.engines.moments import NullMoments, third_moments, triangles_of
+from itrust.engines.outcome import Columns, KernelOutcome
+from itrust.engines.passes import Additive, Drawing, Totals, Work
+from itrust.engines.protocol import Engine, Plan, Purpose, Survey
 from itrust.engines.threads import available_threads, one_blas_thread
-from itrust.kernels import Gram
+from itrust.kernels import Gram, LocalKernel, PowerGram
+
+MAX_DENSE_ROWS = 5_000  # for eigenvalues
+ALL = slice(None)
 
 
 @dataclass(frozen=True)
-class Tiles:
+class Tiles(Engine):
     """Walk the upper triangle of the matrix in square tiles that fit the cache.
 
     Parameters
@@ -36,6 +45,33 @@ class Tiles:
 
     def __str__(self) -> str:
         return f"tiles of {self.tile}"
+
+    def survey(self, source: Source, min_rows: int = 0) -> Survey:
+        """Choose random rows of a sample; rows in files are refused."""
+        if source.in_memory is None:
+            raise InputError("tiles need a Sample in memory; use scan.load() or engine='auto'")
+        return Survey.of(source, Factor.pilot, min_rows)
+
+    def plan(
+        self,
+        survey: Survey,
+        kernel: LocalKernel,
+        purpose: Purpose | None = None,  # noqa: ARG002
+    ) -> TiledPlan:
+        """Take the kernel as it is."""
+        sample = survey.source.in_memory
+        assert sample is not None
+        return TiledPlan(kernel, self, sample)
+
+    def _pass(
+        self,
+        survey: Survey,
+        works: Sequence[Work],
+        drawing: Drawing,
+        unit: float,
+        advance: Advance | None,
+    ) -> Totals:
+        return Factor()._pass(survey, works, drawing, unit, advance)
 
     def forms(
         self, gram: Gram, residuals: FloatArray, advance: Advance | None = None
@@ -90,3 +126,136 @@ class Tiles:
     def _slices(self, start: int, stop: int) -> Iterator[slice]:
         for at in range(start, stop, self.tile):
             yield slice(at, min(at + self.tile, stop))
+
+
+@dataclass(frozen=True, eq=False)
+class TiledPlan(Plan):
+    """A kernel that is taken as it is, tile by tile.
+
+    Attributes
+    ----------
+    kernel : LocalKernel
+        The kernel with its widths.
+    tiles : Tiles
+        Who computes the tiles.
+    sample : Sample
+        All rows.
+    """
+
+    kernel: LocalKernel
+    tiles: Tiles
+    sample: Sample
+
+    @property
+    def work(self) -> None:
+        """None: all rows are needed at once."""
+        return None
+
+    @property
+    def rank(self) -> int:
+        """Nothing is kept beside the residuals of all rows."""
+        return 0
+
+    @property
+    def gram(self) -> Gram:
+        """The kernel values of all rows."""
+        return self.kernel.gram(self.sample.points)
+
+    def matrix(self, points: Points) -> FloatArray:
+        """Kernel values of some points, dense."""
+        return self.kernel.gram(points).block(ALL, ALL)
+
+    def moments(self, survey: Survey) -> NullMoments:
+        """Null moments of all rows; only triangles are sampled."""
+        p, w = self.sample.p, self.sample.weights_or_ones / survey.unit
+        v = w**2 * p * (1 - p)
+        gram, m = self.gram, third_moments(p, v)
+        pairs = 4 * float(self.tiles.forms(PowerGram(gram, 3), m[:, None])[0])
+        return NullMoments.of_one(
+            float(gram.diagonal() @ v), self.variance(v), triangles_of(gram, v), pairs
+        )
+
+    def variance(self, v: FloatArray) -> float:
+        """Null variance of the form: 2 sum over i != j of P_ij^2 v_i v_j."""
+        return 2 * float(self.tiles.forms(PowerGram(self.gram, 2), v[:, None])[0])
+
+    def can_vary(self, moments: NullMoments) -> bool:
+        """Whether the form has a variance."""
+        return bool(moments.variance[0] > 0)
+
+    def outcome(
+        self,
+        sums: Additive | None,  # noqa: ARG002
+        columns: Columns | None,
+        *,
+        diagonals: bool,
+        advance: Advance | None,
+    ) -> TiledOutcome:
+        """The forms of all columns."""
+        assert columns is not None
+        n, gram = self.sample.n, self.gram
+        share = 2 / (n + self.tiles.tile)  # of a row that a kernel value is, more or less
+        tell = None if advance is None else lambda values: advance(values * share)
+        over_pairs = self.tiles.forms(gram, columns.residuals, tell)
+        diagonal = gram.diagonal() @ columns.squares if diagonals else np.zeros_like(over_pairs)
+        return TiledOutcome(self, columns.variances, over_pairs, diagonal)
+
+    def describe(self) -> str:
+        """The size of a tile."""
+        return str(self.tiles)
+
+
+@dataclass(frozen=True, eq=False)
+class TiledOutcome(KernelOutcome):
+    """What tiles have found for one kernel.
+
+    Attributes
+    ----------
+    plan : TiledPlan
+        The kernel and its rows.
+    variances : (n,) array
+        Null variances of the weighted residuals.
+    over_pairs, diagonal : (1 + draws,) arrays
+        The form and the diagonal term of the data and every draw.
+    """
+
+    plan: TiledPlan
+    variances: FloatArray
+    over_pairs: FloatArray
+    diagonal: FloatArray
+
+    @property
+    def expected(self) -> float:  # type: ignore[override]
+        """The mean of the diagonal term under the null."""
+        return float(self.plan.gram.diagonal() @ self.variances)
+
+    def variance(self) -> float:
+        """Variance of the form under the null."""
+        return self.plan.variance(self.variances)
+
+    def refined(self, moments: NullMoments) -> NullMoments:
+        """The plan has seen all rows already."""
+        return moments
+
+    def spectrum(self) -> FloatArray:
+        """Eigenvalues of w_i w_j P_ij sqrt(v_i v_j) with a zero diagonal."""
+        n = self.plan.sample.n
+        if n > MAX_DENSE_ROWS:
+            raise InputError(
+                f"Spectral() takes up to {MAX_DENSE_ROWS:,} rows with tiles, this sample has "
+                f"{n:,}; use Bernoulli(), which is exact, or itrust.engines.Factor()"
+            )
+        root = np.sqrt(self.variances)
+        matrix = self.plan.gram.block(ALL, ALL)
+        matrix *= root[:, None]
+        matrix *= root
+        np.fill_diagonal(matrix, 0.0)
+        return np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
+
+    def offset(self) -> float:
+        """0: the diagonal is zero, and so is the sum of the eigenvalues."""
+        return 0.0
+
+    def certificate(self, pair_weight: float) -> None:  # noqa: ARG002
+        """None: the kernel is the true one."""
+        return

@@ -30,3 +30,7 @@ __all__ = [
     "default_covariate_kernel",
     "split_match",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -14,16 +14,33 @@ from itrust.kernels.grams import Gram, SumGram, product
 
 
 class Kernel(ABC):
-    """A positive semi-definite function of two rows of the columns it is applied to."""
+    """A positive semi-definite function of two rows of the columns it is applied to.
+
+    Kernels multiply (`a * b`), add up (`a + b`) and can be given to some covariates alone
+    (`a.on("income")`).
+    """
 
     @property
     @abstractmethod
     def supremum(self) -> float:
-        """The largest value the kernel can take; infinity where there is none."""
+        """The largest value that the kernel can take; infinity where there is none."""
 
     @abstractmethod
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        """Bind the kernel to columns; rules must have been resolved to numbers before."""
+        """Bind the kernel to columns; rules must have been resolved to numbers before.
+
+        Parameters
+        ----------
+        left : sequence of Column
+            The columns of n rows.
+        right : sequence of Column
+            The same columns of m rows.
+
+        Returns
+        -------
+        Gram
+            The (n, m) matrix of the kernel's values, which is made in blocks.
+        """
 
     @property
     def reads_columns(self) -> bool:
@@ -36,15 +53,48 @@ class Kernel(ABC):
         return False
 
     def resolve(self, columns: Sequence[Column]) -> Kernel:  # noqa: ARG002  most have no rule
-        """Replace width rules by the numbers they give on these columns."""
+        """Replace rules that choose widths by the numbers that they give on some columns.
+
+        Parameters
+        ----------
+        columns : sequence of Column
+            The columns that the kernel is applied to; labels are not among them.
+
+        Returns
+        -------
+        Kernel
+            The kernel with explicit widths; itself where there is no rule.
+        """
         return self
 
     def widened(self, factor: float) -> Kernel:  # noqa: ARG002  most have no width
-        """Multiply the widths, where there are any."""
+        """Multiply all widths.
+
+        Parameters
+        ----------
+        factor : float
+            What to multiply by; above 1 the kernel compares rows that are further apart.
+
+        Returns
+        -------
+        Kernel
+            The wider kernel; itself where there are no widths.
+        """
         return self
 
     def on(self, *names: str) -> Kernel:
-        """Apply the kernel to the named covariates only."""
+        """Apply the kernel to some covariates only.
+
+        Parameters
+        ----------
+        *names : str
+            Names of the covariates.
+
+        Returns
+        -------
+        Kernel
+            The kernel that sees only these covariates.
+        """
         if not names:
             raise InputError("on needs a name, as in .on('age')")
         for name in names:
@@ -55,7 +105,18 @@ class Kernel(ABC):
         return On(self, names)
 
     def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  most do not need them
-        """The kernel and its settings for people, applied to the columns of these names."""
+        """Give the kernel and its settings in words.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the columns that the kernel is applied to.
+
+        Returns
+        -------
+        str
+            One line.
+        """
         return repr(self)
 
     def __mul__(self, other: Kernel) -> Kernel:
@@ -65,7 +126,13 @@ class Kernel(ABC):
         return Sum((self, other)) if isinstance(other, Kernel) else NotImplemented
 
     def to_dict(self) -> dict[str, Any]:
-        """Name and settings, ready for JSON."""
+        """Give the name and the settings, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The name under "kernel", then the settings by their names.
+        """
         settings = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
         return {"kernel": type(self).__name__, **settings}
 
@@ -78,41 +145,60 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float | str) else repr(value)
 
 
+class Compound(Kernel):
+    """A kernel that is made of others."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that it is made of."""
+
+    @property
+    def reads_columns(self) -> bool:
+        return any(part.reads_columns for part in self.parts)
+
+    @property
+    def is_positional(self) -> bool:
+        return any(part.is_positional for part in self.parts)
+
+    def resolve(self, columns: Sequence[Column]) -> Kernel:
+        return self._of(tuple(part.resolve(columns) for part in self.parts))
+
+    def widened(self, factor: float) -> Kernel:
+        return self._of(tuple(part.widened(factor) for part in self.parts))
+
+    @abstractmethod
+    def _of(self, parts: tuple[Kernel, ...]) -> Kernel:
+        """The same combination of other parts."""
+
+
 @dataclass(frozen=True)
-class Product(Kernel):
-    """The product of kernels."""
+class Product(Compound):
+    """The product of kernels; write `a * b`.
+
+    Parameters
+    ----------
+    factors : tuple of Kernel
+        The kernels that are multiplied.
+    """
 
     factors: tuple[Kernel, ...]
 
     @property
+    def parts(self) -> tuple[Kernel, ...]:
+        return self.factors
+
+    def _of(self, parts: tuple[Kernel, ...]) -> Kernel:
+        return Product(parts)
+
+    @property
     def supremum(self) -> float:
-        """Product of the suprema."""
         return math.prod(factor.supremum for factor in self.factors)
 
-    @property
-    def reads_columns(self) -> bool:
-        """Whether any factor does."""
-        return any(factor.reads_columns for factor in self.factors)
-
-    @property
-    def is_positional(self) -> bool:
-        """Whether any factor is."""
-        return any(factor.is_positional for factor in self.factors)
-
-    def resolve(self, columns: Sequence[Column]) -> Kernel:
-        """Resolve every factor."""
-        return Product(tuple(factor.resolve(columns) for factor in self.factors))
-
-    def widened(self, factor: float) -> Kernel:
-        """Widen every factor."""
-        return Product(tuple(part.widened(factor) for part in self.factors))
-
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        """Bind every factor."""
         return product([factor.gram(left, right) for factor in self.factors])
 
     def describe(self, names: Sequence[str]) -> str:
-        """Every factor in turn."""
         return "; ".join(factor.describe(names) for factor in self.factors)
 
     def __repr__(self) -> str:
@@ -120,36 +206,29 @@ class Product(Kernel):
 
 
 @dataclass(frozen=True)
-class Sum(Kernel):
-    """The sum of kernels."""
+class Sum(Compound):
+    """The sum of kernels; write `a + b`.
+
+    Parameters
+    ----------
+    terms : tuple of Kernel
+        The kernels that are added.
+    """
 
     terms: tuple[Kernel, ...]
 
     @property
+    def parts(self) -> tuple[Kernel, ...]:
+        return self.terms
+
+    def _of(self, parts: tuple[Kernel, ...]) -> Kernel:
+        return Sum(parts)
+
+    @property
     def supremum(self) -> float:
-        """Sum of the suprema."""
         return math.fsum(term.supremum for term in self.terms)
 
-    @property
-    def reads_columns(self) -> bool:
-        """Whether any term does."""
-        return any(term.reads_columns for term in self.terms)
-
-    @property
-    def is_positional(self) -> bool:
-        """Whether any term is."""
-        return any(term.is_positional for term in self.terms)
-
-    def resolve(self, columns: Sequence[Column]) -> Kernel:
-        """Resolve every term."""
-        return Sum(tuple(term.resolve(columns) for term in self.terms))
-
-    def widened(self, factor: float) -> Kernel:
-        """Widen every term."""
-        return Sum(tuple(part.widened(factor) for part in self.terms))
-
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        """Bind every term."""
         return SumGram(tuple(term.gram(left, right) for term in self.terms))
 
     def __repr__(self) -> str:
@@ -158,35 +237,37 @@ class Sum(Kernel):
 
 @dataclass(frozen=True)
 class On(Kernel):
-    """A kernel applied to named covariates only; write `kernel.on("income")`."""
+    """A kernel applied to named covariates only; write `kernel.on("income")`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel inside.
+    names : tuple of str
+        Names of the covariates that it sees.
+    """
 
     kernel: Kernel
     names: tuple[str, ...]
 
     @property
     def supremum(self) -> float:
-        """That of the kernel inside."""
         return self.kernel.supremum
 
     @property
     def is_positional(self) -> bool:
-        """As the kernel inside."""
         return self.kernel.is_positional
 
     def resolve(self, columns: Sequence[Column]) -> Kernel:
-        """Resolve on the named columns."""
         return On(self.kernel.resolve(self._chosen(columns)), self.names)
 
     def widened(self, factor: float) -> Kernel:
-        """Widen the kernel inside."""
         return On(self.kernel.widened(factor), self.names)
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        """Bind to the named columns."""
         return self.kernel.gram(self._chosen(left), self._chosen(right))
 
     def to_dict(self) -> dict[str, Any]:
-        """Settings of the kernel inside and the covariates it sees."""
         return {**self.kernel.to_dict(), "on": list(self.names)}
 
     def _chosen(self, columns: Sequence[Column]) -> list[Column]:
@@ -198,7 +279,6 @@ class On(Kernel):
         return [by_name[name] for name in self.names]
 
     def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  it has its own
-        """The kernel inside, on its own covariates."""
         text = self.kernel.describe(self.names)
         return text if self.names[0] in text else f"{text} on {', '.join(self.names)}"
 
@@ -206,4 +286,4 @@ class On(Kernel):
         inner = (
             f"({self.kernel!r})" if isinstance(self.kernel, Product | Sum) else repr(self.kernel)
         )
-        return f"{inner}.on({listed(self.names, most=99)})"
+        return f"{inner}.on({listed(self.names, max_items=99)})"

@@ -16,10 +16,15 @@ from itrust.kernels.grams import ConstantGram, DenseGram, Gram, MatchGram, produ
 
 @dataclass(frozen=True)
 class Delta(Kernel):
-    """1 where the values are equal, `otherwise` (in [0, 1]) where they differ.
+    """1 where the values are equal, `otherwise` where they differ.
 
-    On several columns: the product over columns. With `otherwise` above 0 the groups borrow
-    strength from each other. Also for numbers and dates, as an exact match.
+    On several columns it is the product over the columns. Numbers and dates have to match exactly.
+
+    Parameters
+    ----------
+    otherwise : float
+        The value for a pair that differs, in [0, 1]. By default 0, which compares rows of the same
+        group alone; above 0 the groups borrow strength from each other.
     """
 
     otherwise: float = 0.0
@@ -35,11 +40,9 @@ class Delta(Kernel):
 
     @property
     def supremum(self) -> float:
-        """1, on a match."""
         return 1.0
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        """Bind to columns of any kind."""
         if self.otherwise == 0:
             return MatchGram(*share_codes(left, right), otherwise=0.0)
         return product(
@@ -52,7 +55,13 @@ class Delta(Kernel):
 
 @dataclass(frozen=True)
 class Constant(Kernel):
-    """The same value for every pair: as covariate kernel it asks about calibration alone."""
+    """The same value for every pair; on the covariates it asks about overall calibration alone.
+
+    Parameters
+    ----------
+    value : float
+        The value, 0 or above; 1 by default.
+    """
 
     value: float = 1.0
 
@@ -65,22 +74,25 @@ class Constant(Kernel):
 
     @property
     def supremum(self) -> float:
-        """The value."""
         return self.value
 
     @property
     def reads_columns(self) -> bool:
-        """No."""
         return False
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        """Bind to columns of any kind."""
         return ConstantGram(self.value, (len(left[0]), len(right[0])))
 
 
 @dataclass(frozen=True, eq=False)
 class Precomputed(Kernel):
-    """A symmetric positive semi-definite matrix (n, n) for the n rows of one sample."""
+    """A kernel matrix that was computed elsewhere, for the rows of one sample.
+
+    Parameters
+    ----------
+    matrix : (n, n) array of float
+        Symmetric, positive semi-definite and finite; entry (i, j) belongs to rows i and j.
+    """
 
     matrix: Any
 
@@ -100,21 +112,17 @@ class Precomputed(Kernel):
 
     @property
     def supremum(self) -> float:
-        """The largest absolute entry."""
         return float(np.abs(self.matrix).max())
 
     @property
     def reads_columns(self) -> bool:
-        """No: only the position of a row counts."""
         return False
 
     @property
     def is_positional(self) -> bool:
-        """Yes."""
         return True
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        """Hand the matrix over if it fits the sample."""
         n = len(self.matrix)
         if len(left[0]) != n or len(right[0]) != n:
             raise InputError(
@@ -124,7 +132,6 @@ class Precomputed(Kernel):
         return DenseGram(self.matrix)
 
     def to_dict(self) -> dict[str, Any]:
-        """Name and size; the entries stay with their owner."""
         return {"kernel": "Precomputed", "rows": len(self.matrix)}
 
     def __repr__(self) -> str:

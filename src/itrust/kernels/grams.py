@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -30,23 +30,59 @@ class Gram(ABC):
     @property
     @abstractmethod
     def shape(self) -> tuple[int, int]:
-        """Numbers of left and right points."""
+        """Numbers n and m of left and right points."""
 
     @abstractmethod
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        """Evaluate some rows and columns into a new array that the caller may change."""
+        """Evaluate some rows and columns.
+
+        Parameters
+        ----------
+        rows : slice or array of int
+            Which left points.
+        cols : slice or array of int
+            Which right points.
+
+        Returns
+        -------
+        array of float, one row for each left and one column for each right point
+            A new array, which the caller may change.
+        """
 
     @abstractmethod
     def diagonal(self) -> FloatArray:
-        """Values of left point i with right point i, shape (n,); left and right are the same."""
+        """Evaluate each point with itself; left and right must be the same points.
+
+        Returns
+        -------
+        (n,) array of float
+            Values of left point i with right point i.
+        """
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianGram(Gram):
-    """exp(-|a - b|^2 / 2) on features already divided by their widths; cost O(d) an entry."""
+class _SidedGram(Gram):
+    """A matrix from what is kept of each point, one row of `left` or `right` for each."""
 
-    left: FloatArray
-    right: FloatArray
+    left: AnyArray
+    right: AnyArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.left), len(self.right)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianGram(_SidedGram):
+    """exp(-|a - b|^2 / 2) on features already divided by their widths; cost O(d) an entry.
+
+    Parameters
+    ----------
+    left : (n, d) array of float
+        Features of the left points.
+    right : (m, d) array of float
+        Features of the right points.
+    """
 
     def __post_init__(self) -> None:
         centre = self.left.mean(axis=0)
@@ -63,10 +99,6 @@ class GaussianGram(Gram):
         )
         object.__setattr__(self, "_augmented", augmented)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.left), len(self.right)
-
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
         augmented: tuple[FloatArray, FloatArray] | None = self._augmented  # type: ignore[attr-defined]
         if augmented is None:
@@ -81,17 +113,11 @@ class GaussianGram(Gram):
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceGram(Gram):
+class DistanceGram(_SidedGram):
     """A profile of the distance between features already divided by their widths."""
 
-    left: FloatArray
-    right: FloatArray
     metric: Literal["cityblock", "euclidean"]
     profile: Callable[[FloatArray], FloatArray]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.left), len(self.right)
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
         return self.profile(cdist(self.left[rows], self.right[cols], self.metric))
@@ -101,23 +127,37 @@ class DistanceGram(Gram):
 
 
 @dataclass(frozen=True, eq=False)
-class MatchGram(Gram):
-    """1 where codes are equal, `otherwise` where they differ."""
+class MatchGram(_SidedGram):
+    """1 where codes are equal, `otherwise` where they differ.
 
-    left: AnyArray
-    right: AnyArray
+    Parameters
+    ----------
+    left : (n,) array
+        Codes of the left points.
+    right : (m,) array
+        Codes of the right points.
+    otherwise : float
+        The value for codes that differ.
+    """
+
     otherwise: float
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.left.size, self.right.size
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
         same = self.left[rows][:, None] == self.right[cols]
         return np.where(same, 1.0, self.otherwise)
 
     def multiply_into(self, block: FloatArray, rows: Rows, cols: Rows) -> None:
-        """Scale a block of another kernel in place."""
+        """Multiply a block of another kernel in place.
+
+        Parameters
+        ----------
+        block : array of float
+            What to multiply, one row for each of `rows` and one column for each of `cols`.
+        rows : slice or array of int
+            Which left points.
+        cols : slice or array of int
+            Which right points.
+        """
         same = self.left[rows][:, None] == self.right[cols]
         np.multiply(
             block, same if self.otherwise == 0 else np.where(same, 1.0, self.otherwise), block
@@ -128,18 +168,12 @@ class MatchGram(Gram):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearGram(Gram):
+class LinearGram(_SidedGram):
     """Inner products of features already divided by their widths."""
 
-    left: FloatArray
-    right: FloatArray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.left), len(self.right)
-
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        return self.left[rows] @ self.right[cols].T
+        products: FloatArray = self.left[rows] @ self.right[cols].T
+        return products
 
     def diagonal(self) -> FloatArray:
         norms: FloatArray = np.square(self.left).sum(axis=1)
@@ -187,53 +221,60 @@ class DenseGram(Gram):
 
 
 @dataclass(frozen=True, eq=False)
-class SumGram(Gram):
-    """Entrywise sum."""
+class _EntrywiseGram(Gram):
+    """Matrices of the same shape, combined entry by entry."""
 
-    terms: tuple[Gram, ...]
+    parts: tuple[Gram, ...]
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.terms[0].shape
-
-    def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        first, *rest = self.terms
-        total = first.block(rows, cols)
-        for term in rest:
-            total += term.block(rows, cols)
-        return total
-
-    def diagonal(self) -> FloatArray:
-        return reduce(np.add, (term.diagonal() for term in self.terms))
-
-
-@dataclass(frozen=True, eq=False)
-class ProductGram(Gram):
-    """Entrywise product; build it with `product`, which fuses what it can."""
-
-    factors: tuple[Gram, ...]
+    combined: ClassVar[np.ufunc]
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.factors[0].shape
+        return self.parts[0].shape
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        first, *rest = self.factors
+        first, *rest = self.parts
         result = first.block(rows, cols)
-        for factor in rest:
-            if isinstance(factor, MatchGram):
-                factor.multiply_into(result, rows, cols)
-            else:
-                result *= factor.block(rows, cols)
+        for part in rest:
+            self._take_in(result, part, rows, cols)
         return result
 
+    def _take_in(self, result: FloatArray, part: Gram, rows: Rows, cols: Rows) -> None:
+        self.combined(result, part.block(rows, cols), out=result)
+
     def diagonal(self) -> FloatArray:
-        return reduce(np.multiply, (factor.diagonal() for factor in self.factors))
+        return reduce(self.combined, (part.diagonal() for part in self.parts))
+
+
+class SumGram(_EntrywiseGram):
+    """Entrywise sum."""
+
+    combined = np.add
+
+
+class ProductGram(_EntrywiseGram):
+    """Entrywise product; build it with `product`, which fuses what it can."""
+
+    combined = np.multiply
+
+    def _take_in(self, result: FloatArray, part: Gram, rows: Rows, cols: Rows) -> None:
+        if isinstance(part, MatchGram):
+            part.multiply_into(result, rows, cols)
+        else:
+            super()._take_in(result, part, rows, cols)
 
 
 @dataclass(frozen=True, eq=False)
 class PowerGram(Gram):
-    """Entrywise power of 2 or 3, which the moments under the null are made of."""
+    """Entrywise power of 2 or 3, which the moments under the null are made of.
+
+    Parameters
+    ----------
+    base : Gram
+        The matrix.
+    power : {2, 3}
+        Each entry is raised to it.
+    """
 
     base: Gram
     power: Literal[2, 3]
@@ -254,8 +295,19 @@ class PowerGram(Gram):
 
 
 def split_match(gram: Gram) -> tuple[Gram, MatchGram | None]:
-    """The part that is nowhere exactly zero, and the exact match that decides where the rest is."""
-    factors = gram.factors if isinstance(gram, ProductGram) else (gram,)
+    """Divide a matrix into a part that is nowhere exactly zero and an exact match.
+
+    Parameters
+    ----------
+    gram : Gram
+        The matrix.
+
+    Returns
+    -------
+    tuple of Gram and (MatchGram or None)
+        Their product is the matrix; the second is None where it has no exact match as a factor.
+    """
+    factors = gram.parts if isinstance(gram, ProductGram) else (gram,)
     exact = [f for f in factors if isinstance(f, MatchGram) and f.otherwise == 0]
     others = tuple(factor for factor in factors if factor not in exact)
     if not exact:
@@ -269,7 +321,7 @@ def product(grams: Sequence[Gram]) -> Gram:
     flat = [
         factor
         for gram in grams
-        for factor in (gram.factors if isinstance(gram, ProductGram) else (gram,))
+        for factor in (gram.parts if isinstance(gram, ProductGram) else (gram,))
         if not (isinstance(factor, ConstantGram) and factor.value == 1)
     ]
     if not flat:

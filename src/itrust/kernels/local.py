@@ -9,7 +9,7 @@ from typing import Any
 
 from itrust._core import InputError, listed
 from itrust.data import Column, Points
-from itrust.kernels.base import Kernel, On, Product
+from itrust.kernels.base import Compound, Kernel, On, Product
 from itrust.kernels.discrete import Constant, Delta
 from itrust.kernels.grams import Gram, product
 from itrust.kernels.smooth import RBF
@@ -18,17 +18,19 @@ from itrust.kernels.widths import Median
 
 @dataclass(frozen=True)
 class LocalKernel:
-    """P((f, x), (f', x')) = k(f, f') l(x, x').
+    """A kernel on the prediction times a kernel on the covariates.
+
+    P((f, x), (f', x')) = k(f, f') l(x, x').
 
     Parameters
     ----------
     prob : Kernel, optional
         k, on the prediction. Default: RBF at the median distance between predictions.
-    x : Kernel or mapping of covariate names to kernels, optional
-        l. One kernel sees all covariates; a mapping multiplies one kernel a covariate.
-        Default: RBF for numbers and dates at the median distance times the square root of
-        their number (so that the joint distance stays comparable), Delta for categories and
-        booleans. `Constant()` gives the global calibration error (KCE).
+    x : Kernel or mapping of str to Kernel, optional
+        l. One kernel sees all covariates; a mapping gives a kernel to each covariate by name, and
+        these are multiplied. Default: RBF for numbers and dates at the median distance times the
+        square root of their number (so that the joint distance stays comparable), Delta for
+        categories and booleans. `Constant()` gives the global calibration error (KCE).
 
     Examples
     --------
@@ -65,9 +67,19 @@ class LocalKernel:
         return any(part.is_positional for part in (self.prob, self.x) if part is not None)
 
     def resolve(self, points: Points, *, partial: bool = False) -> LocalKernel:
-        """Fill in defaults and replace width rules by numbers, from (p, x) alone.
+        """Fill in defaults and replace rules for widths by numbers, from (p, x) alone.
 
-        With `partial` the kernel need not speak about every covariate.
+        Parameters
+        ----------
+        points : Points
+            Predictions and covariates of the rows; labels are not among them.
+        partial : bool
+            Whether the kernel may leave covariates out; by default it must name each of them.
+
+        Returns
+        -------
+        LocalKernel
+            With explicit kernels and widths.
         """
         prob = RBF() if self.prob is None else self.prob
         x = default_covariate_kernel(points.columns) if self.x is None else self.x
@@ -83,13 +95,37 @@ class LocalKernel:
         return resolved
 
     def widened(self, factor: float) -> LocalKernel:
-        """All widths of a resolved kernel multiplied by a factor."""
+        """Multiply all widths of a resolved kernel.
+
+        Parameters
+        ----------
+        factor : float
+            What to multiply by.
+
+        Returns
+        -------
+        LocalKernel
+            The kernel with the new widths.
+        """
         if self.prob is None or self.x is None:
             raise InputError("LocalKernel must be resolved before its widths can change")
         return LocalKernel(self.prob.widened(factor), self.x.widened(factor))
 
     def gram(self, points: Points, other: Points | None = None) -> Gram:
-        """Bind a resolved kernel to points, or to two sets of points."""
+        """Bind a resolved kernel to points, or to two sets of points.
+
+        Parameters
+        ----------
+        points : Points
+            Predictions and covariates of n rows.
+        other : Points, optional
+            Those of m other rows, with the same covariates; default: the same rows.
+
+        Returns
+        -------
+        Gram
+            The matrix of the kernel's values, (n, n) or (n, m), made in blocks.
+        """
         other = points if other is None else other
         if self.prob is None or self.x is None:
             raise InputError("LocalKernel must be resolved before it is used")
@@ -99,7 +135,13 @@ class LocalKernel:
         return product([self.prob.gram(*predictions), self.x.gram(*covariates)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Both parts with their settings, ready for JSON."""
+        """Give both parts with their settings, ready for JSON.
+
+        Returns
+        -------
+        dict
+            `prob` and `x`, each as `Kernel.to_dict` gives it; None stands for the default.
+        """
         return {
             "prob": None if self.prob is None else self.prob.to_dict(),
             "x": None if self.x is None else self.x.to_dict(),
@@ -120,7 +162,19 @@ def _aligned(points: Points, other: Points) -> tuple[Column, ...]:
 
 
 def default_covariate_kernel(columns: Sequence[Column]) -> Kernel:
-    """RBF on all numbers and dates, Delta on each category and boolean, 1 on nothing."""
+    """Choose the covariate kernel that `LocalKernel` takes by default.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        The covariates.
+
+    Returns
+    -------
+    Kernel
+        RBF on all numbers and dates, times Delta on each category and boolean; the constant 1 where
+        there are no covariates.
+    """
     numbers = [c.name for c in columns if c.kind in ("number", "date")]
     others = [c.name for c in columns if c.name not in numbers]
     parts: list[Kernel] = []
@@ -138,12 +192,11 @@ def _product(parts: Sequence[Kernel]) -> Kernel:
 
 def _named(kernel: Kernel, columns: Sequence[Column]) -> set[str]:
     """Names of the covariates a kernel speaks about; all of them when it names none."""
-    parts = getattr(kernel, "factors", getattr(kernel, "terms", None))
     if isinstance(kernel, On):
         return set(kernel.names)
-    if parts is None:
-        return {column.name for column in columns}
-    return set().union(*(_named(part, columns) for part in parts))
+    if isinstance(kernel, Compound):
+        return set().union(*(_named(part, columns) for part in kernel.parts))
+    return {column.name for column in columns}
 
 
 def _checked(part: Any, where: str) -> Kernel:

@@ -29,8 +29,9 @@ class SmoothKernel(Kernel):
 
     Parameters
     ----------
-    width : float, sequence of floats or WidthRule
-        One for all columns, one for each, or a rule that sees the values of each column.
+    width : float, sequence of float or WidthRule
+        One width for all columns, one for each, or a rule that chooses it from the values of each
+        column; by default `Median()`, the median distance between two rows.
     """
 
     width: Any = field(default_factory=Median)
@@ -52,11 +53,9 @@ class SmoothKernel(Kernel):
 
     @property
     def supremum(self) -> float:
-        """1, reached at distance 0."""
         return 1.0
 
     def resolve(self, columns: Sequence[Column]) -> Self:
-        """One explicit width for every column, from its present values."""
         self._check(columns)
         if isinstance(self.width, WidthRule):
             rule = self.width
@@ -65,14 +64,12 @@ class SmoothKernel(Kernel):
         return self
 
     def widened(self, factor: float) -> Self:
-        """Multiply every width."""
         if isinstance(self.width, WidthRule):
             raise InputError(f"{self!r} must be resolved to explicit widths before they can change")
         wider = _each(self.width, lambda width: factor * width)
         return replace(self, width=wider)
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        """Bind to numeric columns."""
         self._check(left)
         if isinstance(self.width, WidthRule):
             raise InputError(f"{self!r} must be resolved to explicit widths before it is used")
@@ -108,7 +105,6 @@ class SmoothKernel(Kernel):
             raise InputError(f"{name} has {told[0]} for {told[1]}: {names}")
 
     def describe(self, names: Sequence[str]) -> str:
-        """The name of the kernel and the width of each column."""
         if not isinstance(self.width, tuple) or len(self.width) != len(names):
             return repr(self)
         if len(names) == 1:
@@ -131,7 +127,7 @@ def _short(value: object) -> str:
 
 @dataclass(frozen=True, repr=False)
 class RBF(SmoothKernel):
-    """exp(-sum_j (x_j - x'_j)^2 / (2 width_j^2)).
+    """Gaussian kernel exp(-sum_j (x_j - x'_j)^2 / (2 width_j^2)).
 
     >>> RBF.from_gamma(25.0).width
     0.1414213562373095
@@ -141,12 +137,23 @@ class RBF(SmoothKernel):
 
     @classmethod
     def from_gamma(cls, gamma: float | Sequence[float]) -> Self:
-        """Read scikit-learn's convention exp(-gamma d^2): width = 1 / sqrt(2 gamma)."""
+        """Make the kernel from scikit-learn's convention exp(-gamma d^2).
+
+        Parameters
+        ----------
+        gamma : float or sequence of float
+            One for all columns or one for each, above 0; the width is 1 / sqrt(2 gamma).
+
+        Returns
+        -------
+        RBF
+            The kernel with these widths.
+        """
         return cls(1 / np.sqrt(2 * _positive_gamma(gamma)))
 
     @property
     def gamma(self) -> float | tuple[float, ...]:
-        """The width as scikit-learn's gamma."""
+        """The widths as scikit-learn's gamma; an error while a rule stands for them."""
         return _each(self.width, lambda width: 1 / (2 * width**2))
 
     def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
@@ -163,12 +170,23 @@ class Laplace(SmoothKernel):
 
     @classmethod
     def from_gamma(cls, gamma: float | Sequence[float]) -> Self:
-        """Read scikit-learn's convention exp(-gamma |d|): width = 1 / gamma."""
+        """Make the kernel from scikit-learn's convention exp(-gamma |d|).
+
+        Parameters
+        ----------
+        gamma : float or sequence of float
+            One over the width: one number for all columns or one for each, above 0.
+
+        Returns
+        -------
+        Laplace
+            The kernel with these widths.
+        """
         return cls(1 / _positive_gamma(gamma))
 
     @property
     def gamma(self) -> float | tuple[float, ...]:
-        """The width as scikit-learn's gamma."""
+        """The widths as scikit-learn's gamma; an error while a rule stands for them."""
         return _each(self.width, lambda width: 1 / width)
 
     def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
@@ -181,6 +199,11 @@ class Matern(SmoothKernel):
 
     nu = 3/2: (1 + a) exp(-a) with a = sqrt(3) r; nu = 5/2: (1 + a + a^2/3) exp(-a) with
     a = sqrt(5) r (Rasmussen and Williams 2006, eq. 4.17).
+
+    Parameters
+    ----------
+    nu : {1.5, 2.5}
+        Smoothness: differentiable once or twice.
     """
 
     nu: float = 1.5
@@ -197,7 +220,13 @@ class Matern(SmoothKernel):
 
 @dataclass(frozen=True, repr=False)
 class RationalQuadratic(SmoothKernel):
-    """(1 + r^2 / (2 alpha))^(-alpha) of the scaled distance r: a mixture of RBF widths."""
+    """(1 + r^2 / (2 alpha))^(-alpha) of the scaled distance r: a mixture of RBF widths.
+
+    Parameters
+    ----------
+    alpha : float
+        The smaller, the more widths are mixed, above 0; infinitely large it would be RBF.
+    """
 
     alpha: float = 1.0
 
@@ -214,14 +243,18 @@ class RationalQuadratic(SmoothKernel):
 class Linear(SmoothKernel):
     """sum_j x_j x'_j / width_j^2, on values as they are: it has no supremum.
 
-    A missing value counts as 0 here: rows that lack every column are compared with nobody.
+    A missing value counts as 0 here: rows that lack every column are compared with no row.
+
+    Parameters
+    ----------
+    width : float, sequence of float or WidthRule
+        What the values are divided by; 1 by default.
     """
 
     width: Any = 1.0
 
     @property
     def supremum(self) -> float:
-        """Infinity: products grow with the values."""
         return math.inf
 
     def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:

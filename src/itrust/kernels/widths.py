@@ -20,7 +20,18 @@ class WidthRule(ABC):
 
     @abstractmethod
     def __call__(self, present: FloatArray) -> float:
-        """Give a positive width for values of shape (m,), none of them missing."""
+        """Choose a width.
+
+        Parameters
+        ----------
+        present : (m,) array of float
+            The values of a column, none of them missing.
+
+        Returns
+        -------
+        float
+            A positive width.
+        """
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,13 @@ class Median(WidthRule):
     Where more than half of the pairs are ties (a 0/1 column, a count), the plain median is
     0; then the median of the positive distances is taken. A constant column gets 1.
 
+    Parameters
+    ----------
+    factor : float
+        What the median is multiplied by; 1 by default.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> Median()(np.array([0.0, 0.0, 0.0, 1.0, 1.0]))
     1.0
@@ -40,7 +58,6 @@ class Median(WidthRule):
     factor: float = 1.0
 
     def __call__(self, present: FloatArray) -> float:
-        """Median distance of the present values, (m,)."""
         distances = pdist(_thinned(present)[:, None], "cityblock")
         median = float(np.median(distances)) if distances.size else 0.0
         if median == 0:
@@ -57,6 +74,13 @@ class Scale(WidthRule):
     A column whose quartiles coincide falls back to the standard deviation, a constant one
     to 1.
 
+    Parameters
+    ----------
+    factor : float
+        What the spread is multiplied by; 1 by default.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> round(Scale(0.5)(np.linspace(0, 1.349, 101)), 6)
     0.25
@@ -65,7 +89,6 @@ class Scale(WidthRule):
     factor: float = 1.0
 
     def __call__(self, present: FloatArray) -> float:
-        """Spread of the present values, (m,)."""
         if present.size == 0:
             return self.factor
         low, high = np.percentile(present, [25, 75])

@@ -1,4 +1,4 @@
-"""Null distributions: how the statistic behaves when the model is right."""
+"""Null distributions: how the statistic behaves when the model is calibrated."""
 
 from itrust.nulls.analytic import Hoeffding, Spectral
 from itrust.nulls.base import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull
@@ -24,3 +24,7 @@ __all__ = [
     "Spectral",
     "redrawn_labels",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

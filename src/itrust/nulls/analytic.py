@@ -28,7 +28,6 @@ class Spectral(AnalyticNull):
     depth: ClassVar[float] = 1e-6
 
     def tail(self, facts: Facts) -> float:
-        """Upper tail of the limit law at the statistic."""
         return weighted_chi2_sf(facts.over_pairs + facts.offset(), facts.spectrum())
 
 
@@ -41,8 +40,8 @@ class Hoeffding(AnalyticNull):
     Parameters
     ----------
     papers_constant : bool
-        Use m = n as the paper's corollary prints it. For a U-statistic of order two
-        Hoeffding's inequality (1963, section 5) gives m = floor(n / 2), the default.
+        Whether to use m = n as the paper's corollary prints it. For a U-statistic of order two
+        Hoeffding's inequality (1963, section 5) gives m = floor(n / 2), which is the default.
     """
 
     papers_constant: bool = False
@@ -55,19 +54,45 @@ class Hoeffding(AnalyticNull):
         return not self.papers_constant
 
     def blocks(self, n: int) -> int:
-        """Number m of independent pairs the bound counts."""
+        """Count the independent pairs of the bound.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+
+        Returns
+        -------
+        int
+            The number m.
+        """
         return n if self.papers_constant else n // 2
 
     def threshold(self, alpha: float, n: int, supremum: float) -> float:
-        """Largest statistic in the acceptance region at this level.
+        """Compute the largest statistic that is not rejected.
 
+        Parameters
+        ----------
+        alpha : float
+            Size of the test.
+        n : int
+            Number of rows.
+        supremum : float
+            The largest value of the kernel.
+
+        Returns
+        -------
+        float
+            The threshold of KLCE^2.
+
+        Examples
+        --------
         >>> round(Hoeffding().threshold(0.05, 1000, 1.0), 4)
         0.1095
         """
         return supremum * math.sqrt(2 * math.log(1 / alpha) / self.blocks(n))
 
     def tail(self, facts: Facts) -> float:
-        """Bound on the probability of a statistic at least as large."""
         if facts.weighted:
             raise InputError("Hoeffding's bound is for unweighted rows; use Bernoulli()")
         if not math.isfinite(facts.supremum):

@@ -1,4 +1,4 @@
-"""What the data would look like if the model were right: the two kinds of null distribution."""
+"""What the data would look like if the model were calibrated: the two kinds of null."""
 
 from __future__ import annotations
 
@@ -16,14 +16,30 @@ DRAWS_AT_ONCE = 128  # random bits held at once
 
 
 class Null(ABC):
-    """A way to judge the statistic. `exact`: valid at every sample size, not only in the limit."""
+    """A way to judge the statistic: how it behaves when the model is calibrated.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether the p-value is valid at every sample size, not only in the limit.
+    meaning : str
+        What the null does, in a few words.
+    is_local_calibration : bool
+        Whether its hypothesis is local calibration; that of the paper's code is another one.
+    """
 
     exact: ClassVar[bool]
     meaning: ClassVar[str]
-    is_local_calibration: ClassVar[bool] = True  # the nulls of the paper's code are another's
+    is_local_calibration: ClassVar[bool] = True
 
     def to_dict(self) -> dict[str, Any]:
-        """Name, settings and whether it is exact, ready for JSON."""
+        """Give the name, the settings and whether it is exact, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The name under "null", then "exact", then the settings.
+        """
         settings = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {"null": type(self).__name__, "exact": self.exact, **settings}
 
@@ -33,7 +49,19 @@ class SimulatedNull(Null):
 
     @abstractmethod
     def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
-        """Write unweighted residuals under the null into `out`, shape (n, len(draws))."""
+        """Write unweighted residuals under the null into an array.
+
+        Parameters
+        ----------
+        out : (n, len(draws)) array of float
+            Where to write: one row for each row of the sample, one column for each draw.
+        sample : Sample
+            The rows.
+        draws : range
+            Numbers of the draws.
+        seed : int
+            What the randomness comes from.
+        """
 
 
 class RowwiseNull(SimulatedNull):
@@ -41,10 +69,24 @@ class RowwiseNull(SimulatedNull):
 
     @abstractmethod
     def draw(self, chunk: Chunk, draws: range, seed: int) -> AnyArray:
-        """Labels (boolean) or residuals (float) of a chunk's rows, (n, len(draws))."""
+        """Draw for the rows of one chunk.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Consecutive rows, n of them.
+        draws : range
+            Numbers of the draws.
+        seed : int
+            What the randomness comes from.
+
+        Returns
+        -------
+        (n, len(draws)) array
+            Labels if it is boolean, residuals if it is float.
+        """
 
     def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
-        """Residuals of all rows."""
         (whole,) = sample.chunks(sample.n)
         for block, part in column_blocks(out, draws):
             drawn = self.draw(whole, block, seed)
@@ -62,22 +104,57 @@ def column_blocks(out: FloatArray, draws: range) -> Iterator[tuple[range, FloatA
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What a formula may ask about the sample and its statistic."""
+    """What a formula may ask about the sample and its statistic.
+
+    Attributes
+    ----------
+    statistic : float
+        KLCE^2 of the data.
+    over_pairs : float
+        The statistic times the sum of the weights of all pairs.
+    n : int
+        Number of rows.
+    weighted : bool
+        Whether the rows have weights.
+    supremum : float
+        The largest value of the kernel.
+    spectrum : callable without arguments
+        Gives the eigenvalues l_j of the limit law.
+    offset : callable without arguments
+        Gives what is subtracted: the limit law is that of sum l_j z_j^2 minus the offset.
+    """
 
     statistic: float
-    over_pairs: float  # the statistic times the sum of pair weights
+    over_pairs: float
     n: int
     weighted: bool
     supremum: float
     spectrum: Callable[[], FloatArray]
-    offset: Callable[[], float]  # the law is that of sum l_j z_j^2 minus this
+    offset: Callable[[], float]
 
 
 class AnalyticNull(Null):
-    """A null whose tail is a formula."""
+    """A null whose tail is a formula.
 
-    depth: ClassVar[float]  # p-values below this are reported as "below", not as a number
+    Attributes
+    ----------
+    depth : float
+        P-values below this are reported as "below", not as a number.
+    """
+
+    depth: ClassVar[float]
 
     @abstractmethod
     def tail(self, facts: Facts) -> float:
-        """Probability, or a bound on it, of a KLCE^2 at least as large."""
+        """Compute the probability, or a bound on it, of a KLCE^2 at least as large.
+
+        Parameters
+        ----------
+        facts : Facts
+            The statistic and what is known about the sample.
+
+        Returns
+        -------
+        float
+            The p-value.
+        """

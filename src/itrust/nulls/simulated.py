@@ -27,7 +27,6 @@ class Bernoulli(RowwiseNull):
     meaning: ClassVar[str] = "labels redrawn from the probabilities"
 
     def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
-        """Redrawn labels."""
         return redrawn_labels(chunk.p, chunk.rows, draws, seed)
 
 
@@ -45,7 +44,6 @@ class ResidualBootstrap(SimulatedNull):
     is_local_calibration: ClassVar[bool] = False
 
     def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
-        """Residuals of other rows."""
         residuals = sample.residuals
         for block, part in column_blocks(out, draws):
             bits = keyed_bits(seed, range(sample.n), block).astype(np.uint64)
@@ -59,8 +57,8 @@ class Permutation(SimulatedNull):
     Parameters
     ----------
     centred : bool
-        Subtract the mean of the residuals in every draw, as the package behind the paper's
-        Figure 4 and tables does; the statistic of the data stays as it is.
+        Whether to subtract the mean of the residuals in every draw, as the package behind the
+        paper's Figure 4 and tables does; the statistic of the data stays as it is. By default not.
     """
 
     centred: bool = False
@@ -69,7 +67,6 @@ class Permutation(SimulatedNull):
     is_local_calibration: ClassVar[bool] = False
 
     def fill(self, out: FloatArray, sample: Sample, draws: range, seed: int) -> None:
-        """Residuals in another order."""
         residuals = sample.residuals - (sample.residuals.mean() if self.centred else 0.0)
         for block, part in column_blocks(out, draws):
             bits = keyed_bits(seed, range(sample.n), block)
@@ -80,7 +77,7 @@ class Permutation(SimulatedNull):
 class Rademacher(RowwiseNull):
     """Flip the signs of residuals at random, one sign a cluster if the sample has clusters.
 
-    Right in the limit of many rows or clusters, for it keeps the variances and, within a
+    Asymptotically valid, as the rows or clusters become many: it keeps the variances and, within a
     cluster, the dependence. Pairs within a cluster are the same in every draw and cancel in
     the comparison.
     """
@@ -89,7 +86,6 @@ class Rademacher(RowwiseNull):
     meaning: ClassVar[str] = "signs of the residuals flipped"
 
     def draw(self, chunk: Chunk, draws: range, seed: int) -> FloatArray:
-        """Residuals times a random sign of their row or cluster."""
         flip: AnyArray
         if chunk.cluster is None:
             flip = keyed_bits(seed, chunk.rows, draws) >> np.uint32(BITS - 1)
@@ -100,11 +96,27 @@ class Rademacher(RowwiseNull):
 
 
 def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolArray:
-    """Bernoulli(p) labels keyed by (seed, row, draw), (len(rows), len(draws)).
+    """Draw Bernoulli(p) labels that depend on (seed, row, draw) alone.
 
     A label is 1 when a uniform number is below p. Its first 16 bits decide nearly always; the
     one pair in 65,536 where they equal those of p takes 53 more, so that the probability is p
     to its last digit, and 0 and 1 are kept.
+
+    Parameters
+    ----------
+    p : (n,) array of float
+        Probabilities of the rows.
+    rows : range
+        Numbers of the rows, n of them.
+    draws : range
+        Numbers of the draws.
+    seed : int
+        What the randomness comes from.
+
+    Returns
+    -------
+    (n, len(draws)) array of bool
+        The labels.
     """
     scaled = p * 2.0**DIGIT_BITS
     digit = np.minimum(scaled, 2.0**DIGIT_BITS - 1).astype(np.uint16)

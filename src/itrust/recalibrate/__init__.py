@@ -42,6 +42,11 @@ __all__ = [
     "load",
 ]
 
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 METHODS: dict[str, type[Recalibrator]] = {
     "local": Local,
     "platt": Platt,

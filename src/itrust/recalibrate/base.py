@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from itrust import __version__
-from itrust._core import FloatArray, InputError, listed, plain, shown, write_whole
+from itrust._core import FloatArray, InputError, Subject, listed, plain, shown, write_whole
 from itrust.data import (
     Column,
     Points,
@@ -260,7 +260,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         checked = Population(p).p
         columns = self._columns(x)
         for column in columns:
-            same_length(f"covariate {column.name!r}", len(column), checked.size, "probabilities")
+            same_length(Subject("x", column.name), len(column), checked.size, "probabilities")
         return Points(checked, columns)
 
     def _columns(self, x: object) -> tuple[Column, ...]:

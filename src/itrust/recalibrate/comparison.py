@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from itrust._core import AnyArray, InputError, Result, Rng, as_seed, plain
 from itrust.bias import Slice, bias_slices
-from itrust.calibration import KLCEResult, klce_test, null_sd, scores
+from itrust.calibration import CalibrationResult, klce_test, null_sd, scores
 from itrust.data import Sample, checked_sample, share_codes
 from itrust.recalibrate.base import Recalibrator
 
@@ -39,7 +39,7 @@ class Recalibration:
         Expected calibration error in 10 bins of equal width.
     mce : float
         Maximum calibration error in the same bins.
-    test : KLCEResult
+    test : CalibrationResult
         The default test of local calibration, exact because the rows were not used in fitting.
     null_sd : float
         Standard deviation that KLCE^2 would have if the probabilities were calibrated.
@@ -55,7 +55,7 @@ class Recalibration:
     log_loss: float
     ece: float
     mce: float
-    test: KLCEResult
+    test: CalibrationResult
     null_sd: float
     slice: Slice | None
     seconds: float

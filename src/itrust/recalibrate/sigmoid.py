@@ -78,7 +78,7 @@ class Platt(Sigmoid):
     def _feature(self, p: FloatArray) -> FloatArray:
         return p if self.raw else held_logit(p, self.edge_)
 
-    def logits(self, p: FloatArray) -> FloatArray:  # noqa: D102 (stands in Sigmoid)
+    def logits(self, p: FloatArray) -> FloatArray:
         return self.slope_ * self._feature(p) + self.intercept_
 
     def _learned(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class Temperature(Sigmoid):
         """float: Above 1 if the model is too sure; infinite where no slope helps, and p is 1/2."""
         return float("inf") if self.inverse_ == 0 else 1 / self.inverse_
 
-    def logits(self, p: FloatArray) -> FloatArray:  # noqa: D102 (stands in Sigmoid)
+    def logits(self, p: FloatArray) -> FloatArray:
         return self.inverse_ * held_logit(p, self.edge_)
 
     def _learned(self) -> dict[str, Any]:
@@ -196,7 +196,7 @@ class Beta(Sigmoid):
         held = np.clip(p, self.edge_, 1 - self.edge_)
         return np.column_stack([np.log(held), -np.log1p(-held), np.ones(p.size)])
 
-    def logits(self, p: FloatArray) -> FloatArray:  # noqa: D102 (stands in Sigmoid)
+    def logits(self, p: FloatArray) -> FloatArray:
         return np.asarray(self._design(p) @ np.array([self.a_, self.b_, self.c_]))
 
     def _learned(self) -> dict[str, Any]:

@@ -2,21 +2,24 @@
 
 from itrust.tasks import parser
 from itrust.tasks.bias import (
-    TASK_HEAD,
+    TaskFinding,
     TaskResult,
     checked_tasks,
     covered,
     evaluate_tasks,
-    spread_of,
 )
-from itrust.tasks.expressions import Task, as_tasks, mean, parse, prevalence, share
-from itrust.tasks.population import Estimate, TaskEstimate
+from itrust.tasks.expressions import Task
+from itrust.tasks.makers import as_tasks, mean, prevalence, share
+from itrust.tasks.parser import parse, parse_condition
+from itrust.tasks.population import Assumption, Estimate, TaskEstimate
+from itrust.tasks.scores import spread_of
 
 __all__ = [
-    "TASK_HEAD",
+    "Assumption",
     "Estimate",
     "Task",
     "TaskEstimate",
+    "TaskFinding",
     "TaskResult",
     "as_tasks",
     "checked_tasks",
@@ -24,6 +27,7 @@ __all__ = [
     "evaluate_tasks",
     "mean",
     "parse",
+    "parse_condition",
     "parser",
     "prevalence",
     "share",

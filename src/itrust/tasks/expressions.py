@@ -9,120 +9,124 @@ makes of these.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, Rng, counted
-from itrust.data import Everywhere, Points, Population, Predicate, Sample, as_predicate, quoted
-from itrust.tasks.quantities import (
-    ARITHMETIC,
-    Callback,
-    Covariate,
-    Indicator,
-    Quantity,
-    number_text,
-)
+from itrust._core import FloatArray, InputError, Rng, checked_positive, counted
+from itrust.data import Points, Population, Predicate, Sample, quoted
+from itrust.tasks.differentials import Dual, Linearised
+from itrust.tasks.nodes import Node, number_text
+from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity
 
 if TYPE_CHECKING:
     from itrust.tasks.bias import TaskResult
     from itrust.tasks.population import TaskEstimate
 
-
-__all__ = [
-    "Task",
-    "mean",
-    "parse",
-    "prevalence",
-    "share",
-]
+Join = Callable[["Task", object], "Task"]
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
-    """An estimate and the share of every row in it: estimate - truth ~ sum of `influence`."""
+class TaskRows:
+    """Rows that a task is evaluated on.
 
-    value: float
-    influence: FloatArray
-
-    def __add__(self, other: Linear) -> Linear:
-        return Linear(self.value + other.value, self.influence + other.influence)
-
-    def __sub__(self, other: Linear) -> Linear:
-        return Linear(self.value - other.value, self.influence - other.influence)
-
-    def __mul__(self, other: Linear) -> Linear:
-        return Linear(
-            self.value * other.value,
-            self.influence * other.value + self.value * other.influence,
-        )
-
-    def __truediv__(self, other: Linear) -> Linear:
-        if other.value == 0:
-            return Linear(math.nan, np.full_like(self.influence, math.nan))
-        value = self.value / other.value
-        return Linear(value, (self.influence - value * other.influence) / other.value)
-
-
-@dataclass(frozen=True, eq=False)
-class Dual:
-    """Values of a task for the data and all draws, and their slopes in its ratios."""
-
-    value: FloatArray  # (1 + draws,)
-    slope: FloatArray  # (ratios, 1 + draws)
-
-    def __add__(self, other: Dual) -> Dual:
-        return Dual(self.value + other.value, self.slope + other.slope)
-
-    def __sub__(self, other: Dual) -> Dual:
-        return Dual(self.value - other.value, self.slope - other.slope)
-
-    def __mul__(self, other: Dual) -> Dual:
-        slope = self.slope * other.value + self.value * other.slope
-        return Dual(self.value * other.value, slope)
-
-    def __truediv__(self, other: Dual) -> Dual:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = self.value / other.value
-            return Dual(value, (self.slope - value * other.slope) / other.value)
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Where labels or probabilities stand in for labels: `stand_in` is y, p or what repairs p."""
+    Attributes
+    ----------
+    points : Points
+        Predictions and covariates.
+    weights : (n,) array
+        How much each row counts.
+    stand_in : (n,) array
+        What stands for labels: labels, probabilities or recalibrated probabilities.
+    """
 
     points: Points
     weights: FloatArray
     stand_in: FloatArray
 
 
-@dataclass(frozen=True)
-class Task(ABC):
-    """A number to be reported. Tasks add, subtract, multiply and divide."""
+def _joins(sign: str) -> tuple[Join, Join]:
+    """Operators with a task on the left and on the right of a sign."""
+
+    def forward(self: Task, other: object) -> Task:
+        return combined(self, sign, other)
+
+    def backward(self: Task, other: object) -> Task:
+        return combined(other, sign, self)
+
+    return forward, backward
+
+
+class Task(Node):
+    """A number to be reported. Tasks add, subtract, multiply and divide.
+
+    `names` are the covariates that the task depends on: the X that has to be locally calibrated.
+    """
+
+    __add__, __radd__ = _joins("+")
+    __sub__, __rsub__ = _joins("-")
+    __mul__, __rmul__ = _joins("*")
+    __truediv__, __rtruediv__ = _joins("/")
+
+    def __neg__(self) -> Task:
+        return combined(0, "-", self)
 
     @abstractmethod
-    def __str__(self) -> str: ...
+    def linear(self, rows: TaskRows) -> Linearised:
+        """Estimate the number with these labels or stand-ins.
 
-    @property
-    @abstractmethod
-    def names(self) -> frozenset[str]:
-        """Covariates that the task depends on: the X that has to be locally calibrated."""
+        Parameters
+        ----------
+        rows : TaskRows
+            The rows.
+
+        Returns
+        -------
+        Linearised
+            The estimate, and the share of every row in it.
+        """
 
     @abstractmethod
-    def linear(self, rows: Rows) -> Linear:
-        """Estimate with these labels or stand-ins."""
+    def leaning(self, rows: TaskRows) -> Linearised:
+        """Estimate the number, and how much it moves if the stand-in of a row does.
 
-    @abstractmethod
-    def leaning(self, rows: Rows) -> Linear:
-        """Estimate, and how much it moves if the stand-in of a row does."""
+        Parameters
+        ----------
+        rows : TaskRows
+            The rows.
+
+        Returns
+        -------
+        Linearised
+            The estimate, and its derivatives in the stand-ins.
+        """
 
     @abstractmethod
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
-        """Value and slopes, from those of the ratios it is made of."""
+        """Give value and slopes, from those of the ratios it is made of.
+
+        Parameters
+        ----------
+        values : sequence of Dual
+            Of all ratios.
+        position : mapping of Ratio to int
+            Where each ratio stands in `values`.
+
+        Returns
+        -------
+        Dual
+            Of this task.
+        """
+
+    def ratios(self) -> Iterator[Ratio]:
+        """The ratios that it is made of, from left to right."""
+        for part in self.parts:
+            if isinstance(part, Task):
+                yield from part.ratios()
 
     @property
     def tolerance(self) -> float | None:
@@ -130,48 +134,75 @@ class Task(ABC):
         return None
 
     def named(self, title: str, tolerance: float | None = None) -> Task:
-        """Give the task a name to be shown by, and the size of bias that would matter."""
+        """Give the task a name to be shown by.
+
+        Parameters
+        ----------
+        title : str
+            The name.
+        tolerance : float, optional
+            Size of bias that would matter, in the task's own unit; default: not said.
+
+        Returns
+        -------
+        Task
+            The same number under that name.
+        """
         return Named(self, str(title), tolerance)
 
     def matters_at(self, tolerance: float) -> Task:
-        """Say which size of bias would matter, in the task's own unit."""
-        return Named(self, str(self), float(tolerance))
+        """Say which size of bias would matter.
 
-    def __add__(self, other: object) -> Task:
-        return _combined(self, "+", other)
+        Parameters
+        ----------
+        tolerance : float
+            In the task's own unit.
 
-    def __radd__(self, other: object) -> Task:
-        return _combined(other, "+", self)
-
-    def __sub__(self, other: object) -> Task:
-        return _combined(self, "-", other)
-
-    def __rsub__(self, other: object) -> Task:
-        return _combined(other, "-", self)
-
-    def __mul__(self, other: object) -> Task:
-        return _combined(self, "*", other)
-
-    def __rmul__(self, other: object) -> Task:
-        return _combined(other, "*", self)
-
-    def __truediv__(self, other: object) -> Task:
-        return _combined(self, "/", other)
-
-    def __rtruediv__(self, other: object) -> Task:
-        return _combined(other, "/", self)
-
-    def __neg__(self) -> Task:
-        return _combined(0, "-", self)
+        Returns
+        -------
+        Task
+            The same number with that tolerance.
+        """
+        return Named(self, str(self), tolerance)
 
     def estimate(
-        self,
-        population: Population,
-        labelled: Sample,
-        *,
-        alpha: float = 0.05,
+        self, population: Population, labelled: Sample, *, alpha: float = 0.05
     ) -> TaskEstimate:
-        """Estimate on a population without labels: see `itrust.estimates.estimate_task`."""
+        """Estimate the number on a population without labels, in four ways.
+
+        Prediction-powered: the estimate from labels, plus `lam` times the plug-in on the
+        population less the plug-in on the labelled rows (Angelopoulos et al. 2023, 2024, for
+        ratios and what arithmetic makes of them); it may leave the range of the number. All
+        intervals are for where the population comes from, not for its own rows alone, and are
+        approximate. Cost O(n N) at most.
+
+        Parameters
+        ----------
+        population : Population
+            With every covariate that the task reads; those it shares with `labelled` serve the
+            recalibration.
+        labelled : Sample
+            Other rows with labels, none of the population's. For the estimates that use labels
+            directly they are a random sample from where the population comes from, or carry
+            weights that make them one.
+        alpha : float
+            Error that every interval is allowed.
+
+        Returns
+        -------
+        TaskEstimate
+            Plug-in, recalibrated, prediction-powered and labelled estimates.
+
+        Examples
+        --------
+        >>> import itrust as it
+        >>> from itrust import tasks
+        >>> few, many = it.simulate.survey(6_000, rng=0).sample.split([0.2, 0.8], rng=0)
+        >>> age = {c.name: c.values for c in many.columns if c.name == "age"}
+        >>> found = tasks.mean("age").estimate(it.Population(many.p, age), labelled=few)
+        >>> found.prediction_powered.lower < found.prediction_powered.value
+        True
+        """
         from itrust.tasks.population import estimate_task
 
         return estimate_task(self, population, labelled, alpha=alpha)
@@ -179,7 +210,24 @@ class Task(ABC):
     def evaluate(
         self, sample: Sample, *, alpha: float = 0.05, draws: int = 999, rng: Rng = None
     ) -> TaskResult:
-        """Plug-in, estimate from labels, bias with interval and p-value; see `TaskResult`."""
+        """Compare the number with probabilities and with labels.
+
+        Parameters
+        ----------
+        sample : Sample
+            Labels, predictions and covariates.
+        alpha : float
+            Error that the interval is allowed.
+        draws : int
+            How often labels are redrawn.
+        rng : int, Generator or None
+            Seed of the draws; None takes a new one.
+
+        Returns
+        -------
+        TaskResult
+            Both estimates, their difference with its interval, and a p-value.
+        """
         from itrust.tasks.bias import evaluate_tasks
 
         return evaluate_tasks(sample, [self], alpha=alpha, draws=draws, rng=rng)[0]
@@ -187,7 +235,17 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class Ratio(Task):
-    """Sum of w g s over sum of w h s (among positives) or of w h (among rows); s is y or p."""
+    """Sum of w g s over sum of w h s (among positives) or of w h (among rows); s is y or p.
+
+    Parameters
+    ----------
+    quantity : Quantity
+        g, for every row.
+    where : Predicate
+        h, the rows that count.
+    among_positives : bool
+        Whether the denominator is made of labels.
+    """
 
     quantity: Quantity
     where: Predicate
@@ -202,10 +260,20 @@ class Ratio(Task):
 
     @property
     def names(self) -> frozenset[str]:
-        """Those of the quantity and the condition."""
+        """Covariates of the quantity and of the predicate."""
         return self.quantity.names | self.where.names
 
-    def _parts(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def ratios(self) -> Iterator[Ratio]:
+        """Itself."""
+        yield self
+
+    def predicates(self) -> Iterator[Predicate]:
+        """What it asks of rows: where they count, and what counts."""
+        yield self.where
+        if isinstance(self.quantity, Indicator):
+            yield self.quantity.where
+
+    def _terms(self, rows: TaskRows) -> tuple[FloatArray, FloatArray]:
         """G and h, 0 outside, (n,) each."""
         self.where.check(rows.points)
         inside = self.where.rows(rows.points) & (rows.weights > 0)
@@ -221,42 +289,42 @@ class Ratio(Task):
             )
         return g, inside.astype(float)
 
-    def _below(self, rows: Rows, h: FloatArray) -> FloatArray:
+    def _below(self, rows: TaskRows, h: FloatArray) -> FloatArray:
         return h * rows.stand_in if self.among_positives else h
 
-    def linear(self, rows: Rows) -> Linear:
-        """Estimate with these labels or stand-ins."""
-        g, h = self._parts(rows)
+    def linear(self, rows: TaskRows) -> Linearised:
+        """Divide one weighted sum by the other."""
+        g, h = self._terms(rows)
         below = self._below(rows, h)
         mass = float(rows.weights @ below)
         if mass <= 0:
-            return Linear(math.nan, np.full(g.size, math.nan))
+            return Linearised(math.nan, np.full(g.size, math.nan))
         value = float(rows.weights @ (g * rows.stand_in)) / mass
-        return Linear(value, rows.weights * (g * rows.stand_in - value * below) / mass)
+        return Linearised(value, rows.weights * (g * rows.stand_in - value * below) / mass)
 
-    def leaning(self, rows: Rows) -> Linear:
-        """Estimate, and how much it moves if the stand-in of a row does."""
+    def leaning(self, rows: TaskRows) -> Linearised:
+        """Divide one weighted sum by the other, and take the derivatives in the stand-ins."""
         estimate = self.linear(rows)
         lean, _ = self.parts_of_bias(rows, estimate.value)
-        return Linear(estimate.value, lean / (self.denominator(rows) or math.nan))
+        return Linearised(estimate.value, lean / (self.denominator(rows) or math.nan))
 
-    def parts_of_bias(self, rows: Rows, value: float) -> tuple[FloatArray, FloatArray]:
+    def parts_of_bias(self, rows: TaskRows, value: float) -> tuple[FloatArray, FloatArray]:
         """Weights c of residuals and h of labels: the bias is sum c e / sum h y, (n,) each.
 
         Among rows the denominator is not made of labels, and h is 0.
         """
-        g, h = self._parts(rows)
+        g, h = self._terms(rows)
         if not self.among_positives:
             return rows.weights * g, np.zeros(g.size)
         return rows.weights * (g - value * h), rows.weights * h
 
-    def denominator(self, rows: Rows) -> float:
+    def denominator(self, rows: TaskRows) -> float:
         """What is divided by, with these labels or stand-ins."""
-        _, h = self._parts(rows)
+        _, h = self._terms(rows)
         return float(rows.weights @ self._below(rows, h))
 
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
-        """Its own."""
+        """Pick its own."""
         return values[position[self]]
 
 
@@ -267,26 +335,27 @@ def _first_name(quantity: Quantity) -> str:
 
 @dataclass(frozen=True)
 class Fixed(Task):
-    """A number in an expression."""
+    """A number in an expression.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    """
 
     value: float
 
     def __str__(self) -> str:
         return number_text(self.value)
 
-    @property
-    def names(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
-
-    def linear(self, rows: Rows) -> Linear:
-        """The number; no row has a share in it."""
-        return Linear(self.value, np.zeros(rows.weights.size))
+    def linear(self, rows: TaskRows) -> Linearised:
+        """Give the number; no row has a share in it."""
+        return Linearised(self.value, np.zeros(rows.weights.size))
 
     leaning = linear
 
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
-        """The number; it has no slope."""
+        """Give the number; it has no slope."""
         if not position:
             return Dual(np.array([self.value]), np.zeros((0, 1)))
         like = values[0]
@@ -295,7 +364,15 @@ class Fixed(Task):
 
 @dataclass(frozen=True)
 class Combined(Task):
-    """Two tasks and an arithmetic sign."""
+    """Two tasks and an arithmetic sign; values follow the rules of differentials.
+
+    Parameters
+    ----------
+    left, right : Task
+        On both sides of the sign.
+    sign : {"+", "-", "*", "/"}
+        What is done with them.
+    """
 
     left: Task
     sign: str
@@ -315,68 +392,78 @@ class Combined(Task):
         return (strong and part.sign in "+-") or (second and self.sign in "-/")
 
     @property
-    def names(self) -> frozenset[str]:
-        """Those of both."""
-        return self.left.names | self.right.names
+    def parts(self) -> tuple[Node, ...]:
+        """Both sides."""
+        return self.left, self.right
 
-    def linear(self, rows: Rows) -> Linear:
-        """By the rules of differentials."""
-        combined: Linear = ARITHMETIC[self.sign](self.left.linear(rows), self.right.linear(rows))
-        return combined
+    def linear(self, rows: TaskRows) -> Linearised:
+        """Join the estimates of both sides."""
+        joined: Linearised = ARITHMETIC[self.sign](self.left.linear(rows), self.right.linear(rows))
+        return joined
 
-    def leaning(self, rows: Rows) -> Linear:
-        """By the rules of differentials."""
-        combined: Linear = ARITHMETIC[self.sign](self.left.leaning(rows), self.right.leaning(rows))
-        return combined
+    def leaning(self, rows: TaskRows) -> Linearised:
+        """Join the estimates and derivatives of both sides."""
+        left, right = self.left.leaning(rows), self.right.leaning(rows)
+        joined: Linearised = ARITHMETIC[self.sign](left, right)
+        return joined
 
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
-        """By the rules of differentials."""
+        """Join the values and slopes of both sides."""
         left, right = (part.dual(values, position) for part in (self.left, self.right))
-        combined: Dual = ARITHMETIC[self.sign](left, right)
-        return combined
+        joined: Dual = ARITHMETIC[self.sign](left, right)
+        return joined
 
 
 @dataclass(frozen=True)
 class Named(Task):
-    """A task with a name and a size of bias that would matter."""
+    """A task with a name and a size of bias that would matter; all values are the task's.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    title : str
+        Its name.
+    matters : float or None
+        Size of bias that would matter; None: not said.
+    """
 
     task: Task
     title: str
     matters: float | None
 
     def __post_init__(self) -> None:
-        if self.matters is not None and not (
-            isinstance(self.matters, int | float) and 0 < self.matters < math.inf
-        ):
-            raise InputError(f"tolerance must be a positive number, not {self.matters!r}")
+        if self.matters is not None:
+            object.__setattr__(self, "matters", checked_positive(self.matters, "tolerance"))
 
     def __str__(self) -> str:
         return self.title
 
     @property
-    def names(self) -> frozenset[str]:
-        """Those of the task."""
-        return self.task.names
+    def parts(self) -> tuple[Node, ...]:
+        """The task."""
+        return (self.task,)
 
     @property
     def tolerance(self) -> float | None:
         """Size of bias that would matter."""
         return self.matters
 
-    def linear(self, rows: Rows) -> Linear:
-        """That of the task."""
+    def linear(self, rows: TaskRows) -> Linearised:
+        """Estimate the task."""
         return self.task.linear(rows)
 
-    def leaning(self, rows: Rows) -> Linear:
-        """That of the task."""
+    def leaning(self, rows: TaskRows) -> Linearised:
+        """Estimate the task and its derivatives."""
         return self.task.leaning(rows)
 
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
-        """That of the task."""
+        """Give value and slopes of the task."""
         return self.task.dual(values, position)
 
 
-def _combined(left: object, sign: str, right: object) -> Task:
+def combined(left: object, sign: str, right: object) -> Task:
+    """Two tasks, or a task and a number, joined by a sign."""
     parts: list[Task] = []
     for part in (left, right):
         if isinstance(part, Real) and not isinstance(part, bool) and math.isfinite(part):
@@ -384,121 +471,9 @@ def _combined(left: object, sign: str, right: object) -> Task:
         elif isinstance(part, Task):
             parts.append(part)
         else:
-            raise InputError(f"a task joins with tasks and numbers, not with {part!r}")
+            raise InputError(
+                "a task joins with tasks and numbers, not with {value}",
+                argument="task",
+                value=part,
+            )
     return Combined(parts[0], sign, parts[1])
-
-
-def mean(
-    quantity: str | Quantity | Callable[[Mapping[str, Any]], Any],
-    where: object = None,
-    *,
-    name: str | None = None,
-    **values: Any,
-) -> Task:
-    """Average of a covariate, or of a function of covariates, among positives.
-
-    E[g(x) | y = 1, where].
-
-    Parameters
-    ----------
-    quantity : str or callable
-        A covariate, or a function that takes a mapping of covariates to arrays and gives an
-        array of numbers.
-    where : mapping or text, optional
-        Covariates and the value they must have, a list of values, or None for missing; or a
-        condition such as 'race == "Black" and age >= 65'. Also as keywords: race="Black".
-    name : str, optional
-        For a function.
-
-    Examples
-    --------
-    >>> from itrust import tasks
-    >>> str(tasks.mean("age", where={"race": "Black"}) - tasks.mean("age", where={"race": "White"}))
-    'mean(age | race == "Black") - mean(age | race == "White")'
-    """
-    chosen = _condition(where, values, "mean")
-    return Ratio(_as_quantity(quantity, name), chosen, among_positives=True)
-
-
-def _as_quantity(quantity: object, name: str | None) -> Quantity:
-    if isinstance(quantity, Quantity):
-        return quantity
-    if isinstance(quantity, str):
-        return Covariate(quantity)
-    if callable(quantity):
-        title = str(name or getattr(quantity, "__name__", "function"))
-        return Callback(quantity, title)
-    raise InputError(
-        f"mean takes the name of a covariate or a function, not a {type(quantity).__name__}"
-    )
-
-
-def share(condition: object = None, where: object = None, **values: Any) -> Task:
-    """Share of positives for which a condition holds: P(condition | y = 1, where).
-
-    Parameters
-    ----------
-    condition : mapping or text
-        As `where` of `mean`; or keywords.
-    where : mapping or text, optional
-        Among which rows.
-
-    Examples
-    --------
-    >>> str(share("age >= 65", where={"race": "Black"}))
-    'share(age >= 65 | race == "Black")'
-    >>> from itrust import tasks
-    >>> str(tasks.share(race="Black"))
-    'share(race == "Black")'
-    """
-    chosen = _condition(condition, values, "share")
-    if isinstance(chosen, Everywhere):
-        raise InputError("share needs a condition, as in share(race='Black')")
-    return Ratio(Indicator(chosen), _condition(where, {}, "share"), among_positives=True)
-
-
-def prevalence(where: object = None, **values: Any) -> Task:
-    """Rate of positives: P(y = 1 | where).
-
-    Parameters
-    ----------
-    where : mapping or text, optional
-        As `where` of `mean`; or keywords.
-
-    Examples
-    --------
-    >>> from itrust import tasks
-    >>> str(tasks.prevalence(race="Black") - tasks.prevalence(race="White"))
-    'prevalence(race == "Black") - prevalence(race == "White")'
-    """
-    chosen = _condition(where, values, "prevalence")
-    return Ratio(Indicator(Everywhere()), chosen, among_positives=False)
-
-
-def _condition(condition: object, values: Mapping[str, Any], name: str) -> Predicate:
-    if condition is not None and values:
-        raise InputError(f"{name} takes a condition or keywords, not both")
-    if isinstance(condition, str):
-        from itrust.tasks.parser import parse_condition
-
-        return parse_condition(condition)
-    return as_predicate(values or None if condition is None else condition)
-
-
-def parse(text: str) -> Task:
-    """Read a task from text; the grammar is in `help(itrust.grammar)`.
-
-    >>> str(parse('100 * share(age >= 65 | race == "Black")'))
-    '100 * share(age >= 65 | race == "Black")'
-    """
-    from itrust.tasks.parser import parse as read
-
-    return read(text)
-
-
-def as_tasks(tasks: object) -> list[Task]:
-    """One task or several, as such or as text."""
-    several = [tasks] if isinstance(tasks, str | Task) else tasks
-    if not isinstance(several, list | tuple):
-        raise InputError(f"tasks are a list such as ['mean(age)'], not {tasks!r}")
-    return [parse(task) if isinstance(task, str) else task for task in several]

@@ -25,7 +25,8 @@ mean(10 ** log_income). Examples:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -53,11 +54,6 @@ from itrust.tasks.quantities import (
     Quantity,
 )
 
-__all__ = [
-    "parse",
-    "parse_condition",
-]
-
 TOKEN = re.compile(
     r"""\s*(?:
     (?P<number>\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)
@@ -77,7 +73,17 @@ Part = TypeVar("Part", Task, Quantity)
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of the text and where it begins."""
+    """A piece of the text and where it begins.
+
+    Attributes
+    ----------
+    kind : {"number", "text", "quoted", "word", "sign"}
+        What it is.
+    text : str
+        As it stands there.
+    at : int
+        Number of its first character, from 0.
+    """
 
     kind: str
     text: str
@@ -85,8 +91,22 @@ class Token:
 
 
 def parse(text: str) -> Task:
-    """Read a task from its text form.
+    """Read a task from text; never evaluates code.
 
+    Parameters
+    ----------
+    text : str
+        Such as `100 * share(age >= 65 | race == "Black")`; the grammar is in
+        `help(itrust.tasks.parser)`, and `itrust tasks` shows examples.
+
+    Returns
+    -------
+    Task
+        The number; its text is read back to the same task.
+
+    Examples
+    --------
+    >>> from itrust.tasks import parse
     >>> task = parse('mean(age | race == "Black") - mean(age | race == "White")')
     >>> sorted(task.names)
     ['age', 'race']
@@ -95,13 +115,28 @@ def parse(text: str) -> Task:
     itrust.InputError: expected ==, !=, <, <=, > or >= after race, not '=' (...
     """
     if not isinstance(text, str) or not text.strip():
-        raise InputError(f"a task is text such as 'mean(age)', not {text!r}")
+        raise InputError(
+            "a task is text such as 'mean(age)', not {value}", argument="text", value=text
+        )
     return _Parser(text).whole()
 
 
 def parse_condition(text: str) -> Predicate:
-    """Read a condition from its text form.
+    """Read a condition on covariates from text.
 
+    Parameters
+    ----------
+    text : str
+        Such as `age >= 65 and race == "Black"`.
+
+    Returns
+    -------
+    Predicate
+        Which rows; its `formula` is read back to the same rows.
+
+    Examples
+    --------
+    >>> from itrust.tasks import parse_condition
     >>> sorted(parse_condition('age >= 65 and race == "Black"').names)
     ['age', 'race']
     """
@@ -186,10 +221,14 @@ class _Parser:
             self.refuse(f"the task ends before {self._next()}")
         return task
 
-    def _deeper(self) -> None:
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        """One level deeper; refuse what is nested too deeply."""
         self.depth += 1
         if self.depth > MAX_NESTED:
             self.refuse("parentheses are nested too deeply")
+        yield
+        self.depth -= 1
 
     def _arithmetic(
         self, factor: Callable[[], Part], join: Callable[[Part, str, Part], Part]
@@ -211,21 +250,36 @@ class _Parser:
         return self._arithmetic(self.factor, Combined)
 
     def factor(self) -> Task:
-        self._deeper()
-        try:
+        return self._smallest(
+            "task",
+            whole=self.task,
+            number=Fixed,
+            negative=lambda: Combined(Fixed(0.0), "-", self.factor()),
+            other=self.call,
+        )
+
+    def _smallest(
+        self,
+        word: str,
+        *,
+        whole: Callable[[], Part],
+        number: Callable[[float], Part],
+        negative: Callable[[], Part],
+        other: Callable[[], Part],
+    ) -> Part:
+        """What signs stand between: a negative, parentheses, a number, or something else."""
+        with self._deeper():
             if self.accept("-"):
-                return Combined(Fixed(0.0), "-", self.factor())
+                return negative()
             if self.accept("("):
-                inside = self.task()
-                self.expect(")", "after the task in parentheses")
+                inside = whole()
+                self.expect(")", f"after the {word} in parentheses")
                 return inside
             token = self.peek
             if token is not None and token.kind == "number":
                 self.position += 1
-                return Fixed(float(token.text))
-            return self.call()
-        finally:
-            self.depth -= 1
+                return number(float(token.text))
+            return other()
 
     def call(self) -> Task:
         token = self.peek
@@ -264,32 +318,24 @@ class _Parser:
         return Formula(base, "**", self.quantity_factor()) if self.accept("**") else base
 
     def quantity_base(self) -> Quantity:
-        self._deeper()
-        try:
-            if self.accept("-"):
-                return Formula(Number(0.0), "-", self.quantity_factor())
-            if self.accept("("):
-                inside = self.quantity()
-                self.expect(")", "after the formula in parentheses")
-                return inside
-            token = self.peek
-            if token is not None and token.kind == "number":
-                self.position += 1
-                return Number(float(token.text))
-            following = self.tokens[self.position + 1 : self.position + 2]
-            if (
-                token is not None
-                and token.text in FUNCTIONS
-                and following
-                and following[0].text == "("
-            ):
-                self.position += 2
-                inside = self.quantity()
-                self.expect(")", f"to close {token.text}(")
-                return Function(token.text, inside)
+        return self._smallest(
+            "formula",
+            whole=self.quantity,
+            number=Number,
+            negative=lambda: Formula(Number(0.0), "-", self.quantity_factor()),
+            other=self.function,
+        )
+
+    def function(self) -> Quantity:
+        """A function of a quantity, or a covariate, which may be called like a function."""
+        token, following = self.peek, self.tokens[self.position + 1 : self.position + 2]
+        called = bool(following) and following[0].text == "("
+        if token is None or token.text not in FUNCTIONS or not called:
             return Covariate(self.covariate())
-        finally:
-            self.depth -= 1
+        self.position += 2
+        inside = self.quantity()
+        self.expect(")", f"to close {token.text}(")
+        return Function(token.text, inside)
 
     def covariate(self) -> str:
         token = self.peek
@@ -314,8 +360,7 @@ class _Parser:
         return left
 
     def simple(self) -> Predicate:
-        self._deeper()
-        try:
+        with self._deeper():
             if self.accept("not"):
                 return Not(self.simple())
             if self.accept("("):
@@ -323,8 +368,6 @@ class _Parser:
                 self.expect(")", "after the condition in parentheses")
                 return inside
             return self.comparison(self.covariate())
-        finally:
-            self.depth -= 1
 
     def comparison(self, name: str) -> Predicate:
         if self.accept("is"):

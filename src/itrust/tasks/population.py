@@ -1,36 +1,54 @@
-"""A task on a population without labels: plug-in, repaired, rectified, each with an interval."""
+"""A task on a population without labels, estimated in four ways, each with an interval."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from itrust._core import FloatArray, InputError, IntArray, listed
-from itrust.bias import Neighbours, Weights, neighbour_kernel
+from itrust._core import FloatArray, InputError, IntArray, Result, listed
+from itrust.bias import Neighbours, Weights, checked_alpha, neighbour_kernel
 from itrust.data import Points, Population, Sample, checked_sample
 from itrust.kernels import LocalKernel
-from itrust.tasks.bias import checked_tasks, covariates_of, spread_of
-from itrust.tasks.expressions import Linear, Rows, Task
+from itrust.tasks.bias import checked_tasks, covariates_of
+from itrust.tasks.differentials import Linearised
+from itrust.tasks.expressions import Task, TaskRows
+from itrust.tasks.scores import spread_of
 
 CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
 # A mean over many points wants little smoothing: noise averages out, smoothing bias does not.
 WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the usual ones; wider where too few rows are near
-FEWEST = 4  # effective neighbours below which a prediction is left as it is
+MIN_NEIGHBOURS = 4  # effective ones, below which a prediction is left as it is
+MANY_ALONE = 0.01  # share of the population without neighbours that is worth a note
+
+
+class Assumption(StrEnum):
+    """What the interval of an estimate rests on."""
+
+    CALIBRATED = "the probabilities are calibrated"
+    SMOOTH = "the bias is smooth and the same in both samples"
+    RANDOM = "labelled rows are a random sample"
+    WEIGHTED = "labelled rows are a random sample, by their weights"
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """One way to estimate the number.
+class Estimate(Result):
+    """One way to estimate a number.
 
     Attributes
     ----------
-    value, stderr, lower, upper : float
-    assumes : str
+    value : float
+        The estimate.
+    stderr : float
+        Its standard error.
+    lower, upper : float
+        The interval.
+    assumes : Assumption
         What the interval rests on.
     """
 
@@ -38,157 +56,119 @@ class Estimate:
     stderr: float
     lower: float
     upper: float
-    assumes: str
+    assumes: Assumption
 
     @property
     def width(self) -> float:
-        """Of the interval."""
+        """Length of the interval."""
         return self.upper - self.lower
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return dict(vars(self))
+    def _facts(self) -> Mapping[str, Any]:
+        return {**vars(self), "assumes": self.assumes.value}
 
 
 @dataclass(frozen=True)
-class TaskEstimate:
+class TaskEstimate(Result):
     """A task on a population, estimated in four ways.
 
     Attributes
     ----------
+    task : Task
+        The number.
     plugin : Estimate
         Probabilities in place of labels.
-    repaired : Estimate
+    recalibrated : Estimate
         Probabilities plus the local bias of the labelled rows.
-    rectified : Estimate
-        Prediction-powered: probabilities of the population, corrected by labelled rows.
+    prediction_powered : Estimate
+        Probabilities of the population, corrected by labelled rows.
     labelled : Estimate
         Labels of the labelled rows alone.
-    power : float
-        How much weight the probabilities have in `rectified`, chosen for a short interval.
+    lam : float
+        How much weight the probabilities have in `prediction_powered`, between 0 and 1, chosen
+        for a short interval.
+    n : int
+        Number of labelled rows.
+    size : int
+        Number of rows of the population.
+    alpha : float
+        Error that every interval is allowed.
+    notes : tuple of str
+        Data-quality notes.
     """
 
     task: Task
     plugin: Estimate
-    repaired: Estimate
-    rectified: Estimate
+    recalibrated: Estimate
+    prediction_powered: Estimate
     labelled: Estimate
-    power: float
+    lam: float
     n: int
     size: int
     alpha: float
     notes: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        ways = ("plugin", "repaired", "rectified", "labelled")
+    @property
+    def ways(self) -> dict[str, Estimate]:
+        """The four estimates by name."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, Estimate)}
+
+    def _facts(self) -> Mapping[str, Any]:
         return {
             "task": str(self.task),
-            **{way: getattr(self, way).to_dict() for way in ways},
-            "power": self.power,
+            **{name: way.to_dict() for name, way in self.ways.items()},
+            "lam": self.lam,
             "n": self.n,
             "population": self.size,
             "alpha": self.alpha,
-            "notes": list(self.notes),
+            "notes": self.notes,
         }
 
-    def __str__(self) -> str:
-        lines = [f"{self.task} on {self.size:,} rows without labels, {self.n:,} with"]
-        for name in ("plugin", "repaired", "rectified", "labelled"):
-            way: Estimate = getattr(self, name)
-            ends = f"({way.lower:.5g} to {way.upper:.5g})"
-            lines.append(f"  {name:<10} {way.value:>10.5g}  {ends:<22}  {way.assumes}")
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+    def _rows(self) -> list[Mapping[str, Any]]:
+        return [{"way": name, **way.to_dict()} for name, way in self.ways.items()]
 
 
 def estimate_task(
     task: Task, population: Population, labelled: Sample, *, alpha: float = 0.05
 ) -> TaskEstimate:
-    """Estimate a task on a population whose labels are not known.
-
-    Parameters
-    ----------
-    task : Task
-    population : Population
-        With every covariate that the task reads; those it shares with `labelled` serve the repair.
-    labelled : Sample
-        Other rows with labels. For `rectified` and `labelled` they are a random sample from where
-        the population comes from, or carry weights that make them one.
-    alpha : float
-
-    Notes
-    -----
-    Rectified: the estimate from labels, plus `power` times the plug-in on the population less the
-    plug-in on the labelled rows (Angelopoulos et al. 2023, 2024, for ratios and what arithmetic
-    makes of them); it may leave the range of the number. All intervals are for where the
-    population comes from, not for its own rows alone, and are approximate. Labelled rows are not
-    among the population's. Covariates that only one side has are left out of the repair. Cost
-    O(n N) for the repair at most.
-
-    Examples
-    --------
-    >>> import itrust as it
-    >>> from itrust import tasks
-    >>> few, many = it.simulate.survey(6_000, rng=0).sample.split([0.2, 0.8], rng=0)
-    >>> town = it.Population(many.p, {c.name: c.values for c in many.columns if c.name == "age"})
-    >>> few = few.with_columns(tuple(c for c in few.columns if c.name == "age"))
-    >>> found = tasks.mean("age").estimate(town, labelled=few)
-    >>> found.rectified.lower < found.rectified.value < found.rectified.upper
-    True
-    """
+    """Estimate a task on a population whose labels are not known: see `Task.estimate`."""
     checked_sample(labelled)
     if not isinstance(population, Population):
         raise InputError(
             f"population must be a Population(p, x), not a {type(population).__name__}"
         )
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 0.5:
-        raise InputError(f"alpha must lie between 0 and 0.5, not {alpha!r}")
-    own = {column.name: column for column in population.columns}
-    needed = covariates_of(task, labelled.points)
-    lacking = [name for name in needed if name not in own]
-    if lacking:
-        raise InputError(f"the population lacks {listed(lacking)}, which {task} reads")
-    shared = tuple(column for column in labelled.columns if column.name in own)
-    labelled = labelled.with_columns(shared)
-    points = Points(population.p, tuple(own[column.name] for column in shared))
-    w = np.ones(population.n) if population.weights is None else population.weights
-    w = w / w.mean()
+    wide = float(ndtri(1 - checked_alpha(alpha) / 2))
+    labelled, out = _alike(task, population, labelled)
     (with_p,), (with_y,), _ = checked_tasks(labelled, [task])
-    out = Rows(points, w, population.p)
-    wide = float(ndtri(1 - alpha / 2))
     plugin = task.linear(out)
     if not math.isfinite(plugin.value):
         raise InputError(f"{task} divides by 0 on the population")
-    sampling = _spread(plugin.influence)
     if math.isnan(with_y.value):
         raise InputError(f"no positive label counts for {task}: labelled rows say nothing about it")
-    power = _power(with_y, with_p, labelled, sampling)
+    sampling = _spread(plugin.influence)
+    lam = _lam(with_y, with_p, labelled, sampling)
     # Labels, plus what probabilities say about the population less about the labelled rows.
-    value = with_y.value + power * (plugin.value - with_p.value)
-    left = with_y.influence - power * with_p.influence
-    stderr = math.hypot(spread_of(left, labelled), power * sampling)
-    repaired, repair_error, alone = _repaired(task, labelled, out)
+    value = with_y.value + lam * (plugin.value - with_p.value)
+    left = with_y.influence - lam * with_p.influence
+    stderr = math.hypot(spread_of(left, labelled), lam * sampling)
+    recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out)
     notes = [*population.dropped, *labelled.notes]
-    if alone > 0.01:
+    if alone > MANY_ALONE:
         notes.append(
-            f"{100 * alone:.0f} % of the population has no labelled neighbours: repaired leaves "
-            f"its probabilities as they are"
+            f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
+            f"leaves its probabilities as they are"
         )
-    label_error = spread_of(with_y.influence, labelled)
 
-    def ways(value: float, error: float, assumes: str) -> Estimate:
+    def way(value: float, error: float, assumes: Assumption) -> Estimate:
         return Estimate(value, error, value - wide * error, value + wide * error, assumes)
 
-    random = "if labelled rows are a random sample" + (
-        ", by their weights" if labelled.weights is not None else ""
-    )
+    random = Assumption.RANDOM if labelled.weights is None else Assumption.WEIGHTED
     return TaskEstimate(
         task=task,
-        plugin=ways(plugin.value, sampling, "if the probabilities are right"),
-        repaired=ways(repaired, repair_error, "if the bias is smooth and the same in both samples"),
-        rectified=ways(value, stderr, random),
-        labelled=ways(with_y.value, label_error, random),
-        power=power,
+        plugin=way(plugin.value, sampling, Assumption.CALIBRATED),
+        recalibrated=way(recalibrated, recalibrated_error, Assumption.SMOOTH),
+        prediction_powered=way(value, stderr, random),
+        labelled=way(with_y.value, spread_of(with_y.influence, labelled), random),
+        lam=lam,
         n=labelled.n,
         size=population.n,
         alpha=float(alpha),
@@ -196,12 +176,24 @@ def estimate_task(
     )
 
 
+def _alike(task: Task, population: Population, labelled: Sample) -> tuple[Sample, TaskRows]:
+    """Both sides with the covariates that they share, which have to be all that the task reads."""
+    own = {column.name: column for column in population.columns}
+    lacking = [name for name in covariates_of(task, labelled.points) if name not in own]
+    if lacking:
+        raise InputError(f"the population lacks {listed(lacking)}, which {task} reads")
+    shared = tuple(column for column in labelled.columns if column.name in own)
+    points = Points(population.p, tuple(own[column.name] for column in shared))
+    w = np.ones(population.n) if population.weights is None else population.weights
+    return labelled.with_columns(shared), TaskRows(points, w / w.mean(), population.p)
+
+
 def _spread(influence: FloatArray) -> float:
     n = influence.size
     return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
 
 
-def _power(labels: Linear, predicted: Linear, sample: Sample, sampling: float) -> float:
+def _lam(labels: Linearised, predicted: Linearised, sample: Sample, sampling: float) -> float:
     """The share of the probabilities that makes the interval shortest, within [0, 1]."""
     own = spread_of(predicted.influence, sample) ** 2
     both = spread_of(labels.influence + predicted.influence, sample) ** 2
@@ -210,7 +202,7 @@ def _power(labels: Linear, predicted: Linear, sample: Sample, sampling: float) -
     return float(np.clip(covariance / below, 0.0, 1.0)) if below > 0 else 0.0
 
 
-def _repaired(task: Task, labelled: Sample, out: Rows) -> tuple[float, float, float]:
+def _recalibrated(task: Task, labelled: Sample, out: TaskRows) -> tuple[float, float, float]:
     """Plug-in of p plus local bias, its standard error, and the share of rows left as they are.
 
     Widths begin at half of the usual ones, and grow where nobody is near.
@@ -221,15 +213,15 @@ def _repaired(task: Task, labelled: Sample, out: Rows) -> tuple[float, float, fl
     open_places = np.arange(many)
     for factor in WIDTHS:
         found = _local(labelled, out.points, open_places, base.widened(factor))
-        enough = found.size >= FEWEST
+        enough = found.size >= MIN_NEIGHBOURS
         places = open_places[enough]
         bias[places], mass[places] = found.value[enough], found.mass[enough]
         widths[places] = factor
         open_places = open_places[~enough]
         if not open_places.size:
             break
-    repaired = Rows(out.points, out.weights, np.clip(out.stand_in + bias, 0.0, 1.0))
-    leaning = task.leaning(repaired)
+    moved = TaskRows(out.points, out.weights, np.clip(out.stand_in + bias, 0.0, 1.0))
+    leaning = task.leaning(moved)
     slope = np.divide(leaning.influence, mass, out=np.zeros(many), where=mass > 0)
     share = np.zeros(labelled.n)  # of every labelled row's residual in the estimate
     for factor in WIDTHS:
@@ -238,12 +230,12 @@ def _repaired(task: Task, labelled: Sample, out: Rows) -> tuple[float, float, fl
             for rows, places, block in _blocks(labelled, weights):
                 share[rows] += labelled.weights_or_ones[rows] * (slope[some[places]] @ block)
     spread = spread_of(share * _left_over(labelled, base.widened(WIDTHS[0])), labelled)
-    error = math.hypot(spread, _spread(task.linear(repaired).influence))
+    error = math.hypot(spread, _spread(task.linear(moved).influence))
     return leaning.value, error, open_places.size / many
 
 
 def _left_over(labelled: Sample, kernel: LocalKernel) -> FloatArray:
-    """Residuals less the local bias of the other rows: noise, without the bias that is repaired."""
+    """Residuals less the local bias of the other rows: noise, without the bias that is removed."""
     found = _local(labelled, labelled.points, np.arange(labelled.n), kernel)
     own = np.divide(
         labelled.weights_or_ones, found.mass, out=np.ones(labelled.n), where=found.mass > 0

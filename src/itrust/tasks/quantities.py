@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError
 from itrust.data import Points, Predicate, column_of, quoted
+from itrust.tasks.nodes import Node, number_text
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -29,54 +30,54 @@ FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-def number_text(value: float) -> str:
-    """All digits, and no more.
-
-    >>> number_text(2.0), number_text(0.123456789), number_text(1234567.891)
-    ('2', '0.123456789', '1234567.891')
-    """
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
-
-
-@dataclass(frozen=True)
-class Quantity(ABC):
+class Quantity(Node):
     """A number for every row, from its covariates."""
 
     @abstractmethod
-    def __str__(self) -> str: ...
-
-    @property
-    @abstractmethod
-    def names(self) -> frozenset[str]:
-        """Covariates that it reads."""
-
-    @abstractmethod
     def of(self, points: Points) -> FloatArray:
-        """The numbers, (n,); NaN where a covariate is missing."""
+        """Give the numbers.
+
+        Parameters
+        ----------
+        points : Points
+            The rows.
+
+        Returns
+        -------
+        (n,) array
+            NaN where a covariate is missing.
+        """
 
 
 @dataclass(frozen=True)
 class Number(Quantity):
-    """The same number for every row."""
+    """The same number for every row.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    """
 
     value: float
 
     def __str__(self) -> str:
         return number_text(self.value)
 
-    @property
-    def names(self) -> frozenset[str]:
-        """None."""
-        return frozenset()
-
     def of(self, points: Points) -> FloatArray:
-        """The number, (n,)."""
+        """Repeat the number, (n,)."""
         return np.full(len(points), self.value)
 
 
 @dataclass(frozen=True)
 class Covariate(Quantity):
-    """A covariate that is a number, a boolean or a date (days since 1970-01-01)."""
+    """A covariate that is a number, a boolean or a date (days since 1970-01-01).
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    """
 
     name: str
 
@@ -85,44 +86,59 @@ class Covariate(Quantity):
 
     @property
     def names(self) -> frozenset[str]:
-        """Itself."""
+        """The covariate itself."""
         return frozenset([self.name])
 
     def of(self, points: Points) -> FloatArray:
-        """Its values, (n,)."""
+        """Look the values up, (n,)."""
         column = column_of(points, self.name, prediction=False)
         if column.is_category:
-            level = column.levels[0]
+            example = f"share({quoted(self.name)} == {column.levels[0]!r})"
             raise InputError(
-                f"{self.name!r} is a category and has no mean; for a share write "
-                f"share({quoted(self.name)} == {level!r})"
+                "{column} is a category and has no mean",
+                column=self.name,
+                hint=f"for a share write {example}",
             )
         return np.asarray(column.values)
 
 
 @dataclass(frozen=True)
 class Indicator(Quantity):
-    """1 where a condition holds, 0 elsewhere."""
+    """1 where a predicate holds, 0 elsewhere.
 
-    condition: Predicate
+    Parameters
+    ----------
+    where : Predicate
+        Which rows count 1.
+    """
+
+    where: Predicate
 
     def __str__(self) -> str:
-        return self.condition.formula
+        return self.where.formula
 
     @property
     def names(self) -> frozenset[str]:
-        """Those of the condition."""
-        return self.condition.names
+        """Covariates that the predicate reads."""
+        return self.where.names
 
     def of(self, points: Points) -> FloatArray:
-        """1 and 0, (n,)."""
-        self.condition.check(points)
-        return self.condition.rows(points).astype(float)
+        """Mark the rows inside by 1, (n,)."""
+        self.where.check(points)
+        return self.where.rows(points).astype(float)
 
 
 @dataclass(frozen=True)
 class Formula(Quantity):
-    """Two quantities and an arithmetic sign."""
+    """Two quantities and an arithmetic sign.
+
+    Parameters
+    ----------
+    left, right : Quantity
+        On both sides of the sign.
+    sign : {"+", "-", "*", "/", "**"}
+        What is done with them.
+    """
 
     left: Quantity
     sign: str
@@ -132,12 +148,12 @@ class Formula(Quantity):
         return f"({self.left} {self.sign} {self.right})"
 
     @property
-    def names(self) -> frozenset[str]:
-        """Those of both."""
-        return self.left.names | self.right.names
+    def parts(self) -> tuple[Node, ...]:
+        """Both sides."""
+        return self.left, self.right
 
     def of(self, points: Points) -> FloatArray:
-        """Evaluated row by row, (n,)."""
+        """Evaluate both sides and join them row by row, (n,)."""
         with np.errstate(all="ignore"):
             return np.asarray(
                 ARITHMETIC[self.sign](self.left.of(points), self.right.of(points)), dtype=float
@@ -146,7 +162,15 @@ class Formula(Quantity):
 
 @dataclass(frozen=True)
 class Function(Quantity):
-    """A named function of a quantity: log, log10, exp, sqrt, abs."""
+    """A named function of a quantity: log, log10, exp, sqrt, abs.
+
+    Parameters
+    ----------
+    name : str
+        Which function.
+    argument : Quantity
+        What it is applied to.
+    """
 
     name: str
     argument: Quantity
@@ -155,12 +179,12 @@ class Function(Quantity):
         return f"{self.name}({self.argument})"
 
     @property
-    def names(self) -> frozenset[str]:
-        """Those of the argument."""
-        return self.argument.names
+    def parts(self) -> tuple[Node, ...]:
+        """The argument."""
+        return (self.argument,)
 
     def of(self, points: Points) -> FloatArray:
-        """Evaluated row by row, (n,)."""
+        """Apply the function row by row, (n,)."""
         with np.errstate(all="ignore"):
             return np.asarray(FUNCTIONS[self.name](self.argument.of(points)))
 
@@ -191,7 +215,17 @@ class _Read(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class Callback(Quantity):
-    """A user's function of a mapping of covariates to arrays (text for categories)."""
+    """A user's function of a mapping of covariates to arrays (text for categories).
+
+    Which covariates it reads is not known before it is called; `asked_by` finds out.
+
+    Parameters
+    ----------
+    function : callable
+        From the mapping to one number for each row.
+    title : str
+        What it is called in texts.
+    """
 
     function: Callable[[Mapping[str, Any]], Any]
     title: str
@@ -199,13 +233,8 @@ class Callback(Quantity):
     def __str__(self) -> str:
         return self.title
 
-    @property
-    def names(self) -> frozenset[str]:
-        """None that are known before; `asked_by` finds out which are read."""
-        return frozenset()
-
     def of(self, points: Points) -> FloatArray:
-        """What the function gives, (n,)."""
+        """Call the function, (n,)."""
         read = _Read(points)
         values = np.asarray(self.function(read), dtype=float)
         if values.shape != (len(points),):
@@ -216,7 +245,18 @@ class Callback(Quantity):
         return values
 
     def asked_by(self, points: Points) -> frozenset[str]:
-        """Covariates that the function reads on these rows."""
+        """Find out which covariates the function reads on these rows.
+
+        Parameters
+        ----------
+        points : Points
+            The rows.
+
+        Returns
+        -------
+        frozenset of str
+            Their names.
+        """
         read = _Read(points)
         self.function(read)
         return frozenset(read.asked)

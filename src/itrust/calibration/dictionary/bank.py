@@ -16,56 +16,12 @@ from scipy.sparse import csr_array
 from itrust._core import AnyArray, FloatArray, IntArray
 from itrust.calibration.dictionary.entries import Entry, Feature
 from itrust.calibration.dictionary.terms import ColumnName, Is, RankScale, Readings, Term, read
-from itrust.data import Chunk, Points
-from itrust.engines import Additive, Drawn, Plan, Products, Tiles
-from itrust.kernels import Gram, PowerGram, split_match
+from itrust.data import Chunk, Pilot, Points
+from itrust.engines import Additive, Drawn, NullMoments, Products, third_moments
 
 ROWS_FOR_PAIRS = 256
-ROWS_FOR_KERNELS = 512
 NO_VARIANCE = 1e-18
-
-
-@dataclass(frozen=True, eq=False)
-class Shapes:
-    """Null moments of entries on pilot rows: where the tail of each begins and how long it is.
-
-    For an entry of one feature phi, of the sum of w e phi; for others, of the sum over i != j of
-    w_i e_i P_ij w_j e_j. All are closed forms in p, so no label is looked at.
-
-    Attributes
-    ----------
-    expected : (E,) array
-        Mean of the sum of w^2 e^2 P_ii, which for a single feature is the variance.
-    variance : (E,) array
-        2 sum over i != j of P_ij^2 v_i v_j.
-    triangles, pairs : (E,) arrays
-        The third moment: 8 sum over distinct i, j, k of P_ij P_jk P_ki v_i v_j v_k, and
-        4 sum over i != j of P_ij^3 m_i m_j with m = v(1 - 2p).
-    cubic : (E,) array
-        Third moment of the sum along a single feature.
-    """
-
-    expected: FloatArray
-    variance: FloatArray
-    triangles: FloatArray
-    pairs: FloatArray
-    cubic: FloatArray
-
-    def skewness_of_singles(self, expected: FloatArray) -> FloatArray:
-        """Skewness of the sums along single features, all rows; `expected` is their variance."""
-        return np.asarray(self.cubic / self.expected**1.5 / np.sqrt(expected / self.expected))
-
-    def of_forms(self, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Standard deviation and skewness of the forms, all rows."""
-        ratio = expected / self.expected
-        variance = self.variance * ratio**2
-        third = self.triangles * ratio**3 + self.pairs * ratio**2
-        some = np.maximum(variance, np.finfo(float).tiny ** 0.5)  # single features have none
-        return np.sqrt(variance), np.maximum(third / some**1.5, 0.0)
-
-    def take(self, kept: IntArray) -> Shapes:
-        """Keep some entries."""
-        return Shapes(**{name: values[kept] for name, values in vars(self).items()})
+CHUNK_BYTES, MIN_CHUNK = 2**26, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +30,24 @@ class Bank:
 
     Attributes
     ----------
-    entries : those that have null variance
-    features : the distinct ones
+    entries : tuple of Entry
+        Those that have null variance.
+    features : tuple
+        The distinct features of all entries.
+    scales : mapping
+        How the numbers are put on the scale of their ranks.
     centres : (R,) array
         Taken off, so that features are uncorrelated with the overall level under the null.
     selector : (E, R) sparse array
         scale^2 where an entry uses a feature.
     single : (E,) array
         The feature of an entry that has one only, else -1.
+    moments : NullMoments
+        Of every entry on the pilot rows.
+    unit : float
+        Weights are divided by this.
+    dtype : numpy type
+        Of the features.
     """
 
     entries: tuple[Entry, ...]
@@ -90,9 +56,15 @@ class Bank:
     centres: FloatArray
     selector: csr_array
     single: IntArray
-    shapes: Shapes
+    moments: NullMoments
     unit: float
     dtype: DTypeLike = np.float64
+
+    @property
+    def max_rows(self) -> int:
+        """Most rows in hand at a time, so that their features fit into memory."""
+        width = len(self.features) + len(self.entries)
+        return max(MIN_CHUNK, CHUNK_BYTES // (8 * max(width, 1)))
 
     def matrix(self, points: Points) -> AnyArray:
         """All features of some rows, (R, n)."""
@@ -137,35 +109,37 @@ class _BankPart:
         return BankSums(self.forms, self.diagonals, self.expected)
 
 
-def make_bank(
-    entries: Sequence[Entry],
-    pilot: Points,
-    variances: FloatArray,
-    unit: float,
-) -> Bank:
+def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
     """Number the features, centre them, and work out the null moments on the pilot rows.
 
     Entries without null variance are left out.
 
     Parameters
     ----------
-    entries : made of features
-    pilot : Points
+    entries : sequence of Entry
+        Made of features.
+    pilot : Pilot
         Random rows of the whole.
-    variances : (m,) array
-        w^2 p (1 - p) of the pilot rows, weights in units of `unit`.
+    unit : float
+        Weights are divided by this.
+
+    Returns
+    -------
+    Bank
+        Ready for a pass over the rows.
     """
+    points, variances = pilot.points, pilot.variances / unit**2
     features, index = _numbered(entries)
-    scales = _scales(features, pilot)
-    centres = _centres(features, scales, pilot, variances)
-    matrix = feature_matrix(features, scales, centres, pilot, np.float64)
-    thirds = third_moments(pilot.p, variances)
-    shapes = _shapes(entries, index, matrix, variances, thirds)
+    scales = _scales(features, points)
+    centres = _centres(features, scales, points, variances)
+    matrix = feature_matrix(features, scales, centres, points, np.float64)
+    thirds = third_moments(points.p, variances)
+    moments = _null_moments(entries, index, matrix, variances, thirds)
     centre = dict(zip(features, centres, strict=True))
     total = float(variances.sum())
-    lively = shapes.expected > NO_VARIANCE * total
+    lively = moments.expected > NO_VARIANCE * total
     lively &= np.array([i.size == 1 for i in index], dtype=bool) | (
-        shapes.variance > NO_VARIANCE * total**2
+        moments.variance > NO_VARIANCE * total**2
     )
     kept = [entry for entry, alive in zip(entries, lively, strict=True) if alive]
     features, index = _numbered(kept)
@@ -176,7 +150,7 @@ def make_bank(
         centres=np.array([centre[feature] for feature in features]),
         selector=_selector(kept, index, len(features)),
         single=np.array([i[0] if i.size == 1 else -1 for i in index], dtype=np.int64),
-        shapes=shapes.take(np.flatnonzero(lively)),
+        moments=moments.take(np.flatnonzero(lively)),
         unit=unit,
     )
 
@@ -250,13 +224,6 @@ class _Products:
         return values
 
 
-def third_moments(p: FloatArray, variances: FloatArray) -> FloatArray:
-    """E (w e)^3 = w^3 v (1 - 2p), from w^2 v."""
-    v = p * (1 - p)
-    w = np.sqrt(np.divide(variances, v, out=np.zeros_like(v), where=v > 0))
-    return np.asarray(variances * w * (1 - 2 * p))
-
-
 def _scales(features: Sequence[Feature], pilot: Points) -> dict[ColumnName, RankScale]:
     """A rank scale for the prediction and for every number that a feature reads."""
     wanted = {term.column for feature in features for term in feature}
@@ -276,13 +243,13 @@ def _selector(entries: Sequence[Entry], index: Sequence[IntArray], features: int
     return csr_array((squares, (rows, columns)), shape=(len(entries), features))
 
 
-def _shapes(
+def _null_moments(
     entries: Sequence[Entry],
     index: Sequence[IntArray],
     matrix: FloatArray,
     variances: FloatArray,
     thirds: FloatArray,
-) -> Shapes:
+) -> NullMoments:
     squares = np.square(matrix)
     squares, cubes = squares @ variances, (squares * matrix) @ thirds
     moments = np.zeros((len(entries), 5))
@@ -292,7 +259,7 @@ def _shapes(
             moments[k] = squares[rows[0]] * scales[0] ** 2, 0, 0, 0, cubes[rows[0]] * scales[0] ** 3
         else:
             moments[k, :4] = _moments(matrix[rows] * scales[:, None], variances, thirds)
-    return Shapes(*moments.T)
+    return NullMoments(*moments.T)
 
 
 def _moments(f: FloatArray, v: FloatArray, m: FloatArray) -> tuple[float, float, float, float]:
@@ -313,48 +280,3 @@ def _moments(f: FloatArray, v: FloatArray, m: FloatArray) -> tuple[float, float,
 
 def _as_many_pairs(n: int, m: int) -> float:
     return n * (n - 1) / max(m * (m - 1), 1)
-
-
-def planned_shape(plan: Plan, points: Points, v: FloatArray, m: FloatArray) -> Shapes:
-    """Null moments of a kernel of low rank on pilot rows, block by block of exact matches."""
-    totals = np.zeros(5)
-    for rows, _, features in plan.features(points):
-        inside = np.arange(len(points))[rows]
-        f = features[_some(inside.size)].astype(float)
-        some = inside[_some(inside.size)]
-        p = f @ f.T
-        expected = float(np.diagonal(p) @ v[some])
-        np.fill_diagonal(p, 0.0)
-        root, more = np.sqrt(v[some]), inside.size / some.size
-        a = p * root * root[:, None]
-        variance, triangles = 2 * np.square(a).sum(), 8 * np.sum(a * (a @ a))
-        pairs = 4 * m[some] @ (p * p * p) @ m[some]
-        totals += expected * more, variance * more**2, triangles * more**3, pairs * more**2, 0.0
-    return Shapes(*totals[:, None])
-
-
-def _some(size: int) -> IntArray:
-    """Positions of the rows of a group that stand for all of it."""
-    return np.linspace(0, size - 1, min(size, ROWS_FOR_KERNELS)).astype(np.int64)
-
-
-def tiled_shape(gram: Gram, tiles: Tiles, v: FloatArray, m: FloatArray) -> Shapes:
-    """Null moments of a kernel on all rows; only triangles are sampled, group by group.
-
-    Rows that share their exact matches form a group, and of a large group some rows stand for
-    all; the moments of second order and of pairs are those of every pair.
-    """
-    variance = 2 * float(tiles.forms(PowerGram(gram, 2), v[:, None])[0])
-    pairs = 4 * float(tiles.forms(PowerGram(gram, 3), m[:, None])[0])
-    _, match = split_match(gram)
-    codes = np.zeros(v.size, dtype=np.int64) if match is None else match.left
-    order = np.argsort(codes, kind="stable")
-    triangles = 0.0
-    for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
-        some = rows[_some(rows.size)]
-        root = np.sqrt(v[some])
-        a = gram.block(some, some) * root * root[:, None]
-        np.fill_diagonal(a, 0.0)
-        triangles += 8 * float(np.sum(a * (a @ a))) * (rows.size / some.size) ** 3
-    expected = float(gram.diagonal() @ v)
-    return Shapes(*(np.array([moment]) for moment in (expected, variance, triangles, pairs, 0.0)))

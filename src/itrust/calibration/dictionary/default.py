@@ -1,7 +1,7 @@
 """The dictionary that is used unless another is given: from coarse to fine, one family each.
 
-Shares are stated, not learned. Straight directions get nearly half of the attention, for they are
-what most errors of a model look like and what a long list of other entries would drown.
+Shares are stated, not learned. Trends get nearly half of the weight, for they are what most errors
+of a model look like and what a long list of other entries would drown.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from itrust.calibration.dictionary.entries import Dictionary, Entry, Feature
+from itrust.calibration.dictionary.entries import Dictionary, Entry, Feature, Shape
 from itrust.calibration.dictionary.terms import (
     Absent,
     ColumnName,
     Curve,
     Is,
     Line,
-    Part,
     Slope,
     Term,
     Wave,
+    Within,
     fading,
 )
+from itrust.calibration.dictionary.where import EVERYWHERE, Predicate, absent, both, level
 from itrust.data import Column, Points, parts_of
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 
@@ -54,9 +55,19 @@ MIN_ROWS = 5  # of a level, among the pilot rows, to be looked at by itself
 def default_dictionary_for(points: Points) -> Dictionary:
     """Build the default dictionary from rows without labels (all, or a random part).
 
-    Overall level; the prediction alone; per covariate a trend, a bend, a twist, two smooth
+    Overall level; the prediction alone; per number a trend, a quadratic, a cubic, two smooth
     entries and one crossed with the prediction; per category its levels; pairs; and the
     default kernel on everything at four widths.
+
+    Parameters
+    ----------
+    points : Points
+        Predictions and covariates.
+
+    Returns
+    -------
+    Dictionary
+        With the shares that are stated in this module.
     """
     described = [_Described.of(column) for column in points.columns]
     useful = [column for column in described if column.is_useful]
@@ -101,71 +112,61 @@ class _Described:
         """Whether all levels can be features."""
         return len(self.levels) <= MAX_LEVELS
 
-    def told(self, level: Any) -> str:
-        text = f"{level:g}" if isinstance(level, float) else str(level)
+    def told(self, value: Any) -> str:
+        text = f"{value:g}" if isinstance(value, float) else str(value)
         return f"{self.name} = {text}"
 
 
 def _single(
-    name: str, family: str, covariates: tuple[str, ...], feature: Feature, leans: tuple[str, str]
+    name: str,
+    family: str,
+    covariates: tuple[str, ...],
+    feature: Feature,
+    shape: Shape,
+    where: Predicate = EVERYWHERE,
 ) -> Entry:
-    return Entry(name, family, covariates, (feature,), (1.0,), leans=leans)
-
-
-# Directions are centred, so they tell how the bias (observed minus predicted) differs between
-# rows, and say nothing about its sign in any of them.
-
-
-THERE = "the bias is higher there than elsewhere", "the bias is lower there than elsewhere"
-
-
-def _rising(what: str) -> tuple[str, str]:
-    return f"the bias rises with {what}", f"the bias falls with {what}"
-
-
-def _ends(what: str) -> tuple[str, str]:
-    return (
-        f"the bias is higher at both ends of {what} than between",
-        f"the bias is lower at both ends of {what} than between",
-    )
+    return Entry(name, family, covariates, (feature,), (1.0,), shape=shape, where=where)
 
 
 def _of_the_prediction() -> Iterator[Entry]:
-    yield _single("overall level", "overall", (), (), ("too low overall", "too high overall"))
+    yield _single("overall level", "overall", (), (), Shape.LEVEL)
     family = "prediction"
-    slope = (
-        "too timid: the bias rises with the prediction",
-        "too bold: the bias falls with the prediction",
-    )
-    yield _single("prediction: slope", family, (), (Slope(),), slope)
-    yield _single("prediction: bend", family, (), (Curve(None, 2),), _ends("the prediction"))
+    yield _single("prediction: slope", family, (), (Slope(),), Shape.TREND)
+    yield _single("prediction: quadratic", family, (), (Curve(None, 2),), Shape.QUADRATIC)
     yield _smooth("prediction alone", family, (), None, BROAD, 4)
     yield _smooth("prediction alone, fine", family, (), None, FINE, 12)
 
 
 def _smooth(
-    name: str, family: str, covariates: tuple[str, ...], column: ColumnName, width: float, most: int
+    name: str,
+    family: str,
+    covariates: tuple[str, ...],
+    column: ColumnName,
+    width: float,
+    waves: int,
 ) -> Entry:
-    orders = range(1, most + 1)
+    orders = range(1, waves + 1)
     features = tuple((Wave(column, order),) for order in orders)
-    return Entry(name, family, covariates, features, tuple(fading(width, k) for k in orders))
+    scales = tuple(fading(width, k) for k in orders)
+    return Entry(name, family, covariates, features, scales, shape=Shape.SMOOTH)
 
 
 def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
     name, only = column.name, (column.name,)
     if column.has_missing:
-        yield _single(f"{name} missing", "linear", only, (Absent(name),), THERE)
+        missing = absent(name)
+        yield _single(f"{name} missing", "linear", only, (Absent(name),), Shape.GROUP, missing)
     if not column.is_number:
         yield from _of_category(column)
         return
-    yield _single(f"{name}: trend", "linear", only, (Line(name),), _rising(name))
-    yield _single(f"{name}: bend", "curved", only, (Curve(name, 2),), _ends(name))
-    yield _single(f"{name}: twist", "curved", only, (Curve(name, 3),), ("", ""))
+    yield _single(f"{name}: trend", "linear", only, (Line(name),), Shape.TREND)
+    yield _single(f"{name}: quadratic", "curved", only, (Curve(name, 2),), Shape.QUADRATIC)
+    yield _single(f"{name}: cubic", "curved", only, (Curve(name, 3),), Shape.CUBIC)
     yield _smooth(f"{name} alone", "smooth", only, name, BROAD, 4)
     yield _smooth(f"{name} alone, fine", "smooth", only, name, FINE, 6 if many else 12)
     for part in parts_of(column.column, FIFTHS if many else TENTHS):
-        feature = (Part(name, part.low, part.high),)
-        yield _single(str(part), "parts", only, feature, THERE)
+        feature = (Within(name, part.low, part.high),)
+        yield _single(str(part), "parts", only, feature, Shape.PART, part)
     across, along = (2, 2) if many else (4, 3)
     yield _crossed(
         f"{name} x prediction", "with prediction", only, _waves(name, across), _waves(None, along)
@@ -175,37 +176,39 @@ def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
 def _of_category(column: _Described) -> Iterator[Entry]:
     name, only = column.name, (column.name,)
     frequent = [
-        level for level, rows in zip(column.levels, column.rows, strict=True) if rows >= MIN_ROWS
+        value for value, rows in zip(column.levels, column.rows, strict=True) if rows >= MIN_ROWS
     ][:MAX_LEVELS]
     singles = frequent
     if len(frequent) == len(column.levels) == 2 and not column.has_missing:  # one says all
         singles = frequent[-1:] if isinstance(frequent[0], str) else [max(frequent)]
-    for level in singles:
-        yield _single(column.told(level), "linear", only, (Is(name, level),), THERE)
+    for value in singles:
+        feature, where = (Is(name, value),), level(name, value)
+        yield _single(column.told(value), "linear", only, feature, Shape.GROUP, where)
     if len(column.levels) > 2 and column.is_small:
-        features = tuple((Is(name, level),) for level in column.levels)
-        yield Entry(f"{name} alone", "smooth", only, features, (1.0,) * len(features))
+        features = tuple((Is(name, value),) for value in column.levels)
+        scales = (1.0,) * len(features)
+        yield Entry(f"{name} alone", "smooth", only, features, scales, shape=Shape.SMOOTH)
     elif len(column.levels) > 2:
         kernel = LocalKernel(Constant(), Delta().on(name))
-        yield Entry(f"{name} alone", "smooth", only, kernel=kernel)
+        yield Entry(f"{name} alone", "smooth", only, kernel=kernel, shape=Shape.SMOOTH)
     title = f"{name} x prediction"
     if column.is_small:
         along = [((Slope(),), 1.0), *_waves(None, 3)]
         yield _crossed(title, "with prediction", only, _levels(column), along)
     else:
         kernel = LocalKernel(RBF(), Delta().on(name))
-        yield Entry(title, "with prediction", only, kernel=kernel)
+        yield Entry(title, "with prediction", only, kernel=kernel, shape=Shape.PAIR)
 
 
 Scaled = tuple[Feature, float]
 
 
-def _waves(column: ColumnName, most: int) -> list[Scaled]:
-    return [((Wave(column, order),), fading(BROAD, order)) for order in range(1, most + 1)]
+def _waves(column: ColumnName, number: int) -> list[Scaled]:
+    return [((Wave(column, order),), fading(BROAD, order)) for order in range(1, number + 1)]
 
 
 def _levels(column: _Described) -> list[Scaled]:
-    return [((Is(column.name, level),), 1.0) for level in column.levels]
+    return [((Is(column.name, value),), 1.0) for value in column.levels]
 
 
 def _crossed(
@@ -218,7 +221,7 @@ def _crossed(
     """All products of two sets of functions."""
     both = [(a + b, s * t) for a, s in first for b, t in second]
     features, scales = zip(*both, strict=True)
-    return Entry(name, family, covariates, features, scales)
+    return Entry(name, family, covariates, features, scales, shape=Shape.PAIR)
 
 
 def _of_pairs(columns: Sequence[_Described]) -> tuple[list[Entry], tuple[str, ...]]:
@@ -246,7 +249,7 @@ def _of_pairs(columns: Sequence[_Described]) -> tuple[list[Entry], tuple[str, ..
         elif made:
             left_out.append(f"{title} ({len(pairs):,} pairs)")
     notes = (
-        (f"too many covariates to look at {' and '.join(left_out)} one by one",) if left_out else ()
+        (f"too many covariates to check {' and '.join(left_out)} one by one",) if left_out else ()
     )
     return entries, notes
 
@@ -255,11 +258,9 @@ _Maker = Callable[[_Described, _Described], list[Entry]]
 
 
 def _trend_of_two(a: _Described, b: _Described) -> list[Entry]:
-    alike = f"where {a.name} and {b.name} are both high or both low than elsewhere"
-    leans = f"the bias is higher {alike}", f"the bias is lower {alike}"
     feature: tuple[Term, ...] = (Line(a.name), Line(b.name))
-    names = a.name, b.name
-    return [_single(f"{a.name} x {b.name}: trend", "pairs", names, feature, leans)]
+    title, names = f"{a.name} x {b.name}: trend", (a.name, b.name)
+    return [_single(title, "pairs", names, feature, Shape.PRODUCT)]
 
 
 def _smooth_pair(a: _Described, b: _Described) -> list[Entry]:
@@ -271,7 +272,7 @@ def _crossing(a: _Described, b: _Described) -> list[Entry]:
     title, names = f"{a.name} x {b.name}", (a.name, b.name)
     if not (a.is_small and b.is_small):
         kernel = LocalKernel(Constant(), Delta().on(a.name, b.name))
-        return [Entry(title, "pairs", names, kernel=kernel)]
+        return [Entry(title, "pairs", names, kernel=kernel, shape=Shape.PAIR)]
     whole = _crossed(title, "pairs", names, _levels(a), _levels(b))
     cells = [
         _single(
@@ -279,7 +280,8 @@ def _crossing(a: _Described, b: _Described) -> list[Entry]:
             "crossed groups",
             names,
             (Is(a.name, s), Is(b.name, t)),
-            THERE,
+            Shape.GROUP,
+            both(level(a.name, s), level(b.name, t)),
         )
         for s in a.levels
         for t in b.levels
@@ -293,13 +295,14 @@ def _trends_within(a: _Described, b: _Described) -> list[Entry]:
     title, names = f"{a.name} x {b.name}", (a.name, b.name)
     trends = [
         _single(
-            f"{b.name}: trend where {a.told(level)}",
+            f"{b.name}: trend where {a.told(value)}",
             "pairs",
             names,
-            (Is(a.name, level), Line(b.name)),
-            _rising(f"{b.name} there"),
+            (Is(a.name, value), Line(b.name)),
+            Shape.TREND,
+            level(a.name, value),
         )
-        for level in a.levels
+        for value in a.levels
     ]
     return [_crossed(title, "pairs", names, _levels(a), _waves(b.name, 4)), *trends]
 
@@ -311,7 +314,7 @@ def _of_everything(points: Points) -> Iterator[Entry]:
     for width in FULL_WIDTHS:
         what = "everything together" if names else "prediction, by the default kernel"
         title = what if width == 1 else f"{what}, width x {width:g}"
-        yield Entry(title, "full", names, kernel=kernel.widened(width))
+        yield Entry(title, "full", names, kernel=kernel.widened(width), shape=Shape.FULL)
 
 
 def _distinct(entries: Sequence[Entry]) -> Iterator[Entry]:

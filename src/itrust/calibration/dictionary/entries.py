@@ -1,38 +1,62 @@
-"""Dictionary entries: the places a test looks at, named so that people understand them."""
+"""Dictionary entries: the checks that a test makes, named so that people understand them."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 from itrust._core import InputError, did_you_mean, listed
 from itrust.calibration.dictionary.terms import Term
+from itrust.calibration.dictionary.where import EVERYWHERE, Predicate
 from itrust.kernels import Constant, Kernel, LocalKernel
 
 Feature = tuple[Term, ...]  # the product of its terms; the empty product is 1
 
 
+class Shape(Enum):
+    """What kind of bias a check looks for."""
+
+    LEVEL = "level"  # the same bias in all rows
+    TREND = "trend"  # a bias that rises or falls with a number
+    QUADRATIC = "quadratic"  # a bias that differs between both ends of a number and its middle
+    CUBIC = "cubic"  # a bias with two turns along a number
+    SMOOTH = "smooth"  # any smooth function of one number, or any difference between levels
+    GROUP = "group"  # the rows of one level, of a crossing of levels, or without a value
+    PART = "part"  # the rows between two values of a number
+    PRODUCT = "product"  # a bias where two numbers are both high or both low
+    PAIR = "pair"  # any smooth function of two columns
+    FULL = "full"  # any smooth function of everything
+    KERNEL = "kernel"  # a kernel that the user named
+    IMPOSSIBLE = "impossible"  # labels that the model gave probability 0
+
+
 @dataclass(frozen=True)
 class Entry:
-    """One place to look at.
+    """One check.
 
     Parameters
     ----------
     name : str
-        In words: "age alone", "income x race".
+        In words: "age: trend", "income x race".
     family : str
         Entries of a family share its weight.
-    covariates : names of those it looks at
-    features, scales : tuples
+    covariates : tuple of str
+        Names of the covariates it reads; empty for the prediction alone.
+    features : tuple
         The kernel is the sum of scale^2 phi(row) phi(row') over features; each feature is
-        centred so that it is uncorrelated with the overall level when the model is right.
+        centred so that it is uncorrelated with the overall level when the model is calibrated.
+    scales : tuple of float
+        One for each feature.
     kernel : LocalKernel, optional
         Instead of features.
-    leans : (str, str)
-        What a positive and a negative sum of residuals along a single feature mean.
+    shape : Shape
+        The kind of bias it looks for.
+    where : Predicate
+        The rows it is about; everywhere unless it is about a part of them.
     """
 
     name: str
@@ -41,7 +65,8 @@ class Entry:
     features: tuple[Feature, ...] = ()
     scales: tuple[float, ...] = ()
     kernel: LocalKernel | None = None
-    leans: tuple[str, str] = ("", "")
+    shape: Shape = Shape.KERNEL
+    where: Predicate = field(default=EVERYWHERE)
 
     @property
     def rank(self) -> int | None:
@@ -51,14 +76,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """All the places one test looks at, and how much of its attention each gets.
+    """All the checks of one test, and how much weight each has.
 
     Parameters
     ----------
     entries : tuple of Entry
-    shares : mapping of families to positive numbers
-        How the attention is divided between families; within a family all entries get the same.
-    notes : what was left out and why
+        The checks; their names differ.
+    shares : mapping of str to float
+        How the weight is divided between families; within a family all entries get the same.
+    notes : tuple of str
+        What was left out and why.
 
     Examples
     --------
@@ -87,7 +114,18 @@ class Dictionary:
 
     @classmethod
     def of(cls, kernels: Mapping[str, LocalKernel | Kernel]) -> Dictionary:
-        """A dictionary of named kernels; a kernel on x alone leaves the prediction out."""
+        """A dictionary of named kernels; a kernel on x alone leaves the prediction out.
+
+        Parameters
+        ----------
+        kernels : mapping of str to LocalKernel or Kernel
+            One check for each.
+
+        Returns
+        -------
+        Dictionary
+            All checks in one family, with equal weights.
+        """
         entries = []
         for name, kernel in kernels.items():
             if isinstance(kernel, Kernel):
@@ -99,6 +137,11 @@ class Dictionary:
                 )
             entries.append(Entry(str(name), "own", kernel=kernel))
         return cls(tuple(entries), {"own": 1.0})
+
+    @classmethod
+    def of_one(cls, kernel: LocalKernel, covariates: tuple[str, ...]) -> Dictionary:
+        """A dictionary of one check: a single kernel on all covariates."""
+        return cls((Entry("kernel", "own", covariates, kernel=kernel),), {"own": 1.0})
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -112,11 +155,17 @@ class Dictionary:
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates that entries look at."""
+        """Names of the covariates that entries read."""
         return tuple(dict.fromkeys(name for entry in self.entries for name in entry.covariates))
 
     def weights(self) -> tuple[float, ...]:
-        """The weight of each entry; they sum to 1."""
+        """Give the weight of each entry.
+
+        Returns
+        -------
+        tuple of float
+            In the order of the entries; they sum to 1.
+        """
         count = Counter(entry.family for entry in self.entries)
         total = sum(self.shares[family] for family in count)
         return tuple(self.shares[e.family] / total / count[e.family] for e in self.entries)
@@ -124,7 +173,20 @@ class Dictionary:
     def only(
         self, *, families: Iterable[str] | None = None, covariates: Iterable[str] | None = None
     ) -> Dictionary:
-        """Keep entries of these families that look at no other covariates than these."""
+        """Keep entries of these families that read no other covariates than these.
+
+        Parameters
+        ----------
+        families : iterable of str, optional
+            Names of families; default: all.
+        covariates : iterable of str, optional
+            Names of covariates; default: all.
+
+        Returns
+        -------
+        Dictionary
+            With fewer entries.
+        """
         kept = self.entries
         if families is not None:
             wanted = _known(families, self.families, "family")
@@ -137,7 +199,20 @@ class Dictionary:
     def without(
         self, *, families: Iterable[str] = (), covariates: Iterable[str] = ()
     ) -> Dictionary:
-        """Leave out entries of these families and those that look at these covariates."""
+        """Leave out entries of these families and those that read these covariates.
+
+        Parameters
+        ----------
+        families : iterable of str
+            Names of families.
+        covariates : iterable of str
+            Names of covariates.
+
+        Returns
+        -------
+        Dictionary
+            With fewer entries.
+        """
         left_out = _known(families, self.families, "family")
         unseen = _known(covariates, self.covariates, "covariate")
         kept = (
@@ -150,14 +225,28 @@ class Dictionary:
     def weighted(self, **shares: float) -> Dictionary:
         """Change the shares of some families; write spaces in names as underscores.
 
-        Shares are relative: what counts is their ratio.
+        Parameters
+        ----------
+        **shares : float
+            New shares by family. They are relative: what counts is their ratio.
+
+        Returns
+        -------
+        Dictionary
+            With the same entries and other weights.
         """
         named = {family.replace("_", " "): share for family, share in shares.items()}
         _known(named, self.families, "family")
         return replace(self, shares={**self.shares, **named})
 
     def to_dict(self) -> dict[str, Any]:
-        """Families with their shares and numbers of entries, ready for JSON."""
+        """Give the families with their shares and numbers of entries, ready for JSON.
+
+        Returns
+        -------
+        dict
+            By family: "share" of the weight and number of "entries".
+        """
         count = Counter(entry.family for entry in self.entries)
         total = sum(self.shares[family] for family in count)
         return {
@@ -169,7 +258,7 @@ class Dictionary:
         width = max(10, *(len(family) for family in self.families))
         lines = []
         for family, facts in self.to_dict().items():
-            names = listed([entry.name for entry in self.entries if entry.family == family], most=2)
+            names = listed([entry.name for entry in self.entries if entry.family == family], 2)
             lines.append(f"  {family:<{width}}  {facts['share']:.2f}  {names}")
         return "\n".join([f"Dictionary of {len(self.entries):,} entries", *lines])
 

@@ -164,7 +164,7 @@ class Slope(Term):
 
 
 @dataclass(frozen=True)
-class Part(Term):
+class Within(Term):
     """1 where the value is at least `low` and below `high`; 0 where missing."""
 
     low: float

@@ -40,7 +40,10 @@ def column_of(points: Points, name: object, *, prediction: bool = True) -> Colum
     if not isinstance(name, str):
         example = (known or ["age"])[0]
         raise InputError(
-            "a covariate is named by text, not {value}", value=name, hint=f"such as {example!r}"
+            "a covariate is named by text, not {value}",
+            argument="name",
+            value=name,
+            hint=f"such as {example!r}",
         )
     for column in points.columns:
         if column.name == name:
@@ -50,7 +53,9 @@ def column_of(points: Points, name: object, *, prediction: bool = True) -> Colum
     offered = [*known, PREDICTION] if prediction else known
     hint = did_you_mean(name, offered) if offered else "there are none"
     raise InputError(
-        "there is no covariate {value}", value=name, hint=f"{hint}{in_backticks(name, known)}"
+        "there is no covariate {value}",
+        value=name,
+        hint=f"{hint}{in_backticks(name, known)}",
     )
 
 

@@ -13,8 +13,8 @@ from matplotlib.ticker import MaxNLocator
 from itrust._core import FloatArray, InputError
 from itrust.calibration import (
     Bins,
+    CalibrationResult,
     EqualMass,
-    KLCEResult,
     ReliabilityCurve,
     klce_test,
     reliability_curve,
@@ -147,14 +147,14 @@ class NullDisplay(Display):
 
     Attributes
     ----------
-    result : KLCEResult
+    result : CalibrationResult
         Of a null that draws.
     """
 
-    result: KLCEResult
+    result: CalibrationResult
 
     def __post_init__(self) -> None:
-        checked_kind(self.result, KLCEResult, "klce_test")
+        checked_kind(self.result, CalibrationResult, "klce_test")
 
     @classmethod
     def from_sample(cls, sample: Sample, *, ax: Axes | None = None, **settings: Any) -> Self:
@@ -177,12 +177,12 @@ class NullDisplay(Display):
         return cls(klce_test(sample, **settings)).plot(ax)
 
     @classmethod
-    def from_result(cls, result: KLCEResult, *, ax: Axes | None = None) -> Self:
+    def from_result(cls, result: CalibrationResult, *, ax: Axes | None = None) -> Self:
         """Draw the null distribution of a test at hand.
 
         Parameters
         ----------
-        result : KLCEResult
+        result : CalibrationResult
             Of `klce_test`.
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
@@ -227,5 +227,5 @@ class NullDisplay(Display):
 
 
 @draw.register
-def _draw_null(result: KLCEResult, ax: Axes | None = None) -> Any:
+def _draw_null(result: CalibrationResult, ax: Axes | None = None) -> Any:
     return NullDisplay(result).plot(ax)

@@ -1,5 +1,5 @@
 """Results as HTML for notebooks, one module for each question."""
 
-from itrust.render.notebook import auditing, recalibrate
+from itrust.render.notebook import auditing, bias, recalibrate, scores, tasks
 
-__all__ = ["auditing", "recalibrate"]
+__all__ = ["auditing", "bias", "recalibrate", "scores", "tasks"]

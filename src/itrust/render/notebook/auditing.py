@@ -5,9 +5,10 @@ from __future__ import annotations
 from itrust._core import html
 from itrust.auditing import Audit, Comparison
 from itrust.bias import SIGN
+from itrust.render.notebook.bias import SLICE_HEAD, slice_cells
+from itrust.render.notebook.tasks import TASK_HEAD, task_cells
 from itrust.render.showing import as_html
 from itrust.render.text.auditing import UNKNOWN, seen
-from itrust.tasks import TASK_HEAD
 
 MAX_SLICES = 5
 
@@ -29,16 +30,16 @@ def audit_card(audit: Audit) -> str:
     parts = [
         html.sentence(audit.sentence),
         html.table(["condition", "p", ""], conditions),
-        html.table(TASK_HEAD, [task._html_row() for task in audit.tasks]),
+        html.table(TASK_HEAD, [task_cells(task) for task in audit.tasks]),
         html.table(
-            ["confirmed slice", "rows", "bias", "interval", "p"],
-            [part._html_row() for part in audit.diagnosis.slices.confirmed[:MAX_SLICES]],
+            SLICE_HEAD,
+            [slice_cells(part) for part in audit.diagnosis.slices.confirmed[:MAX_SLICES]],
         ),
         html.notes(
             [
                 f"{audit.n:,} rows, judged on {', '.join(test.names) or 'the prediction alone'}",
                 SIGN,
-                *test.alarms,
+                *test.warnings,
             ]
         ),
     ]
@@ -52,7 +53,7 @@ def comparison_card(comparison: Comparison) -> str:
         (m.name, *(f"{v:.4f}" for v in (m.accuracy, m.brier, m.ece)), f"{m.test.pvalue:.3g}")
         for m in comparison.models
     ]
-    tasks = [(m.name, *task._html_row()) for m in comparison.models for task in m.tasks]
+    tasks = [(m.name, *task_cells(task)) for m in comparison.models for task in m.tasks]
     differences = [
         (
             d.what,

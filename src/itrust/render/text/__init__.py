@@ -1,6 +1,6 @@
 """Results as plain text of any width, one module for each question."""
 
-from itrust.render.text import auditing, recalibrate
+from itrust.render.text import auditing, bias, recalibrate, scores, tasks
 from itrust.render.text.auditing import UNKNOWN, check_lines, sections, seen, task_line, told
 from itrust.render.text.layout import NARROW, WIDTH, fitted, wrapped
 from itrust.render.text.verdict import evidence_words, in_words, sentence_of
@@ -10,15 +10,18 @@ __all__ = [
     "UNKNOWN",
     "WIDTH",
     "auditing",
+    "bias",
     "check_lines",
     "evidence_words",
     "fitted",
     "in_words",
     "recalibrate",
+    "scores",
     "sections",
     "seen",
     "sentence_of",
     "task_line",
+    "tasks",
     "told",
     "wrapped",
 ]

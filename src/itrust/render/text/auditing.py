@@ -10,6 +10,7 @@ from itrust.bias import SIGN
 from itrust.calibration import Detectable, Finding
 from itrust.render.showing import as_text
 from itrust.render.text.layout import WIDTH, Section, fitted, laid_out, more, wrapped
+from itrust.render.text.tasks import finding_text
 from itrust.render.text.verdict import evidence_words
 from itrust.tasks import TaskResult
 
@@ -20,7 +21,7 @@ MAX_TOLD = 3
 def told(audit: Audit, width: int = WIDTH) -> str:
     """Give the whole audit, the verdict first."""
     head = [f"VERDICT  {audit.verdict}", *wrapped(audit.sentence, width, "  ")]
-    warned = (f"! {alarm}" for alarm in audit.test.alarms)
+    warned = (f"! {alarm}" for alarm in audit.test.warnings)
     head += [line for text in warned for line in wrapped(text, width, "  ", "  ")]
     body = [line for section in sections(audit) for line in ("", *laid_out(section, width))]
     foot = [line for text in footnotes(audit) for line in wrapped(text, width, "  ", "  ")]
@@ -104,8 +105,9 @@ def _overall(audit: Audit) -> list[str]:
 def _test(audit: Audit) -> list[str]:
     test = audit.test
     leading = [item for item in audit.evidence if isinstance(item, Finding)]
-    findings = getattr(test, "findings", ())
-    checks = f"; {counted(len(findings), 'check')}, p-values adjusted for all" if findings else ""
+    checks = ""
+    if test.is_adaptive:
+        checks = f"; {counted(len(test.findings), 'check')}, p-values adjusted for all"
     return [
         f"p {test.pvalue:.3g}{checks}",
         *(f"{found.pvalue:.3f}  {evidence_words(found)}" for found in leading[:MAX_TOLD]),
@@ -144,7 +146,7 @@ def task_line(task: TaskResult) -> str:
     return (
         f"{task.plugin:.5g} with probabilities, {task.from_labels:.5g} with labels: bias "
         f"{task.bias:+.3g} ({task.lower:+.3g} to {task.upper:+.3g}), p {task.pvalue:.3g}: "
-        f"{task.finding}"
+        f"{finding_text(task)}"
     )
 
 

@@ -11,15 +11,16 @@ their share of the landmarks. The certificate counts v alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy.linalg import solve_triangular
 
-from itrust._core import AnyArray, BoolArray, FloatArray, IntArray
-from itrust.data import Points
-from itrust.kernels import Gram, LocalKernel, Rows, split_match
+from itrust._core import BoolArray, FloatArray, IntArray
+from itrust.data import Pilot, Points
+from itrust.engines.lowrank import LandmarkBlock, LowRankPlan, relative_bound
+from itrust.engines.protocol import weight_unit
+from itrust.kernels import Gram, LocalKernel, split_match
 
 PIVOTS_AT_ONCE = 48
 SPENT_ON_LANDMARKS = 0.6  # share of the tolerance; compression takes most of the rest
@@ -28,92 +29,17 @@ JUDGED_BY_THE_OTHERS = 2 / 3
 SAMPLED_ROWS = 400
 FEW_ROWS = 100
 LEAST_IMPORTANCE = 1e-3
-VANISHING = 1e-20
 IMPORTANCE, VARIANCE = 0, 1  # the two weights of a row
-ALL = slice(None)
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Landmarks that share their exact matches, and the map from kernel values to features."""
-
-    landmarks: IntArray
-    projection: AnyArray  # (landmarks, rank)
-
-    @property
-    def rank(self) -> int:
-        """Number of features."""
-        return int(self.projection.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """All that one pass over the rows needs to know; made without labels.
-
-    Attributes
-    ----------
-    kernel : LocalKernel, resolved
-    landmarks : Points
-    blocks : one for each combination of exactly matched values among the landmarks
-    error : float
-        The bound on the null error relative to the null standard deviation, on pilot rows.
-    sampled_error : float
-        The ratio itself, estimated from pairs of pilot rows that are no landmarks.
-    rounding : float
-        The part of rounding features to `dtype` in that ratio.
-    unit : float
-        Weights are divided by this.
-    """
-
-    kernel: LocalKernel
-    landmarks: Points
-    blocks: tuple[Block, ...]
-    error: float
-    sampled_error: float
-    rounding: float
-    dtype: DTypeLike
-    unit: float
-
-    @property
-    def rank(self) -> int:
-        """Number of features of all blocks."""
-        return sum(block.rank for block in self.blocks)
-
-    def features(self, points: Points) -> list[tuple[Rows, int, AnyArray]]:
-        """Rows, number of the block and features (rows, rank) of every block that has rows."""
-        smooth, match = split_match(self.kernel.gram(points, self.landmarks))
-        if match is None:
-            return [(ALL, 0, self._features(smooth, ALL, self.blocks[0]))] if self.blocks else []
-        order = np.argsort(match.left, kind="stable")
-        ordered = match.left[order]
-        found: list[tuple[Rows, int, AnyArray]] = []
-        for number, block in enumerate(self.blocks):
-            code = match.right[block.landmarks[0]]
-            first, last = np.searchsorted(ordered, [code, code + 1])
-            if first < last:
-                rows = order[first:last]
-                found.append((rows, number, self._features(smooth, rows, block)))
-        return found
-
-    def _features(self, smooth: Gram, rows: Rows, block: Block) -> AnyArray:
-        values = smooth.block(rows, block.landmarks)
-        values[np.abs(values) < VANISHING] = (
-            0.0  # numbers too small for their format slow a product down
-        )
-        values = values.astype(self.dtype, copy=False)
-        features: AnyArray = values @ block.projection
-        return features
 
 
 def make_plan(
     kernel: LocalKernel,
-    pilot: Points,
-    variances: FloatArray,
+    pilot: Pilot,
     *,
     tolerance: float,
     max_rank: int,
     rng: np.random.Generator,
-) -> Plan:
+) -> LowRankPlan:
     """Choose landmarks among the pilot rows until the certificate is below the tolerance.
 
     Random pivots (probability proportional to the residual variance of a row, Chen et al.
@@ -122,23 +48,32 @@ def make_plan(
 
     Parameters
     ----------
-    kernel : LocalKernel, resolved
-    pilot : Points
+    kernel : LocalKernel
+        The kernel with its widths.
+    pilot : Pilot
         Random rows of the whole.
-    variances : (m,) array
-        w^2 p (1 - p) of the pilot rows.
+    tolerance : float
+        Largest bound on the null error, relative to the null standard deviation.
     max_rank : int
         Most landmarks for rows that share their exact matches; 8 times that in all.
+    rng : Generator
+        Chooses among the pilot rows.
+
+    Returns
+    -------
+    LowRankPlan
+        Landmarks, features and their error on the pilot rows.
     """
-    gram = kernel.gram(pilot)
+    points = pilot.points
+    gram = kernel.gram(points)
     smooth, match = split_match(gram)
-    codes = np.zeros(len(pilot), dtype=np.int64) if match is None else match.left
-    is_judge = rng.permutation(len(pilot)) >= JUDGED_BY_THE_OTHERS * len(pilot)
+    codes = np.zeros(len(points), dtype=np.int64) if match is None else match.left
+    is_judge = rng.permutation(len(points)) >= JUDGED_BY_THE_OTHERS * len(points)
     is_candidate = ~is_judge
-    if len(pilot) < FEW_ROWS:  # then they are all rows, and all may be landmarks
+    if len(points) < FEW_ROWS:  # then they are all rows, and all may be landmarks
         is_judge[:], is_candidate[:] = True, True
-    unit = weight_unit(pilot, variances)
-    variances = variances / unit**2
+    unit = weight_unit(pilot)
+    variances = pilot.variances / unit**2
     importance = variances + max(float(variances.mean()), LEAST_IMPORTANCE)
     settings = (gram.diagonal(), importance, variances, is_judge, is_candidate, max_rank)
     growing = [
@@ -150,22 +85,9 @@ def make_plan(
     blocks, cut = _compress(growing, SPENT_IN_ALL * tolerance * norms - lost)
     pivots = np.concatenate([block.rows[block.pivots] for block in growing]).astype(np.int64)
     error = relative_bound(float((lost + cut)[VARIANCE]), float(norms[VARIANCE]))
-    exact = Plan(kernel, pilot.take(pivots), blocks, error, 0.0, 0.0, np.float64, unit)
+    exact = LowRankPlan(kernel, points.take(pivots), blocks, error, 0.0, 0.0, np.float64, unit)
     judges = np.flatnonzero(is_judge)[:SAMPLED_ROWS]
-    return _finished(exact, gram, pilot.take(judges), judges, variances, tolerance)
-
-
-def weight_unit(pilot: Points, variances: FloatArray) -> float:
-    """The size of weights: the root of their mean square, in proportion to p(1 - p)."""
-    spread = float((pilot.p * (1 - pilot.p)).sum())
-    return float(np.sqrt(variances.sum() / spread)) if spread and variances.any() else 1.0
-
-
-def relative_bound(trace: float, norm: float) -> float:
-    """trace(V R) over the norm of P, of which the norm of F F' can be above by the trace."""
-    if trace <= 0:
-        return 0.0
-    return trace / (norm - trace) if norm > trace else np.inf
+    return _finished(exact, gram, points.take(judges), judges, variances, tolerance)
 
 
 class _Growing:
@@ -238,11 +160,13 @@ class _Growing:
         self.left[self.pivots] = 0.0
 
 
-def _grow(growing: list[_Growing], tolerance: float, most: int, rng: np.random.Generator) -> None:
+def _grow(
+    growing: list[_Growing], tolerance: float, max_pivots: int, rng: np.random.Generator
+) -> None:
     """Add pivots where most is left until the bound is met or the rank is used up."""
     block_of = np.concatenate([np.full(g.rows.size, k) for k, g in enumerate(growing)])
     place = np.concatenate([np.arange(g.rows.size) for g in growing])
-    while sum(len(g.pivots) for g in growing) < most:
+    while sum(len(g.pivots) for g in growing) < max_pivots:
         chance = np.concatenate([g.chance for g in growing])
         lost, share = _lost(growing), SPENT_ON_LANDMARKS * tolerance
         # The norm with variances costs more, so it is asked for last.
@@ -295,7 +219,7 @@ def _accepted(block: FloatArray, rng: np.random.Generator) -> tuple[list[int], F
 
 def _compress(
     growing: list[_Growing], allowance: FloatArray
-) -> tuple[tuple[Block, ...], FloatArray]:
+) -> tuple[tuple[LandmarkBlock, ...], FloatArray]:
     """Rotate each block to its principal axes and drop the smallest up to the allowed traces."""
     rotated = [(g, *np.linalg.eigh(g.moments(IMPORTANCE))) for g in growing]
     values = np.concatenate([values for _, values, _ in rotated])
@@ -314,27 +238,29 @@ def _compress(
         if kept.shape[1]:
             corner = block.features[block.pivots]
             projection = solve_triangular(corner.T, kept, lower=False)
-            blocks.append(Block(first + np.arange(own.size), projection))
+            blocks.append(LandmarkBlock(first + np.arange(own.size), projection))
         first += own.size
     return tuple(blocks), np.asarray(costs[:, dropped].sum(axis=1))
 
 
 def _finished(
-    plan: Plan,
+    plan: LowRankPlan,
     gram: Gram,
     judges: Points,
     rows: IntArray,
     variances: FloatArray,
     tolerance: float,
-) -> Plan:
+) -> LowRankPlan:
     """Add the sampled error, and single precision where it costs nothing that counts."""
     exact = gram.block(rows, rows)
     single_plan = replace(
         plan,
-        blocks=tuple(Block(b.landmarks, b.projection.astype(np.float32)) for b in plan.blocks),
+        blocks=tuple(
+            LandmarkBlock(b.landmarks, b.projection.astype(np.float32)) for b in plan.blocks
+        ),
         dtype=np.float32,
     )
-    double, single = low_rank(plan, judges), low_rank(single_plan, judges)
+    double, single = plan.matrix(judges), single_plan.matrix(judges)
     weights = np.sqrt(np.outer(variances[rows], variances[rows]))
     np.fill_diagonal(weights, 0.0)
     norm = float(np.linalg.norm(weights * exact))
@@ -343,12 +269,3 @@ def _finished(
     if rounding < 0.05 * tolerance:
         return replace(single_plan, sampled_error=sampled, rounding=rounding)
     return replace(plan, sampled_error=sampled)
-
-
-def low_rank(plan: Plan, points: Points) -> FloatArray:
-    """F F' of some points, dense."""
-    result = np.zeros((len(points), len(points)))
-    for rows, _, features in plan.features(points):
-        index = np.arange(len(points))[rows]
-        result[np.ix_(index, index)] = features @ features.T
-    return result

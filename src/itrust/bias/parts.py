@@ -1,0 +1,121 @@
+"""What groups and slices have in common: some rows, and how far the model is off there."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from itrust._core import Result
+from itrust.data import Predicate
+from itrust.nulls import Null
+
+SIGN = "bias = observed - predicted; positive: the model underestimates"
+
+
+@dataclass(frozen=True)
+class PartBias(Result):
+    """How far the model is off in some of the rows.
+
+    Attributes
+    ----------
+    where : Predicate
+        Which rows: `where.rows(points)` marks those of any sample.
+    rows : int
+        Number of rows inside, of the whole sample.
+    share : float
+        Share of the whole sample's weight that is inside.
+    predicted : float
+        Weighted mean prediction.
+    observed : float
+        Weighted rate of positive labels.
+    lower : float
+        Lower end of the interval of the bias.
+    upper : float
+        Upper end of the interval of the bias.
+    unadjusted_pvalue : float
+        P-value if this had been the only part that was looked at.
+    pvalue : float
+        P-value adjusted for all parts of the table.
+    """
+
+    where: Predicate
+    rows: int
+    share: float
+    predicted: float
+    observed: float
+    lower: float
+    upper: float
+    unadjusted_pvalue: float
+    pvalue: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns that tell which rows are inside, in the order of the predicate."""
+        leaves = self.where.leaves()
+        return tuple(dict.fromkeys(name for leaf in leaves for name in sorted(leaf.names)))
+
+    @property
+    def bias(self) -> float:
+        """Observed minus predicted; positive: the model underestimates."""
+        return self.observed - self.predicted
+
+    def _facts(self) -> Mapping[str, Any]:
+        values = {**vars(self), "where": self.where.to_dict()}
+        return {"names": self.names, **values, "bias": self.bias}
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [{name: value for name, value in self._facts().items() if name != "where"}]
+
+
+Part = TypeVar("Part", bound=PartBias)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartTable(Result, Sequence[Part]):
+    """Biases of several parts, judged together.
+
+    Attributes
+    ----------
+    alpha : float
+        The error that is allowed, of intervals and of the adjusted p-values together.
+    null : Null
+        How labels were redrawn.
+    draws : int
+        How often labels were redrawn.
+    seed : int
+        What makes the same draws again.
+    notes : tuple of str
+        Data-quality notes.
+    """
+
+    alpha: float
+    null: Null
+    draws: int
+    seed: int
+    notes: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Part, ...]:
+        """The parts in the order of the table."""
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.parts[key]
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [row for part in self.parts for row in part._rows()]
+
+    def _settings(self) -> dict[str, Any]:
+        """What all tables say about how they were made."""
+        return {
+            "alpha": self.alpha,
+            "null": self.null.to_dict(),
+            "draws": self.draws,
+            "seed": self.seed,
+            "notes": self.notes,
+        }

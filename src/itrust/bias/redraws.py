@@ -1,0 +1,188 @@
+"""How biases are judged: the rows, how their labels are redrawn, how much error is allowed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from itrust._core import InputError, Rng, as_seed, checked_share, counted
+from itrust.calibration import checked_draws, cluster_notes, null_warnings
+from itrust.data import Sample, checked_sample
+from itrust.nulls import Bernoulli, Rademacher, RowwiseNull
+
+MAX_ALPHA = 0.5
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Redraws:
+    """A sample and how its labels are redrawn: everything is checked here, once.
+
+    Attributes
+    ----------
+    sample : Sample
+        The rows.
+    null : RowwiseNull
+        How labels are redrawn.
+    draws : int
+        How often.
+    seed : int
+        What makes the same draws again.
+    alpha : float
+        The error that is allowed.
+    """
+
+    sample: Sample
+    null: RowwiseNull
+    draws: int
+    seed: int
+    alpha: float
+
+    @classmethod
+    def of(
+        cls, sample: Sample, *, alpha: float, draws: int, rng: Rng = None, parts: int = 1
+    ) -> Redraws:
+        """Check the sample and the settings.
+
+        Parameters
+        ----------
+        sample : Sample
+            The rows.
+        alpha : float
+            The error that is allowed.
+        draws : int
+            How often labels are redrawn.
+        rng : int, Generator or None
+            Seed of the draws; None takes a new one.
+        parts : int
+            How many judgements share `alpha`; each needs draws enough for its part.
+
+        Returns
+        -------
+        Redraws
+            With the null that fits the sample.
+        """
+        checked_sample(sample)
+        number = checked_reach(draws, alpha, parts)
+        return cls(sample, rowwise_null(sample), number, as_seed(rng), float(alpha))
+
+    def again(
+        self,
+        sample: Sample,
+        *,
+        alpha: float | None = None,
+        draws: int | None = None,
+        rng: Rng = None,
+        parts: int = 1,
+    ) -> Redraws:
+        """Take these settings along to another question, unless others are given.
+
+        Parameters
+        ----------
+        sample : Sample
+            The rows of the other question.
+        alpha, draws : float and int, optional
+            In place of those at hand; default: those at hand.
+        rng : int, Generator or None
+            In place of the seed at hand; None keeps it.
+        parts : int
+            How many judgements share `alpha`.
+
+        Returns
+        -------
+        Redraws
+            Itself where nothing is different.
+        """
+        level = self.alpha if alpha is None else alpha
+        number = checked_reach(self.draws if draws is None else draws, level, parts)
+        seed = self.seed if rng is None else as_seed(rng)
+        settings = (number, seed, float(level))
+        if sample is self.sample and settings == (self.draws, self.seed, self.alpha):
+            return self
+        return Redraws(sample, self.null, *settings)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a table of biases keeps of all this."""
+        return {
+            "alpha": self.alpha,
+            "null": self.null,
+            "draws": self.draws,
+            "seed": self.seed,
+            "notes": self.notes,
+        }
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Data-quality notes to read beside a table of biases."""
+        sample = self.sample
+        said = [*sample.notes, *null_warnings(sample, self.null)]
+        if sample.impossible.size:
+            said.append(
+                f"{counted(sample.impossible.size, 'row')} with a label that the model called "
+                f"impossible (p = 0 and y = 1, or p = 1 and y = 0): the model is miscalibrated "
+                f"there, whatever the size"
+            )
+        if sample.clusters is not None:
+            said.append(
+                f"signs of residuals are flipped by cluster, {sample.clusters:,} of them: p-values "
+                f"and bands are approximate; sizes count clusters"
+            )
+            said.extend(cluster_notes(sample, self.null)[1:])  # few clusters
+        return tuple(said)
+
+
+def rowwise_null(sample: Sample) -> RowwiseNull:
+    """Redrawn labels, or signs flipped by cluster if the sample has clusters."""
+    return Bernoulli() if sample.cluster is None else Rademacher()
+
+
+def checked_alpha(alpha: object) -> float:
+    """Pass an error that is allowed on; refuse what is none, or as much as a half.
+
+    >>> checked_alpha(0.05)
+    0.05
+    """
+    allowed = checked_share(alpha, "alpha")
+    if allowed >= MAX_ALPHA:
+        raise InputError(
+            "{argument} is the error that is allowed, such as 0.05, not {value}",
+            argument="alpha",
+            value=alpha,
+        )
+    return allowed
+
+
+def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
+    """Pass a number of draws on; refuse a level that so few draws, for each part, cannot reach.
+
+    >>> checked_reach(199, 0.05)
+    199
+    """
+    allowed, number = checked_alpha(alpha), checked_draws(draws)
+    smallest = parts / (1 + number)
+    if allowed < smallest - ROUNDING:
+        raise InputError(
+            f"alpha {allowed:g} cannot be reached with {counted(number, 'draw')}, whose smallest "
+            f"p-value is {smallest:.3g}; take at least {math.ceil(parts / allowed) - 1:,}"
+        )
+    return number
+
+
+def names_of(names: object) -> tuple[str, ...]:
+    """One name of a covariate or several, each once; refuse what is no name.
+
+    >>> names_of("age"), names_of(["sex", "race", "sex"])
+    (('age',), ('sex', 'race'))
+    """
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            "name covariates by text, such as 'sex' or ['sex', 'race'], not {value}",
+            argument="names",
+            value=names,
+        )
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,134 @@
+"""From scores to findings: p-values of every check, and which checks show the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from itrust._core import FloatArray, IntArray
+from itrust.calibration.dictionary.entries import Entry, Shape
+from itrust.calibration.dictionary.where import EVERYWHERE
+from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
+from itrust.calibration.pipeline import Scores
+from itrust.calibration.results import Finding
+
+MAX_COMPARED = 80  # checks, from the top, that are compared with each other
+ALIKE = 0.5  # correlation of draws
+ALIKE_ON_THE_SAME = 0.1  # of checks on the same covariates
+NEARLY = 0.5  # of the largest score: a plainer check that reaches it stands for the others
+
+
+def findings_of(scores: Scores, adjusted: FloatArray | None = None) -> tuple[Finding, ...]:
+    """What every check shows, the largest score first.
+
+    Parameters
+    ----------
+    scores : Scores
+        From the pipeline.
+    adjusted : (E,) array, optional
+        P-values that are adjusted for more checks than these; default: for these.
+
+    Returns
+    -------
+    tuple of Finding
+        One for each check.
+    """
+    table = scores.scores
+    adjusted = step_down(table) if adjusted is None else adjusted
+    own = unadjusted_pvalues(table)
+    order = np.argsort(-table[:, 0], kind="stable")
+    alike = _alike(scores, order[:MAX_COMPARED], adjusted)
+    return tuple(
+        _finding(scores, int(k), float(own[k]), float(adjusted[k]), alike.get(int(k), ()))
+        for k in order
+    )
+
+
+def _finding(
+    scores: Scores, k: int, own: float, adjusted: float, alike: tuple[str, ...] = ()
+) -> Finding:
+    entry = scores.entries[k]
+    return Finding(
+        name=entry.name,
+        family=entry.family,
+        covariates=entry.covariates,
+        where=entry.where,
+        shape=entry.shape,
+        direction=int(np.sign(scores.standardised[k, 0])) if scores.is_single[k] else 0,
+        weight=float(scores.weights[k]),
+        score=float(scores.scores[k, 0]),
+        unadjusted_pvalue=own,
+        pvalue=adjusted,
+        alike=alike,
+    )
+
+
+def finding_of_one(scores: Scores, pvalue: float) -> tuple[Finding, ...]:
+    """What a single kernel shows: its p-value is that of the test."""
+    return (_finding(scores, 0, pvalue, pvalue),)
+
+
+def impossible_labels(score: float, draws: int) -> Finding:
+    """Labels that the model gave probability 0, which refute it whatever else is found."""
+    return Finding(
+        name="impossible labels",
+        family="impossible",
+        covariates=(),
+        where=EVERYWHERE,
+        shape=Shape.IMPOSSIBLE,
+        direction=0,
+        weight=0.0,
+        score=score,
+        unadjusted_pvalue=1 / (1 + draws),
+        pvalue=1 / (1 + draws),
+    )
+
+
+def _alike(scores: Scores, order: IntArray, adjusted: FloatArray) -> dict[int, tuple[str, ...]]:
+    """For the check that stands for its group, the others whose draws go with the group's.
+
+    Groups form around the checks with the largest scores; of each group the plainest check
+    stands for all that is nearly as striking as its first. Checks of everything together form
+    groups among themselves, so that they hide nothing plainer.
+    """
+    entries = [scores.entries[k] for k in order]
+    correlation = _correlation(scores, order)
+    needed = np.array([[_needed(a, b) for b in entries] for a in entries])
+    free = np.ones(order.size, dtype=bool)
+    speakers = {}
+    for first, lead in enumerate(order):
+        if not free[first]:
+            continue
+        together = free & (correlation[first] >= needed[first])
+        together[first] = True
+        able = [
+            at
+            for at in np.flatnonzero(together).tolist()
+            if scores.log_tails[order[at], 0] >= NEARLY * scores.log_tails[lead, 0]
+            and adjusted[order[at]] <= adjusted[lead]
+        ]
+        speaker = min(able, key=lambda at: entries[at].rank or np.inf)
+        # What has nothing in common with this check stands for itself, later.
+        together &= correlation[speaker] >= needed[speaker]
+        together[[first, speaker]] = True
+        free &= ~together
+        others = [at for at in np.flatnonzero(together).tolist() if at != speaker]
+        speakers[int(order[speaker])] = tuple(entries[at].name for at in others)
+    return speakers
+
+
+def _correlation(scores: Scores, order: IntArray) -> FloatArray:
+    """Correlation of the draws of some checks, (E, E)."""
+    draws = scores.standardised[order, 1:].copy()
+    draws[scores.is_single[order]] **= 2
+    draws -= draws.mean(axis=1, keepdims=True)
+    norms = np.linalg.norm(draws, axis=1)
+    draws /= np.where(norms > 0, norms, 1.0)[:, None]
+    return np.asarray(draws @ draws.T)
+
+
+def _needed(a: Entry, b: Entry) -> float:
+    """Correlation of draws at which two checks are taken to show the same."""
+    if (a.family == "full") != (b.family == "full"):
+        return np.inf
+    same = bool(a.covariates) and set(a.covariates) == set(b.covariates)
+    return ALIKE_ON_THE_SAME if same else ALIKE

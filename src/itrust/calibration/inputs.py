@@ -1,0 +1,65 @@
+"""What a test is given: rows, null and kernel, checked before anything costly begins."""
+
+from __future__ import annotations
+
+from itrust._core import InputError, checked_count
+from itrust.calibration.assumptions import assumption_notes
+from itrust.data import Sample, Scan, Source, checked_sample
+from itrust.engines import Survey
+from itrust.kernels import LocalKernel
+from itrust.nulls import Bernoulli, Null, Rademacher
+
+FEW_CLUSTERS = 20
+SIGNS_BY_CLUSTER = (
+    "signs are flipped by cluster; KLCE^2 itself includes pairs within a cluster, which "
+    "dependence alone can make positive"
+)
+
+
+def checked_source(source: object) -> Sample | Scan:
+    """Pass a Sample or a Scan on; refuse anything else."""
+    return source if isinstance(source, Scan) else checked_sample(source)
+
+
+def checked_draws(draws: object) -> int:
+    """Pass a number of draws on; refuse anything else."""
+    return checked_count(draws, "draws")
+
+
+def checked_null(null: Null | None, source: Source) -> Null:
+    """The null that was asked for, or the one that fits the rows."""
+    if null is None:
+        return Bernoulli() if source.clusters is None else Rademacher()
+    if not isinstance(null, Null):
+        raise InputError(f"null must be one of itrust.nulls, such as Bernoulli(), not {null!r}")
+    return null
+
+
+def resolved_kernel(kernel: LocalKernel | None, survey: Survey) -> LocalKernel:
+    """The kernel with its widths, from predictions and covariates alone; None: the default one."""
+    if kernel is not None and not isinstance(kernel, LocalKernel):
+        raise InputError(f"kernel must be a LocalKernel(prob=..., x=...), not {kernel!r}")
+    return (kernel or LocalKernel()).resolve(survey.points)
+
+
+def null_warnings(source: Source, null: Null) -> tuple[str, ...]:
+    """Warnings where the data contradict the assumptions of the null."""
+    found = assumption_notes(source)
+    if source.clusters is None or isinstance(null, Rademacher):
+        return found
+    name = type(null).__name__
+    return (*found, f"{name}() takes rows as independent and ignores the clusters")
+
+
+def cluster_notes(source: Source, null: Null) -> list[str]:
+    """What flipped signs mean for a sample with clusters."""
+    if source.clusters is None or not isinstance(null, Rademacher):
+        return []
+    notes = [SIGNS_BY_CLUSTER]
+    if source.clusters < FEW_CLUSTERS:
+        outcomes = 2 ** (source.clusters - 1)
+        notes.append(
+            f"{source.clusters} clusters are few for an approximation: signs can be flipped in "
+            f"{outcomes:,} ways only, so no p-value below about {1 / outcomes:.2g} means anything"
+        )
+    return notes

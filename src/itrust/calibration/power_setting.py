@@ -1,0 +1,190 @@
+"""A prepared test with its critical score, and the rows that stand for all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    Rng,
+    as_seed,
+    checked_share,
+)
+from itrust.calibration.adaptive import PILOT_ROWS, Checks, PreparedTest, as_dictionary
+from itrust.calibration.dictionary.where import Predicate
+from itrust.calibration.inputs import checked_draws, checked_source, resolved_kernel
+from itrust.calibration.pipeline import Prepared, Scores, prepare, score
+from itrust.calibration.sensitivity import Sensitivity
+from itrust.data import Chunk, Pilot, Points, Sample, Scan, regions_of
+from itrust.engines import EngineChoice, as_engine, weight_unit
+from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
+
+MAX_ROWS = 10**10
+INDEPENDENT = "rows are taken as independent; with clusters less is seen"
+
+
+@dataclass(frozen=True)
+class Demand:
+    """How sure a test shall be.
+
+    Attributes
+    ----------
+    alpha : float
+        The size of the test.
+    power : float
+        With which a bias shall be seen.
+    """
+
+    alpha: float
+    power: float
+
+    def __post_init__(self) -> None:
+        checked_share(self.alpha, "alpha")
+        checked_share(self.power, "power")
+
+    def allowed(self, draws: int) -> int:
+        """Which of the largest draws is the critical one."""
+        number = math.floor(self.alpha * (1 + draws) + 1e-9)
+        if number < 1:
+            raise InputError(f"alpha {self.alpha:g} needs more than {draws} draws to be reached")
+        return number
+
+
+@dataclass(frozen=True, eq=False)
+class PowerSetting:
+    """A test that is ready, its critical score, and the rows that stand for all.
+
+    Attributes
+    ----------
+    prepared : Prepared
+        The test.
+    sensitivity : Sensitivity
+        Its power against shifts, in closed form.
+    pilot : Points
+        Rows that stand for all.
+    critical : float
+        The score above which the test rejects.
+    power : float
+        The power that is wanted.
+    draws, seed : int
+        Behind the critical score.
+    """
+
+    prepared: Prepared
+    sensitivity: Sensitivity
+    pilot: Points
+    critical: float
+    power: float
+    draws: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        sample: Sample | Scan,
+        demand: Demand,
+        checks: Checks | None,
+        draws: int,
+        rng: Rng,
+        engine: EngineChoice,
+    ) -> PowerSetting:
+        """Prepare the test that `klce_test` would make, and run its draws."""
+        source, chosen = checked_source(sample), as_engine(engine)
+        draws, seed = checked_draws(draws), as_seed(rng)
+        demand.allowed(draws)
+        survey = chosen.survey(source, PILOT_ROWS)
+        default = resolved_kernel(None, survey)
+        prepared = prepare(
+            survey, chosen, as_dictionary(checks, survey), Bernoulli(), draws, default
+        )
+        return cls.from_prepared(prepared, None, demand, draws, seed)
+
+    @classmethod
+    def of_test(cls, test: PreparedTest, demand: Demand) -> PowerSetting:
+        """Go on from a test; its draws serve again where they were made from probabilities."""
+        result = test.result
+        seed = result.seed if result.seed is not None else 0
+        reused = test.scores if isinstance(result.null, Bernoulli) else None
+        return cls.from_prepared(test.prepared, reused, demand, result.draws, seed)
+
+    @classmethod
+    def from_prepared(
+        cls, prepared: Prepared, scores: Scores | None, demand: Demand, draws: int, seed: int
+    ) -> PowerSetting:
+        """Find the critical score; without scores, draw."""
+        if not prepared.weights.size:
+            raise InputError("every probability is 0 or 1, so no draw differs from another")
+        if scores is None:
+            scores = score(prepared, Bernoulli(), draws, seed)
+        critical = float(np.sort(scores.combined[1:])[-demand.allowed(draws)])
+        pilot = prepared.survey.rows.first(PILOT_ROWS)
+        sensitivity = Sensitivity.of(prepared, scores, pilot.points, _weights(pilot), critical)
+        return cls(prepared, sensitivity, pilot.points, critical, demand.power, draws, seed)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the numbers take for granted."""
+        return () if self.prepared.survey.source.clusters is None else (INDEPENDENT,)
+
+    def masks(self) -> list[tuple[Predicate, BoolArray]]:
+        """Regions and the pilot rows inside them; those without rows are left out."""
+        found = [(region, region.rows(self.pilot)) for region in regions_of(self._points)]
+        return [(region, inside) for region, inside in found if inside.any()]
+
+    def share(self, region: Predicate) -> float:
+        """Share of the rows that lie inside."""
+        return float(region.rows(self._points).mean())
+
+    @property
+    def _points(self) -> Points:
+        """All rows where they are in memory, else those that stand for them."""
+        whole = self.prepared.survey.source.in_memory
+        return self.pilot if whole is None else whole.points
+
+    def rows_needed(self, inside: BoolArray, shift: float) -> float:
+        """Rows at which a shift is seen with the wanted power."""
+        low, high = 10.0, float(MAX_ROWS)
+        reached = self.sensitivity.power(inside, np.array([shift]), high)[0] >= self.power
+        if not reached:
+            return math.inf
+        while high / low > 1.002:
+            middle = math.sqrt(low * high)
+            enough = self.sensitivity.power(inside, np.array([shift]), middle)[0] >= self.power
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
+    def simulated_power(self, region: Predicate, shift: float, checks: int) -> float:
+        """Share of samples, drawn with the shift, that the test rejects."""
+        moved = _Moved(region, shift)
+        seed = as_seed(np.random.default_rng([self.seed, 1]))
+        combined = score(self.prepared, moved, checks, seed).combined[1:]
+        return float(np.mean(combined > self.critical))
+
+
+def _weights(pilot: Pilot) -> FloatArray:
+    """Weights of the pilot rows in units of their size."""
+    variances = pilot.variances / weight_unit(pilot) ** 2
+    v = pilot.points.p * (1 - pilot.points.p)
+    return np.sqrt(np.divide(variances, v, out=np.ones_like(v), where=v > 0))
+
+
+@dataclass(frozen=True)
+class _Moved(RowwiseNull):
+    """Labels from probabilities that are shifted in a region."""
+
+    region: Predicate
+    shift: float
+    exact: ClassVar[bool] = True
+    meaning: ClassVar[str] = "labels drawn from shifted probabilities"
+
+    def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+        """Labels of the rows, (n, draws)."""
+        inside = self.region.rows(chunk.points)
+        truth = np.where(inside, np.clip(chunk.p + self.shift, 0.0, 1.0), chunk.p)
+        return redrawn_labels(truth, chunk.rows, draws, seed)

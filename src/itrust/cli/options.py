@@ -1,0 +1,242 @@
+"""Every option of `audit` and `recalibrate`, once: flags, settings, values and the echoed command.
+
+A new option is one row of `TABLE` and its use as `options.name`. From the row come the flag and its
+help, the setting in `itrust.toml`, the value in `Options`, and its place in the command that a page
+says it was made with.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+AUDIT, RECALIBRATE, DEMO = "audit", "recalibrate", "demo"
+COLUMNS, TEST, METHOD = "Columns", "The test", "The method"
+FILES, GATE, OTHERS = "Output files", "The gate", "Options"
+STANDARD = "-"  # standard input or output
+
+
+class Kind(Enum):
+    """What an option holds; the value is what a sentence says it must be."""
+
+    TEXT = "text"
+    SEVERAL = "text or a list of texts"
+    NUMBER = "a number"
+    COUNT = "a whole number"
+    SWITCH = "true or false"
+    READ = "the name of a file to read"
+    WRITTEN = "the name of a file to write"
+
+
+class Echo(Enum):
+    """Whether an option stands in the command that makes an audit again."""
+
+    NEVER = 0
+    CHANGED = 1  # unless it has its default
+    ALWAYS = 2  # unless there is no value
+
+
+@dataclass(frozen=True)
+class Option:
+    """One row of the table.
+
+    Parameters
+    ----------
+    name : str
+        As it is typed, without dashes before it.
+    kind : Kind
+        What it holds.
+    help : str, or dict of str to str
+        What it does; by command, where that differs.
+    metavar : str
+        What stands for the value in the help.
+    panel : str
+        The heading that it stands under.
+    default : object
+        The value where it is neither typed nor set; None: there is none.
+    commands : tuple of str
+        Those that take it.
+    choices : tuple of str
+        The only values that there are; empty: any.
+    short : str
+        The same in one letter, such as "-q".
+    echo : Echo
+        Whether the echoed command has it.
+    streams : bool
+        Whether a file that is written may be `-`, standard output.
+    """
+
+    name: str
+    kind: Kind
+    help: str | dict[str, str]
+    metavar: str = ""
+    panel: str = OTHERS
+    default: object = None
+    commands: tuple[str, ...] = (AUDIT, RECALIBRATE)
+    choices: tuple[str, ...] = ()
+    short: str = ""
+    echo: Echo = Echo.NEVER
+    streams: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name in Python."""
+        return self.name.replace("-", "_")
+
+    @property
+    def flag(self) -> str:
+        """As it is typed."""
+        return f"--{self.name}"
+
+    @property
+    def is_file(self) -> bool:
+        """Whether its value names a file."""
+        return self.kind in (Kind.READ, Kind.WRITTEN)
+
+    def help_in(self, command: str) -> str:
+        """What it does in a command."""
+        return self.help if isinstance(self.help, str) else self.help[command]
+
+    def echoed(self, value: Any) -> list[str]:
+        """The option with its value as it would be typed; nothing where there is none to type."""
+        if value is None or self.echo is Echo.NEVER:
+            return []
+        if self.echo is Echo.CHANGED and value == self.default:
+            return []
+        parts = value if self.kind is Kind.SEVERAL else [value]
+        return [word for part in parts for word in (self.flag, _typed(part))]
+
+
+def _typed(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _column(name: str, help: str | dict[str, str], **more: Any) -> Option:
+    """An option about the columns of the file, for both commands."""
+    settings = {"kind": Kind.TEXT, "metavar": "COL", "panel": COLUMNS, "echo": Echo.ALWAYS}
+    return Option(name, help=help, **{**settings, **more})
+
+
+def _test(name: str, kind: Kind, metavar: str, help: str, default: object = None) -> Option:
+    """An option about the test, for audits alone."""
+    return Option(name, kind, help, metavar, TEST, default, (AUDIT,), echo=Echo.ALWAYS)
+
+
+def _output(name: str, help: str | dict[str, str], *others: str, streams: bool = False) -> Option:
+    """A file that an audit, or another command as well, writes."""
+    commands = (AUDIT, *others)
+    return Option(name, Kind.WRITTEN, help, "FILE", FILES, commands=commands, streams=streams)
+
+
+def _method(name: str, kind: Kind, metavar: str, help: str, default: object = None) -> Option:
+    """An option about recalibration, for that command alone."""
+    return Option(name, kind, help, metavar, METHOD, default, (RECALIBRATE,))
+
+
+PROB = {
+    AUDIT: "Predicted probabilities. Again for more models: the first is audited, all are "
+    "compared.",
+    RECALIBRATE: "Predicted probabilities to recalibrate; with --load, as saved unless named.",
+}
+ON = {
+    AUDIT: "Covariates to judge on; 'all' for every other column.",
+    RECALIBRATE: "Covariates to recalibrate by; 'all' for every other column. Not with --load.",
+}
+TASK = "A number you report, such as 'mean(age)'; again for more. See 'itrust tasks'."
+OTHER_ROWS = "Other labelled rows: recalibrate with them, judge the result on FILE."
+MISSING = "Missing covariates: error, level (of their own) or drop."
+RULES = ("error", "level", "drop")
+MIN_CELL = "Groups and slices with fewer rows stay out of the files."
+OUT = "Those rows with the new column: .csv, .tsv, .parquet or .feather."
+
+TABLE = (
+    _column("label", "Labels: 0/1, or two values."),
+    _column("prob", PROB, kind=Kind.SEVERAL),
+    _column("on", ON, kind=Kind.SEVERAL, metavar="COL,COL"),
+    _column("weights", "Survey weights."),
+    _column("cluster", "Repeated units."),
+    _column("positive", "The label that counts as 1.", metavar="VALUE"),
+    _column("missing", MISSING, metavar="HOW", default="error", choices=RULES, echo=Echo.CHANGED),
+    _test("task", Kind.SEVERAL, "EXPR", TASK),
+    _test("recalibrate", Kind.READ, "FILE", OTHER_ROWS),
+    _test("alpha", Kind.NUMBER, "P", "Level of the test and of the intervals.", 0.05),
+    _test("tolerance", Kind.NUMBER, "SIZE", "Local bias that would matter.", 0.05),
+    _test("draws", Kind.COUNT, "N", "Redraws of the labels.", 999),
+    _test("seed", Kind.COUNT, "N", "Same seed, same numbers.", 0),
+    _output("report", {AUDIT: "HTML page.", DEMO: "HTML page of the audit."}, DEMO),
+    _output("json", "All numbers; - for standard output.", streams=True),
+    _output("junit", "JUnit XML for build servers."),
+    _output("summary", "Markdown for a pull request."),
+    Option("min-cell", Kind.COUNT, MIN_CELL, "ROWS", FILES, 10, (AUDIT,), echo=Echo.ALWAYS),
+    Option("gate", Kind.SWITCH, "Exit 1 if the model is miscalibrated.", "", GATE, False, (AUDIT,)),
+    _method("method", Kind.TEXT, "NAME", "How to recalibrate; see below.", "local"),
+    _method("apply", Kind.READ, "FILE", "Rows to recalibrate."),
+    _method("out", Kind.WRITTEN, "FILE", OUT),
+    _method("column", Kind.TEXT, "NAME", "Name of the new column.", "p_recalibrated"),
+    _method("save", Kind.WRITTEN, "FILE", "Keep what was learned as JSON."),
+    _method("load", Kind.READ, "FILE", "Take what was saved instead of fitting."),
+    Option("quiet", Kind.SWITCH, "Nothing on stderr but errors.", default=False, short="-q"),
+)
+BY_NAME = {option.name: option for option in TABLE}
+BY_KEY = {option.key: option for option in TABLE}
+
+
+def options_of(command: str) -> list[Option]:
+    """The rows that a command takes, in the order of the table."""
+    return [option for option in TABLE if command in option.commands]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line and the settings ask for, by the names of the table.
+
+    Parameters
+    ----------
+    command : str
+        The command that they belong to.
+    file : str or None
+        The file that it was given.
+    values : mapping of str to object
+        The values by `Option.key`, columns as they were typed; also there as attributes.
+    typed : frozenset of str
+        Keys of those that stand on the command line and not in settings.
+    """
+
+    command: str
+    file: str | None
+    values: Mapping[str, Any]
+    typed: frozenset[str] = frozenset()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in BY_KEY:
+            return self.values.get(name, BY_KEY[name].default)
+        raise AttributeError(name)
+
+    @property
+    def outputs(self) -> dict[str, Path | None]:
+        """Files to be written, by flag; None for those that were not asked for."""
+        return {
+            option.flag: None
+            if self.values.get(option.key) in (None, STANDARD)
+            else Path(self.values[option.key])
+            for option in options_of(self.command)
+            if option.kind is Kind.WRITTEN
+        }
+
+    def on_standard_output(self, name: str) -> bool:
+        """Whether an output is to go to standard output in place of a file."""
+        return bool(self.values.get(name) == STANDARD)
+
+    def echo(self, settled: Mapping[str, Any]) -> str:
+        """The command that does the same again; what was guessed or set is spelt out."""
+        values = {**self.values, **settled}
+        words = [
+            word
+            for option in options_of(self.command)
+            for word in option.echoed(values.get(option.key))
+        ]
+        return shlex.join(["itrust", self.command, str(self.file), *words])

@@ -1,0 +1,86 @@
+"""What rows in memory (`Sample`) and rows in files (`Scan`) both promise.
+
+Engines and tests take a `Source`. Whoever needs all rows at once asks `in_memory`, not the type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from itrust._core import FloatArray, smallest_tickets
+from itrust.data.rows import Chunk, Points
+
+if TYPE_CHECKING:
+    from itrust.data.sample import Sample
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """Random rows of the whole, always the same ones, without their labels.
+
+    Attributes
+    ----------
+    points : Points
+        Predictions and covariates of the chosen rows, in the order of the rows.
+    variances : (m,) array
+        w^2 p (1 - p) of the chosen rows.
+    tickets : (m,) array
+        The random number of each row; the rows with the smallest numbers were chosen.
+    n : int
+        Number of rows in the whole, counted on the way.
+    """
+
+    points: Points
+    variances: FloatArray
+    tickets: FloatArray
+    n: int
+
+    def first(self, size: int) -> Pilot:
+        """The pilot rows that a smaller size would have given.
+
+        Parameters
+        ----------
+        size : int
+            Largest number of rows.
+
+        Returns
+        -------
+        Pilot
+            The rows with the smallest tickets, in the order of the rows.
+        """
+        if self.tickets.size <= size:
+            return self
+        kept = smallest_tickets(self.tickets, size)
+        return Pilot(self.points.take(kept), self.variances[kept], self.tickets[kept], self.n)
+
+
+class Source(Protocol):
+    """Labelled rows in memory or in files."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the covariates."""
+
+    @property
+    def weights(self) -> object:
+        """The weights or the name of their column; None where rows count alike."""
+
+    @property
+    def clusters(self) -> int | None:
+        """Number of clusters; None where rows are independent."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Data-quality notes that are known before the rows are read."""
+
+    @property
+    def in_memory(self) -> Sample | None:
+        """All rows at once; None where they are in files."""
+
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """All rows in order, at most `size` at a time."""
+
+    def pilot(self, size: int) -> Pilot:
+        """Random rows of the whole, always the same ones; rows in files are read once for it."""

@@ -1,0 +1,125 @@
+"""What `engine="auto"` means: tiles or a factor, by cost and by the label-free certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from itrust._core import Advance, InputError
+from itrust.data import Source
+from itrust.engines.factor import Factor
+from itrust.engines.lowrank import LowRankPlan
+from itrust.engines.needs import refuse_what_needs_all_rows, what_needs_all_rows
+from itrust.engines.passes import Drawing, Totals, Work
+from itrust.engines.protocol import Engine, Plan, Purpose, Survey
+from itrust.engines.tiles import MAX_DENSE_ROWS, Tiles
+from itrust.kernels import LocalKernel
+from itrust.nulls import AnalyticNull
+
+MAX_ROWS_FOR_EXACT = 20_000  # the statistic alone
+MAX_ROWS_FOR_TILES = 60_000  # where the rank does not suffice
+MAX_ROWS_FOR_MANY_TILES = 8_000  # the same where many kernels are tested together
+FINE = 0.001  # tolerance for the statistic alone
+# Seconds, measured on two AVX-512 cores; only their ratios matter.
+KERNEL_VALUE, FLOP_64, FLOP_32, REDRAW, PLAN = 2e-9, 7e-12, 3.5e-12, 2e-9, 0.04
+
+EngineChoice = Engine | Literal["auto"]
+
+
+def as_engine(engine: object) -> Engine:
+    """The engine that was asked for; refuse what is none.
+
+    Parameters
+    ----------
+    engine : "auto" or Engine
+        What a user passed.
+
+    Returns
+    -------
+    Engine
+        `Auto()` for "auto".
+    """
+    if isinstance(engine, Engine):
+        return engine
+    if engine != "auto":
+        raise InputError(
+            f"engine must be 'auto' or one of itrust.engines (Tiles(), Factor(), Dask(client)), "
+            f"not {engine!r}"
+        )
+    return Auto()
+
+
+@dataclass(frozen=True)
+class Auto(Engine):
+    """The cheaper one of `Tiles` and `Factor` that keeps the error at 1 %.
+
+    Rows in files take the factor; so do many rows, unless the rank does not suffice for one
+    kernel on up to 60,000 rows. What needs all rows at once takes tiles.
+    """
+
+    def survey(self, source: Source, min_rows: int = 0) -> Survey:
+        """Count the rows and choose random ones."""
+        return Survey.of(source, Factor.pilot, min_rows)
+
+    def plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose | None = None) -> Plan:
+        """Plan with the engine that is chosen."""
+        return self._chosen(survey, kernel, purpose or Purpose())[1]
+
+    def settled(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Engine:
+        """The engine that is chosen for a kernel."""
+        return self._chosen(survey, kernel, purpose)[0]
+
+    def _chosen(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> tuple[Engine, Plan]:
+        n, null = survey.n, purpose.null
+        factor = Factor().asked_for(purpose)
+        if survey.source.in_memory is None:
+            refuse_what_needs_all_rows(kernel, null)
+            factor = replace(factor, tolerance=FINE) if null is None else factor
+            return factor, factor.plan(survey, kernel, purpose)
+        tiles = Tiles()
+        exact = tiles, tiles.plan(survey, kernel, purpose)
+        dense = not isinstance(null, AnalyticNull) or n <= MAX_DENSE_ROWS
+        if what_needs_all_rows(kernel, null):
+            return exact
+        if null is not None and dense and _tile_seconds(n, purpose.draws) < PLAN:
+            return exact
+        factor = replace(factor, pilot=_pilot_rows(n))
+        if null is None:  # the statistic alone: tiles are cheap for long
+            if n <= MAX_ROWS_FOR_EXACT:
+                return exact
+            factor = replace(factor, tolerance=FINE)
+        plan = factor.plan(survey, kernel, purpose)
+        if dense and _tiles_are_better(n, plan, factor, purpose):
+            return exact
+        return factor, plan
+
+    def _pass(
+        self,
+        survey: Survey,
+        works: Sequence[Work],
+        drawing: Drawing,
+        unit: float,
+        advance: Advance | None,
+    ) -> Totals:
+        return Factor()._pass(survey, works, drawing, unit, advance)
+
+
+def _pilot_rows(n: int) -> int:
+    """With few rows, choosing landmarks from many would take longer than using them."""
+    return min(Factor.pilot, max(1_500, n // 3))
+
+
+def _tile_seconds(n: int, draws: int) -> float:
+    return n**2 / 2 * (KERNEL_VALUE + 2 * (1 + draws) * FLOP_64)
+
+
+def _tiles_are_better(n: int, plan: LowRankPlan, factor: Factor, purpose: Purpose) -> bool:
+    draws = purpose.draws
+    if plan.error > factor.tolerance:
+        return n <= (MAX_ROWS_FOR_MANY_TILES if purpose.among_many else MAX_ROWS_FOR_TILES)
+    landmarks = len(plan.landmarks) / max(len(plan.blocks), 1)
+    rank = plan.rank / max(len(plan.blocks), 1)
+    row = landmarks * (KERNEL_VALUE + 2 * rank * FLOP_32)
+    row += 2 * rank * (rank + 1 + draws) * FLOP_32 + draws * REDRAW
+    return n * row > _tile_seconds(n, draws)

@@ -1,0 +1,32 @@
+"""What a whole pass has seen of rows in files: what to refuse and what to note."""
+
+from __future__ import annotations
+
+from itrust._core import InputError, counted, listed
+from itrust.engines.passes import Tally
+
+
+def checked_tally(tally: Tally, pair_weight: float) -> Tally:
+    """Refuse rows in files that a `Sample` would have refused."""
+    if len(tally.other_labels) > 1:
+        raise InputError(
+            f"label must have two values, but besides the positive one there are "
+            f"{listed(tally.other_labels)}"
+        )
+    if pair_weight <= 0:
+        raise InputError("weights are zero in all rows but at most one; two rows must count")
+    return tally
+
+
+def tally_notes(tally: Tally) -> tuple[str, ...]:
+    """Data-quality notes that only a whole pass over rows in files can make."""
+    said = (
+        [f"dropped {counted(tally.dropped, 'row')} with missing covariates"]
+        if tally.dropped
+        else []
+    )
+    if tally.positives in (0, tally.rows):
+        said.append(f"one class only: every label counts as {int(tally.positives > 0)}")
+    if tally.certain == tally.rows:
+        said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
+    return tuple(said)

@@ -1,0 +1,136 @@
+"""Local bias, groups, slices, curves and maps in a notebook."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from itrust._core import counted, html
+from itrust.bias import (
+    SIGN,
+    BiasCurve,
+    BiasMap,
+    CubicFit,
+    GroupBias,
+    GroupTable,
+    LocalBias,
+    PartBias,
+    Slice,
+    SliceTable,
+)
+from itrust.render.showing import as_html
+from itrust.render.text.bias import (
+    cells_text,
+    extreme,
+    part_text,
+    points_text,
+    share_of,
+    shown_at,
+)
+
+GROUP_HEAD = ("group", "rows", "predicted", "observed", "bias", "interval", "p")
+SLICE_HEAD = ("slice", "rows", "bias", "interval", "p")
+
+
+@as_html.register
+def _(result: GroupBias) -> str:
+    table = html.table(GROUP_HEAD, [group_cells(result)])
+    return html.card("Bias in one group", table, html.notes([SIGN]))
+
+
+@as_html.register
+def _(result: GroupTable) -> str:
+    return html.card(
+        f"Bias in {counted(len(result), 'group')}",
+        html.table(GROUP_HEAD, [group_cells(group) for group in result]),
+        html.notes([SIGN, *result.notes]),
+    )
+
+
+def group_cells(group: GroupBias) -> tuple[str, ...]:
+    """A group as a row of `GROUP_HEAD`."""
+    rates = (html.number(rate, ".3f") for rate in (group.predicted, group.observed))
+    name = f"{group.name}{' (few rows)' if group.small else ''}"
+    return (name, f"{group.rows:,}", *rates, *_judged(group))
+
+
+def _judged(part: PartBias) -> tuple[str, str, str]:
+    """Bias, interval and p-value."""
+    ends = html.interval(part.lower, part.upper)
+    return html.number(part.bias, "+.3f"), ends, html.number(part.pvalue, ".3g")
+
+
+@as_html.register
+def _(result: Slice) -> str:
+    table = html.table(SLICE_HEAD, [slice_cells(result)])
+    return html.card("Bias in one slice", table, html.notes([SIGN]))
+
+
+@as_html.register
+def _(result: SliceTable) -> str:
+    rows = [
+        (*slice_cells(part), "confirmed" if part.pvalue <= result.alpha else "not confirmed")
+        for part in result
+    ]
+    return html.card(
+        f"{len(result.confirmed)} of {counted(len(result), 'slice')} confirmed",
+        html.table([*SLICE_HEAD, ""], rows),
+        html.notes(["found on one half of the rows, judged on the other", SIGN, *result.notes]),
+    )
+
+
+def slice_cells(part: Slice) -> tuple[str, ...]:
+    """A slice as a row of `SLICE_HEAD`."""
+    return (part.rule, f"{part.rows:,}", *_judged(part))
+
+
+@as_html.register
+def _(result: LocalBias) -> str:
+    rows = [
+        ("too low", share_of(shown_at(result, 1)), extreme(result, 1)),
+        ("too high", share_of(shown_at(result, -1)), extreme(result, -1)),
+        ("not shown to be miscalibrated", share_of(result.known & ~result.flagged), ""),
+        ("unknown: too few neighbours", share_of(~result.known), ""),
+    ]
+    return html.card(
+        f"Local bias at {points_text(result)}",
+        html.table(["the model is", "at", ""], rows),
+        html.notes([SIGN, *result.notes_on_points, *result.notes]),
+    )
+
+
+@as_html.register
+def _(result: BiasCurve) -> str:
+    rows = [(part.group, f"{part.rows:,}", part_text(result, part)) for part in result.parts]
+    return html.card(
+        f"Bias along {result.axis.name}",
+        html.table(["group", "rows", "shown"], rows),
+        html.notes([SIGN, *result.bias.notes]),
+    )
+
+
+@as_html.register
+def _(result: BiasMap) -> str:
+    across, up = result.axes
+    return html.card(
+        f"Bias over {across.name} and {up.name}",
+        html.table(["the model is", ""], list(cells_text(result))),
+        html.notes([SIGN, *result.bias.notes]),
+    )
+
+
+@as_html.register
+def _(result: CubicFit) -> str:
+    rows = [
+        (
+            part.group,
+            html.number(np.min(part.values), "+.3f"),
+            html.number(np.max(part.values), "+.3f"),
+        )
+        for part in result.groups
+    ]
+    left_out = [f"{group}: fewer than four known points" for group in result.left_out]
+    return html.card(
+        f"Cubic fits of the local bias against {result.name}, no error control",
+        html.table(["group", "smallest bias", "largest bias"], rows),
+        html.notes([SIGN, *left_out]),
+    )

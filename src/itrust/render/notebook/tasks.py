@@ -1,0 +1,53 @@
+"""Tasks in a notebook: what a model does to a number, and estimates on a population."""
+
+from __future__ import annotations
+
+from itrust._core import html
+from itrust.render.showing import as_html
+from itrust.render.text.tasks import TASK_SIGN, WAYS, ends_text, finding_text
+from itrust.tasks import Estimate, TaskEstimate, TaskResult
+
+TASK_HEAD = ("task", "with labels", "with probabilities", "bias", "interval", "p", "finding")
+ESTIMATE_HEAD = ("estimate", "interval", "if")
+
+
+@as_html.register
+def _(result: TaskResult) -> str:
+    return html.card(
+        "What the model does to one number",
+        html.table(TASK_HEAD, [task_cells(result)]),
+        html.notes([TASK_SIGN, *result.notes]),
+    )
+
+
+def task_cells(result: TaskResult) -> tuple[str, ...]:
+    """A task as a row of `TASK_HEAD`."""
+    return (
+        result.name,
+        html.number(result.from_labels),
+        html.number(result.plugin),
+        html.number(result.bias, "+.4g"),
+        html.interval(result.lower, result.upper, "+.4g"),
+        html.number(result.pvalue, ".3g"),
+        finding_text(result),
+    )
+
+
+@as_html.register
+def _(result: Estimate) -> str:
+    return html.card("An estimate", html.table(ESTIMATE_HEAD, [estimate_cells(result)]))
+
+
+@as_html.register
+def _(result: TaskEstimate) -> str:
+    rows = [(WAYS[name], *estimate_cells(way)) for name, way in result.ways.items()]
+    return html.card(
+        f"{result.task} on {result.size:,} rows without labels, {result.n:,} with",
+        html.table(["", *ESTIMATE_HEAD], rows),
+        html.notes(result.notes),
+    )
+
+
+def estimate_cells(way: Estimate) -> tuple[str, ...]:
+    """An estimate as a row of `ESTIMATE_HEAD`."""
+    return html.number(way.value, ".5g"), ends_text(way), way.assumes.value

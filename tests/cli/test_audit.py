@@ -98,13 +98,14 @@ def test_the_json_holds_the_numbers_that_python_gives(first, folder):
     for name in ("n", "statistic", "pvalue", "verdict", "seed", "version", "schema", "sentence"):
         assert found[name] == expected[name]
     assert found["tasks"] == expected["tasks"]
-    assert found["reliance"] == expected["reliance"]
+    assert found["overall"] == expected["overall"]
+    assert found["charts"] == expected["charts"]
     assert found["comparison"] is None
-    assert found["suppressed"]["min_cell"] == 10
+    assert found["withheld"]["min_cell"] == 10
 
 
 def test_the_json_says_how_to_make_it_again(first):
-    found = json.loads(Path(first[1]["json"]).read_text())["made"]
+    found = json.loads(Path(first[1]["json"]).read_text())["provenance"]
     assert found["command"].startswith("itrust audit ")
     assert "--seed 0" in found["command"]
     assert len(found["sha256"]) == 64
@@ -227,7 +228,7 @@ def test_several_models_are_compared_and_the_first_is_judged(homes, tmp_path):
     assert "'half' is judged, the first --prob" in " ".join(result.stderr.split())
     found = json.loads((tmp_path / "a.json").read_text())
     assert [model["name"] for model in found["comparison"]["models"]] == ["half", "p"]
-    assert found["verdict"] == "untrustworthy"
+    assert found["verdict"] == "miscalibrated"
     assert "differences, first minus second" in result.stdout
 
 
@@ -379,7 +380,7 @@ def test_small_groups_stay_out_of_all_files(tmp_path):
     result = run("audit", "t.csv", "--label", "y", "--prob", "p", "--on", "town", *DRAWS, *outputs)
     assert result.exit_code == 0, result.output
     found = json.loads((tmp_path / "a.json").read_text())
-    assert found["suppressed"]["groups"] == 2  # the next smallest goes, too
+    assert found["withheld"]["groups"] == 2  # the next smallest goes, too
     for name in names.values():
         assert "tiny" not in (tmp_path / name).read_text(), name
 
@@ -393,7 +394,7 @@ def test_recalibrations_are_learned_from_another_file_and_judged_on_this_one(hom
     names = [row["name"] for row in found["recalibration"]["recalibrations"]]
     assert names == ["none", "platt", "isotonic", "beta", "local"]
     assert "p-value  seconds" in result.stdout
-    assert 'id="repair"' in (tmp_path / "a.html").read_text()
+    assert 'id="recalibration"' in (tmp_path / "a.html").read_text()
     same = run("audit", homes, *COLUMNS, *DRAWS, "--recalibrate", homes)
     assert same.exit_code == 2
     assert "test rows are among the calibration rows" in same.stderr

@@ -115,7 +115,8 @@ def test_signs_are_told_apart_by_marker_in_a_forest():
 def test_names_from_the_users_file_are_text_and_nothing_else(tmp_path):
     rng = np.random.default_rng(0)
     x = {HOSTILE: rng.normal(size=300), "g": rng.choice([HOSTILE, "b"], 300)}
-    sample = it.Sample(rng.random(300) < 0.5, np.full(300, 0.5), x)
+    y = rng.random(300) < np.where(x["g"] == "b", 0.8, 0.3)
+    sample = it.Sample(y, np.full(300, 0.5), x)
     for display in (
         figures.BiasCurveDisplay.from_sample(sample, HOSTILE, "g", draws=19, rng=0),
         figures.BiasMapDisplay.from_sample(sample, HOSTILE, "g", points=8, draws=19, rng=0),
@@ -123,6 +124,47 @@ def test_names_from_the_users_file_are_text_and_nothing_else(tmp_path):
         figures.SliceDisplay.from_sample(sample, draws=39, rng=0),
     ):
         display.figure_.savefig(tmp_path / "x.png", dpi=40)
+        named = [t for t in display.figure_.findobj(mpl.text.Text) if "$x" in t.get_text()]
+        assert named, type(display).__name__  # the name is there, dollars and all
+        assert not any(text.get_parse_math() for text in named)
+        assert not any(HOSTILE in text.get_text() for text in named)  # cut
+
+
+RESULTS = {
+    "test": lambda s: it.klce_test(s, draws=99, rng=0),
+    "curve": lambda s: it.bias_curve(s, "age", draws=49, rng=0),
+    "map": lambda s: it.bias_map(s, "age", "income", points=8, draws=49, rng=0),
+    "groups": lambda s: it.bias_groups(s, "region", draws=49, rng=0),
+    "slices": lambda s: it.bias_slices(s, draws=49, rng=0),
+    "cubic": lambda s: it.local_bias(s, draws=19, rng=0).cubic("age"),
+    "audit": lambda s: it.audit(s, draws=79, rng=0, charts=False),
+}
+KINDS = {
+    "test": figures.NullDisplay,
+    "curve": figures.BiasCurveDisplay,
+    "map": figures.BiasMapDisplay,
+    "groups": figures.GroupDisplay,
+    "slices": figures.SliceDisplay,
+    "cubic": figures.CubicDisplay,
+    "audit": figures.AuditDisplay,
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_knows_its_display(name, town, monkeypatch):
+    result = RESULTS[name](town)
+    for module in ("bias.local.average", "calibration.klce.evaluate"):
+        monkeypatch.setattr(f"itrust.{module}", None)
+    figure, ax = plt.subplots()
+    display = figures.draw(result, ax=ax)
+    assert type(display) is KINDS[name]
+    assert display.figure_ is figure
+    assert figures.draw(result).figure_ is not figure
+
+
+def test_what_has_no_picture_says_so(town):
+    with pytest.raises(InputError, match="a Sample has no picture"):
+        figures.draw(town)
 
 
 def test_an_observed_value_far_off_leaves_the_draws_readable(town):
@@ -184,7 +226,7 @@ def test_long_group_names_can_be_told_apart():
     display = figures.GroupDisplay.from_sample(sample, *x, draws=19, rng=0)
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert len(set(labels)) == len(labels)
-    few = figures.GroupDisplay(display.table, most=3).plot()
+    few = figures.GroupDisplay(display.table, max_groups=3).plot()
     assert "5 more groups not drawn" in texts(few.figure_)
 
 

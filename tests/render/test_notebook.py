@@ -24,7 +24,7 @@ def test_results_are_rich_html_without_markup_from_the_file(audit):
     bare = it.klce_test(audit.sample, kernel=it.kernels.LocalKernel(), draws=99, rng=0)
     both = it.compare({EVIL: audit.sample, "same": audit.sample}, ["mean(age)"], draws=99, rng=0)
     diagnosis = audit.diagnosis
-    results = [audit, audit.competency, bare, both, audit.tasks[0]]
+    results = [audit, audit.test, bare, both, audit.tasks[0]]
     for result in [*results, diagnosis.groups, diagnosis.slices, diagnosis.bias]:
         made = result._repr_html_()
         assert made.startswith("<div")
@@ -35,7 +35,8 @@ def test_results_are_rich_html_without_markup_from_the_file(audit):
 
 def test_the_verdict_and_the_tasks_are_told(audit):
     made = audit._repr_html_()
-    assert audit.verdict.name in made
+    assert f"Verdict: {audit.verdict}" in made
+    assert audit.verdict.tone.light in made
     assert "mean(age)" in made
     assert f"{audit.tasks[0].bias:+.4g}" in made
 

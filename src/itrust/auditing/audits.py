@@ -16,7 +16,6 @@ from itrust._core import InputError, Result, Rng, as_seed, checked_share, progre
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
-from itrust.auditing.predicates import columns_of
 from itrust.auditing.verdict import KINDS, Evidence, Judgement, Verdict, judge
 from itrust.bias import (
     MAX_VALUES,
@@ -32,10 +31,11 @@ from itrust.bias import (
 from itrust.calibration import (
     CalibrationResult,
     Detectable,
+    PreparedTest,
     ReliabilityCurve,
-    detectable,
+    detectable_by,
     klce2,
-    klce_test,
+    prepared_test,
     scores,
 )
 from itrust.data import Sample, checked_sample
@@ -351,7 +351,7 @@ class Audit(Result):
         """Every number of the charts in one place, those that other parts hold, too."""
         by_covariate: dict[str, list[Any]] = {}
         for group in self.diagnosis.groups or ():
-            by_covariate.setdefault(columns_of(group)[0], []).append(group.to_dict())
+            by_covariate.setdefault(group.names[0], []).append(group.to_dict())
         return {
             "reliability": dict(vars(self.overall.curve)),
             "groups": [
@@ -370,8 +370,8 @@ class Audit(Result):
             {"part": "test", "name": "KLCE^2", "value": test.statistic, "pvalue": test.pvalue},
         ]
         rows += [
-            {"part": "finding", "name": found.name, "pvalue": found.pvalue}
-            for found in getattr(test, "findings", ())[:MAX_FINDINGS]
+            {"part": "finding", "name": found.name, "pvalue": found.pvalue, "text": str(found)}
+            for found in test.findings[:MAX_FINDINGS]
         ]
         tables: list[tuple[str, Any]] = [
             ("group", self.diagnosis.groups or ()),
@@ -432,7 +432,11 @@ def _values(item: Any) -> dict[str, Any]:
         return dict(item.to_dict())
     found = dict(vars(item))
     if "coordinates" in found:
-        found["coordinates"] = {own.name: own.value for own in item.coordinates}
+        plain_kinds = str | int | float | bool | None
+        found["coordinates"] = {
+            own.name: own.value if isinstance(own.value, plain_kinds) else own.shown
+            for own in item.coordinates
+        }
     return found
 
 
@@ -501,13 +505,14 @@ def audit(
     judged = sample if on is None else sample.only(*names_of(on))
     settings: dict[str, Any] = {"alpha": alpha, "draws": draws, "rng": seed}
     with progress_bar("audit", STEPS, progress) as advance:
-        overall = _overall(judged, draws, seed)
+        made = prepared_test(judged.with_columns(()), draws=draws, rng=seed, progress=False)
+        overall = _overall(judged, made.result)
         advance(1)
-        test = overall.test
         if judged.columns:
-            test = klce_test(judged, draws=draws, rng=seed, engine=engine, progress=False)
+            made = prepared_test(judged, draws=draws, rng=seed, engine=engine, progress=False)
+        test = made.result
         advance(1)
-        missed = _missed(judged, test, alpha, draws, seed, engine)
+        missed = _missed(judged, made, alpha)
         advance(1)
         bias = local_bias(judged, **settings)
         advance(1)
@@ -547,10 +552,10 @@ def _few_values(values: Any, is_category: bool) -> bool:
     return is_category or np.unique(values[~np.isnan(values)]).size <= MAX_VALUES
 
 
-def _overall(sample: Sample, draws: int, seed: int) -> Overall:
+def _overall(sample: Sample, test: CalibrationResult) -> Overall:
     bare = sample.with_columns(())
     return Overall(
-        test=klce_test(bare, draws=draws, rng=seed, progress=False),
+        test=test,
         brier=scores.brier(bare),
         log_loss=scores.log_loss(bare),
         ece=scores.ece(bare),
@@ -560,22 +565,14 @@ def _overall(sample: Sample, draws: int, seed: int) -> Overall:
     )
 
 
-def _missed(
-    sample: Sample,
-    test: CalibrationResult,
-    alpha: float,
-    draws: int,
-    seed: int,
-    engine: EngineChoice,
-) -> Missed:
+def _missed(sample: Sample, made: PreparedTest, alpha: float) -> Missed:
+    """What the test prepared and drew serves again."""
     still = bool(np.isin(sample.p, (0.0, 1.0)).all())
-    found = None
-    if not still:
-        found = detectable(sample, alpha=alpha, draws=draws, checks=0, rng=seed, engine=engine)
+    found = None if still else detectable_by(made, alpha=alpha)
     bound = None
     if sample.weights is None and sample.cluster is None:
         kernel = LocalKernel()
-        statistic = test.statistic if test.names else klce2(sample, kernel)
+        statistic = made.result.statistic if made.result.names else klce2(sample, kernel)
         blocks = Hoeffding().blocks(sample.n)
         bound = float(np.exp(-blocks * max(statistic, 0.0) ** 2 / 2))
     return Missed(found, bound)

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, plain, smallest_tickets, tickets
-from itrust.auditing.predicates import level_key
 from itrust.bias import MIN_NEIGHBOURS, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
 from itrust.calibration import CalibrationResult
-from itrust.data import PREDICTION, Column, Sample
+from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
 
 # What bounds cost and size of the charts, whatever the number of rows and covariates.
 MAX_ROWS = 20_000
@@ -72,7 +71,7 @@ class NullChart:
             median=float(np.median(drawn)),
             at_least=test.at_least,
             draws=test.draws,
-            combined=hasattr(test, "combined"),
+            combined=test.is_adaptive,
         )
 
 
@@ -82,6 +81,8 @@ class CurveLine:
 
     Attributes
     ----------
+    where : Predicate
+        The rows of the group.
     group : str
         The group in words, or "all rows".
     by : str or None
@@ -104,6 +105,7 @@ class CurveLine:
         Where the model is shown to be miscalibrated.
     """
 
+    where: Predicate
     group: str
     by: str | None
     rows: int
@@ -155,15 +157,15 @@ class MapSide:
         Positions for people.
     edges : tuple of float
         Ends of the cells of a number; empty for levels.
-    places : tuple of str
-        For levels, the group of each position in words.
+    where : tuple of Predicate
+        For levels, the rows of each position; empty for numbers and dates.
     """
 
     name: str
     kind: str
     at: tuple[str, ...]
     edges: Numbers
-    places: tuple[str, ...] = ()
+    where: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -223,11 +225,11 @@ class Charts:
         return {
             "null": None if self.null is None else plain(vars(self.null)),
             "curves": [
-                plain({**vars(curve), "parts": [vars(part) for part in curve.parts]})
+                plain({**vars(curve), "parts": [_values(part) for part in curve.parts]})
                 for curve in self.curves
             ],
             "maps": [
-                plain({**vars(chart), "across": _axis(chart.across), "up": _axis(chart.up)})
+                plain({**vars(chart), "across": _values(chart.across), "up": _values(chart.up)})
                 for chart in self.maps
             ],
             "rows": self.rows,
@@ -235,8 +237,8 @@ class Charts:
         }
 
 
-def _axis(side: MapSide) -> dict[str, Any]:
-    return {name: value for name, value in vars(side).items() if name != "places"}
+def _values(part: CurveLine | MapSide) -> dict[str, Any]:
+    return {name: value for name, value in vars(part).items() if name != "where"}
 
 
 def charts_of(
@@ -298,9 +300,8 @@ class _Drawer:
     @cached_property
     def _ordered(self) -> list[str]:
         named = [c.name for c in self.sample.columns if has_order(c)]
-        own = [] if PREDICTION in self.sample.names else [PREDICTION]
-        varies = np.unique(self.sample.p[:1_000]).size > 1
-        return [*named[: MAX_AXES - 1], *(own if varies else [])]
+        own = PREDICTION not in self.sample.names and has_order(self.sample.points.prediction)
+        return [*named[: MAX_AXES - 1], *([PREDICTION] if own else [])]
 
     @cached_property
     def _levels(self) -> list[str]:
@@ -336,6 +337,7 @@ class _Drawer:
         some = _inner(np.isfinite(part.values))
         flagged = np.nan_to_num(part.pvalues, nan=1.0) <= self.alpha
         return CurveLine(
+            where=part.where,
             group=part.group,
             by=by,
             rows=part.rows,
@@ -423,8 +425,8 @@ def _side(axis: Axis, places: Sequence[int]) -> MapSide:
     """Labels and, for numbers, the edges of the cells."""
     at = tuple(axis.shown(k) for k in places)
     if axis.labels:
-        keys = tuple(level_key(axis.name, axis.column.cell(k)) for k in places)
-        return MapSide(axis.name, _kind(axis), at, (), keys)
+        where = tuple(level_of(axis.column, float(axis.column.values[k])) for k in places)
+        return MapSide(axis.name, _kind(axis), at, (), where)
     edges: Numbers = ()
     if places:
         centres = axis.positions[list(places)]

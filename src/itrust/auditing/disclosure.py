@@ -10,10 +10,10 @@ import numpy as np
 
 from itrust._core import InputError
 from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide
-from itrust.auditing.predicates import columns_of, level_key, place_of, places_of
 from itrust.auditing.verdict import Judgement, PointBias
 from itrust.bias import GroupBias, GroupTable, Slice, SliceTable
 from itrust.calibration import CalibrationResult, Detectable, Finding, ReliabilityCurve
+from itrust.data import Predicate
 from itrust.recalibrate import RecalibrationTable
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Disclosure:
     >>> from itrust.auditing import Disclosure
     >>> found = it.audit(it.simulate.survey(500, rng=0).sample, draws=79, rng=0, charts=False)
     >>> Disclosure(min_cell=200).apply(found).withheld.groups
-    3
+    2
     """
 
     min_cell: int = MIN_CELL
@@ -154,25 +154,25 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class _Hidden:
-    """Groups that are left out, by their rows in words: few rows, or giving such away."""
+    """Groups that are left out: `rare` ones of few rows, and all `places` that tell of them."""
 
     least: int
-    rare: frozenset[str]
-    places: frozenset[str]
+    rare: frozenset[Predicate]
+    places: frozenset[Predicate]
 
     @classmethod
     def of(cls, groups: Sequence[GroupBias], slices: Sequence[Slice], least: int) -> _Hidden:
         """Decide covariate by covariate."""
-        told = {place_of(part) for part in slices}
+        told = {part.where for part in slices}
         by_covariate: dict[tuple[str, ...], list[GroupBias]] = {}
         for group in groups:
-            by_covariate.setdefault(columns_of(group), []).append(group)
-        hidden: set[str] = set()
+            by_covariate.setdefault(group.names, []).append(group)
+        hidden: set[Predicate] = set()
         for own in by_covariate.values():
-            needed = {k for k, group in enumerate(own) if place_of(group) in told}
+            needed = {k for k, group in enumerate(own) if group.where in told}
             few = too_few([group.rows for group in own], least, needed)
-            hidden |= {place_of(own[k]) for k in few}
-        rare = frozenset(place_of(group) for group in groups if group.rows < least)
+            hidden |= {own[k].where for k in few}
+        rare = frozenset(group.where for group in groups if group.rows < least)
         return cls(least, rare, frozenset(hidden))
 
     def allows(self, part: Slice, n: int) -> bool:
@@ -180,7 +180,7 @@ class _Hidden:
         return (
             min(part.rows, part.judged_on) >= self.least
             and not 0 < n - part.rows < self.least
-            and place_of(part) not in self.places
+            and part.where not in self.places
         )
 
 
@@ -202,7 +202,7 @@ def too_few(rows: Sequence[int], least: int, needed: Container[int] = ()) -> set
 def _groups(table: GroupTable | None, hidden: _Hidden) -> tuple[GroupTable | None, int]:
     if table is None:
         return None, 0
-    shown = tuple(group for group in table.groups if place_of(group) not in hidden.places)
+    shown = tuple(group for group in table.groups if group.where not in hidden.places)
     return replace(table, groups=shown), len(table.groups) - len(shown)
 
 
@@ -213,17 +213,16 @@ def _slices(table: SliceTable, hidden: _Hidden) -> tuple[SliceTable, int]:
 
 def _findings(test: CalibrationResult, hidden: _Hidden) -> tuple[CalibrationResult, int]:
     """Findings about a rare group go, and their names among those that say the same."""
-    findings: tuple[Finding, ...] = getattr(test, "findings", ())
-    if not hidden.rare or not findings:
+    findings = test.findings
+    if not hidden.rare:
         return test, 0
-    gone = {found.name for found in findings if places_of(found, test) & hidden.rare}
+    gone = {found.name for found in findings if not hidden.rare.isdisjoint(found.where.leaves())}
     shown = tuple(
         replace(found, alike=tuple(name for name in found.alike if name not in gone))
         for found in findings
         if found.name not in gone
     )
-    changes: dict[str, Any] = {"findings": shown}
-    return replace(test, **changes), len(gone)
+    return replace(test, findings=shown), len(gone)
 
 
 def _bins(curve: ReliabilityCurve, least: int) -> tuple[ReliabilityCurve, int]:
@@ -239,13 +238,13 @@ def _regions(found: Detectable | None, hidden: _Hidden) -> tuple[Detectable | No
         region
         for k, region in enumerate(found.regions)
         if k == 0  # everywhere
-        or (region.share * found.n >= hidden.least - 0.5 and place_of(region) not in hidden.places)
+        or (region.share * found.n >= hidden.least - 0.5 and region.where not in hidden.places)
     )
     return replace(found, regions=shown), len(found.regions) - len(shown)
 
 
 def _judgement(judgement: Judgement, hidden: _Hidden, n: int, test: CalibrationResult) -> Judgement:
-    shown = {found.name for found in getattr(test, "findings", ())}
+    shown = {found.name for found in test.findings}
     kept = [
         _point(item, hidden) if isinstance(item, PointBias) else item
         for item in judgement.evidence
@@ -260,9 +259,7 @@ def _judgement(judgement: Judgement, hidden: _Hidden, n: int, test: CalibrationR
 
 def _point(point: PointBias, hidden: _Hidden) -> PointBias:
     """A point without the covariates that put it into a rare group."""
-    kept = tuple(
-        own for own in point.coordinates if level_key(own.name, own.value) not in hidden.rare
-    )
+    kept = tuple(own for own in point.coordinates if own.where not in hidden.rare)
     return replace(point, coordinates=kept)
 
 
@@ -300,7 +297,7 @@ def _curve(curve: CurveChart, hidden: _Hidden) -> tuple[CurveChart, int, int]:
     kept = [
         part
         for part in curve.parts
-        if part.rows >= hidden.least and part.group not in hidden.places
+        if part.rows >= hidden.least and part.where not in hidden.places
     ]
     lines = [_line(part, hidden.least) for part in kept]
     shown = tuple(line for line, _ in lines if line.at)
@@ -362,12 +359,13 @@ def _map(chart: MapChart, hidden: _Hidden) -> tuple[MapChart, int, int]:
 
 
 def _shown_levels(side: MapSide, hidden: _Hidden) -> list[int]:
-    places = side.places or ("",) * len(side.at)
-    return [k for k, place in enumerate(places) if place not in hidden.places]
+    if not side.where:
+        return list(range(len(side.at)))
+    return [k for k, where in enumerate(side.where) if where not in hidden.places]
 
 
 def _inner(side: MapSide, shown: list[int], known: set[int]) -> list[int]:
-    if side.places:
+    if side.where:
         return [k for k in shown if k in known]
     return [k for k in shown if known and min(known) <= k <= max(known)]
 
@@ -380,5 +378,5 @@ def _taken(side: MapSide, kept: Sequence[int]) -> MapSide:
         side,
         at=tuple(side.at[k] for k in kept),
         edges=edges,
-        places=tuple(side.places[k] for k in kept) if side.places else (),
+        where=tuple(side.where[k] for k in kept) if side.where else (),
     )

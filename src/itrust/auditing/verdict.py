@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from itrust.auditing.predicates import leading_findings
 from itrust.bias import LocalBias, Slice, SliceTable
 from itrust.calibration import CalibrationResult, Detectable, Finding
+from itrust.data import Missing, Predicate, level_of
 from itrust.tasks import TaskFinding, TaskResult
 
 KNOWN_ENOUGH = 0.9  # share of points with a band, to say that all is within it
@@ -139,11 +139,14 @@ class Coordinate:
         A level, a number, or None where it is missing.
     shown : str
         The value for people.
+    where : Predicate
+        Rows with that value.
     """
 
     name: str
     value: Any
     shown: str
+    where: Predicate
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,9 @@ class PointBias:
         for column in bias.points.columns[:MAX_COORDINATES]:
             cell = column.cell(k)
             shown = column.shown(cell, 4) if isinstance(cell, float) else str(cell)
-            coordinates.append(Coordinate(column.name, cell, "missing" if cell is None else shown))
+            text = "missing" if cell is None else shown
+            where = Missing(column.name) if cell is None else level_of(column, column.values[k])
+            coordinates.append(Coordinate(column.name, cell, text, where))
         return cls(
             tuple(coordinates),
             float(bias.points.p[k]),
@@ -201,12 +206,12 @@ class Overlooked:
     ----------
     shift : float
         Biases below it would be likely to be missed; infinite if any would be.
-    where : str or None
-        In which region; None where the region is withheld.
+    where : Predicate or None
+        In which rows; None where the region is withheld.
     """
 
     shift: float
-    where: str | None
+    where: Predicate | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +278,7 @@ def judge(
         verdict = Verdict.NO_EVIDENCE if enough else Verdict.INCONCLUSIVE
         return Judgement(verdict, off, **common, overlooked=missed)
     large = [*_impossible(test), *_large(bias, slices, tolerance), *beyond]
-    findings = leading_findings(test, alpha)
+    findings = test.evidence(alpha)
     known = bias.known
     ends = np.abs(np.stack([bias.band.lower[known], bias.band.upper[known]]))
     reach = float(ends.max(initial=0.0))
@@ -306,4 +311,4 @@ def _overlooked(test: CalibrationResult, detectable: Detectable | None) -> Overl
     # Rows of a cluster count for less than `detectable` takes them for.
     if test.clusters or detectable is None:
         return None
-    return Overlooked(detectable.worst.shift, str(detectable.worst.where))
+    return Overlooked(detectable.worst.shift, detectable.worst.where)

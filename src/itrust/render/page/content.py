@@ -165,15 +165,15 @@ def _worst_slice(found: Mapping[str, Any]) -> int | None:
 
 def _findings(found: Mapping[str, Any]) -> dict[str, Any]:
     """The evidence first, then the largest scores: positions in the dict's list."""
-    listed = found["test"].get("findings", [])
+    test = found["test"]
     leading = {item["name"] for item in found["evidence"] if item["kind"] == "finding"}
-    told = [k for k, finding in enumerate(listed) if finding["name"] in leading]
-    others = [k for k in range(len(listed)) if k not in told]
-    families = found["test"].get("dictionary", {})
+    told = [k for k, finding in enumerate(test["findings"]) if finding["name"] in leading]
+    others = [k for k in range(len(test["findings"])) if k not in told]
+    checks = sum(part["entries"] for part in test["dictionary"].values())
     return {
         "shown": [*told, *others][:MAX_FINDINGS],
         "leading": told,
-        "checks": sum(part["entries"] for part in families.values()),
+        "checks": checks if test["is_adaptive"] else 0,
     }
 
 
@@ -188,8 +188,8 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
     )
     said = [note for notes in sources for note in notes]
     said += [f"{task['task']}: {note}" for task in found["tasks"] for note in task["notes"]]
-    alarms = set(found["test"]["warnings"])
-    return [note for note in dict.fromkeys(said) if note not in alarms]
+    warned = set(found["test"]["warnings"])
+    return [note for note in dict.fromkeys(said) if note not in warned]
 
 
 def _versions() -> dict[str, str]:

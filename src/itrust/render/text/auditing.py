@@ -105,8 +105,9 @@ def _overall(audit: Audit) -> list[str]:
 def _test(audit: Audit) -> list[str]:
     test = audit.test
     leading = [item for item in audit.evidence if isinstance(item, Finding)]
-    findings = getattr(test, "findings", ())
-    checks = f"; {counted(len(findings), 'check')}, p-values adjusted for all" if findings else ""
+    checks = ""
+    if test.is_adaptive:
+        checks = f"; {counted(len(test.findings), 'check')}, p-values adjusted for all"
     return [
         f"p {test.pvalue:.3g}{checks}",
         *(f"{found.pvalue:.3f}  {evidence_words(found)}" for found in leading[:MAX_TOLD]),

@@ -11,6 +11,7 @@ from itrust._core import counted
 from itrust.auditing import ImpossibleLabels, Judgement, PointBias, Verdict
 from itrust.bias import Slice
 from itrust.calibration import Finding
+from itrust.data import Everywhere, Predicate
 from itrust.tasks import TaskResult
 
 MANY_NAMES = 6
@@ -94,8 +95,8 @@ def _given(judgement: Judgement) -> str:
     return f"{given} (p = {judgement.pvalue:.3g})"
 
 
-def _place(where: str) -> str:
-    return where if where == "everywhere" else f"where {where}"
+def _place(where: Predicate) -> str:
+    return str(where) if isinstance(where, Everywhere) else f"where {where}"
 
 
 def _biased_task(judgement: Judgement) -> str:

@@ -1,18 +1,13 @@
+"""The gate, and the two files a build reads: JUnit and a summary in Markdown."""
+
 import re
 from xml.etree import ElementTree as Xml
 
 import pytest
 
 import itrust as it
-from itrust.auditing import (
-    BELOW_MATERIAL,
-    NO_EVIDENCE,
-    NOT_ENOUGH,
-    SIZE_UNCLEAR,
-    UNTRUSTWORTHY,
-    suppressed,
-)
-from itrust.render import checks, is_closed, junit_xml, summary_markdown
+from itrust.auditing import Verdict, gate, tone_of
+from itrust.render import junit_xml, summary_markdown
 from itrust.render.junit import writable
 from itrust.render.markdown import escaped
 
@@ -30,40 +25,51 @@ def wrong():
         "age": town.column("age").values,
     }
     sample = it.Sample(town.y, town.p / 3, x)
-    return it.audit(sample, ["mean(age)", "prevalence()"], draws=79, rng=0)
+    return it.audit(sample, ["mean(age)", "prevalence()"], draws=79, rng=0, charts=False)
 
 
 @pytest.fixture(scope="module")
 def few():
     """A right model on too few rows."""
     town = it.simulate.survey(60, rng=3, trustworthy=True).sample
-    return it.audit(town, ["mean(age)"], draws=79, rng=0)
+    return it.audit(town, ["mean(age)"], draws=79, rng=0, charts=False)
 
 
-@pytest.mark.parametrize("name", [UNTRUSTWORTHY, SIZE_UNCLEAR])
-def test_the_gate_is_closed_for_what_is_shown_to_be_wrong(name):
-    assert is_closed(it.Verdict(name, "", ()))
+CLOSED = {Verdict.MISCALIBRATED, Verdict.SIZE_NOT_ESTABLISHED}
 
 
-@pytest.mark.parametrize("name", [BELOW_MATERIAL, NO_EVIDENCE, NOT_ENOUGH])
-def test_the_gate_is_open_otherwise(name):
-    assert not is_closed(it.Verdict(name, "", ()))
+def test_the_gate_is_closed_for_what_is_shown_to_be_miscalibrated_and_open_otherwise():
+    assert {verdict for verdict in Verdict if verdict.closes_gate} == CLOSED
+    assert {verdict for verdict in Verdict if not verdict.conclusive} == {Verdict.INCONCLUSIVE}
+    worst_first = sorted(Verdict, key=lambda verdict: -verdict.severity)
+    assert set(worst_first[: len(CLOSED)]) == CLOSED
+
+
+def test_a_verdict_that_is_not_known_is_neither_good_nor_bad():
+    assert tone_of("a verdict of a later version").name == "open"
+    assert {verdict.tone.name for verdict in CLOSED} == {"bad"}
 
 
 def test_checks_fail_only_where_the_gate_is_closed(wrong, few):
-    assert wrong.verdict.name == UNTRUSTWORTHY
-    outcomes = {check.name: check.outcome for check in checks(wrong)}
-    assert outcomes["verdict"] == outcomes["competency"] == "failed"
-    assert outcomes["task prevalence()"] == "failed"
-    assert few.verdict.name == NOT_ENOUGH
-    outcomes = {check.name: check.outcome for check in checks(few)}
-    assert outcomes["verdict"] == outcomes["confidence"] == "skipped"
+    assert wrong.verdict is Verdict.MISCALIBRATED
+    found = gate(wrong)
+    assert found.closed
+    outcomes = {check.key: check.outcome for check in found.checks if check.key != "task"}
+    assert outcomes["verdict"] == outcomes["test"] == "failed"
+    tasks = {check.name: check for check in found.checks if check.key == "task"}
+    assert tasks["task prevalence()"].outcome == "failed"
+    assert tasks["task prevalence()"].value is wrong.tasks[1]
+    assert few.verdict is Verdict.INCONCLUSIVE
+    found = gate(few)
+    assert not found.closed
+    outcomes = {check.key: check.outcome for check in found.checks}
+    assert outcomes["verdict"] == outcomes["missed"] == "skipped"
     assert "failed" not in outcomes.values()
 
 
 def test_junit_is_valid_xml_with_one_case_a_check(wrong, few):
     for audit in (wrong, few):
-        text = junit_xml(audit, f"file {HOSTILE}", str)
+        text = junit_xml(audit, f"file {HOSTILE}")
         suite = Xml.fromstring(text.encode())[0]
         cases = suite.findall("testcase")
         assert len(cases) == int(suite.get("tests")) == 4 + len(audit.tasks)
@@ -79,8 +85,8 @@ def test_every_character_becomes_one_that_xml_can_hold():
 
 
 def test_the_summary_escapes_what_the_file_says(wrong):
-    text = summary_markdown(wrong, HOSTILE, kept(wrong, 10), str)
-    assert "### itrust: untrustworthy (gate closed)" in text
+    text = summary_markdown(wrong.disclosed(10), HOSTILE)
+    assert "### itrust: miscalibrated (gate closed)" in text
     assert "<script" not in text
     assert "`" not in text
     assert "@" not in text
@@ -92,10 +98,6 @@ def test_the_summary_escapes_what_the_file_says(wrong):
     assert set(re.findall(r"<(\w+)", text)) <= {"br"}
 
 
-def kept(audit, min_cell):
-    return suppressed(audit.to_dict(), min_cell)[0]
-
-
 def test_long_names_are_cut():
     assert len(escaped("x" * 10_000)) == 200
 
@@ -103,8 +105,8 @@ def test_long_names_are_cut():
 def test_small_slices_stay_out_of_the_summary(wrong):
     shown = wrong.diagnosis.slices.confirmed
     assert shown
-    assert "confirmed slice" in summary_markdown(wrong, "f", kept(wrong, 1), str)
+    assert "confirmed slice" in summary_markdown(wrong.disclosed(1), "f")
     largest = max(part.rows for part in shown)
-    text = summary_markdown(wrong, "f", kept(wrong, largest + 1), str)
-    assert "confirmed slice" not in text
+    text = summary_markdown(wrong.disclosed(largest + 1), "f")
+    assert "| confirmed slice |" not in text
     assert "withheld" in text

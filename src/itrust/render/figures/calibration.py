@@ -1,0 +1,231 @@
+"""Pictures of calibration: the reliability curve, and what redrawn labels give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from itrust._core import FloatArray, InputError
+from itrust.calibration import (
+    Bins,
+    CalibrationResult,
+    EqualMass,
+    ReliabilityCurve,
+    klce_test,
+    reliability_curve,
+)
+from itrust.data import Sample
+from itrust.render.figures.style import (
+    FAINT,
+    INK,
+    LOW,
+    OVER,
+    PALE,
+    UNDER,
+    Display,
+    axes_of,
+    checked_kind,
+    draw,
+)
+
+
+@dataclass(eq=False)
+class ReliabilityDisplay(Display):
+    """Observed rate against prediction, with intervals, above a histogram of the predictions.
+
+    Attributes
+    ----------
+    curve : ReliabilityCurve
+        Rates and intervals, bin by bin.
+    counts, edges : arrays or None
+        The histogram; None leaves it out.
+    name : str
+        Of the model, for the legend.
+    histogram_ax_ : matplotlib axes or None
+        After `plot`.
+    """
+
+    curve: ReliabilityCurve
+    counts: FloatArray | None = None
+    edges: FloatArray | None = None
+    name: str = "model"
+
+    def __post_init__(self) -> None:
+        checked_kind(self.curve, ReliabilityCurve, "scores.reliability_curve")
+
+    @classmethod
+    def from_sample(
+        cls,
+        sample: Sample,
+        bins: Bins | None = None,
+        *,
+        name: str = "model",
+        ax: Axes | None = None,
+    ) -> Self:
+        """Compute the reliability curve and draw it.
+
+        Parameters
+        ----------
+        sample : Sample
+            Labels and probabilities.
+        bins : Bins, optional
+            Default: ten of equal mass.
+        name : str
+            Of the model, for the legend.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Drawn.
+        """
+        curve = reliability_curve(sample, EqualMass(10) if bins is None else bins)
+        counts, edges = np.histogram(
+            sample.p, bins=40, range=(0, 1), weights=sample.weights_or_ones
+        )
+        return cls(curve, counts.astype(float), edges, name).plot(ax)
+
+    def _paint(self, ax: Axes | None) -> None:
+        self.histogram_ax_: Axes | None = None
+        if ax is None and self.counts is not None:
+            self.figure_, (ax, self.histogram_ax_) = plt.subplots(
+                2, 1, figsize=(5.2, 5.8), height_ratios=(5, 1), sharex=True, layout="constrained"
+            )
+        elif self.counts is not None:
+            self.figure_, ax = axes_of(ax, (0, 0))
+            self.histogram_ax_ = ax.inset_axes((0, 0, 1, 0.14), sharex=ax, zorder=0)
+            self.histogram_ax_.set_axis_off()
+        else:
+            self.figure_, ax = axes_of(ax, (5.2, 4.9))
+        c = self.curve
+        ax.plot([0, 1], [0, 1], color=FAINT, linewidth=0.9, linestyle="--", label="calibrated")
+        errors = np.stack([c.observed - c.lower, c.upper - c.observed]).clip(min=0)
+        ax.errorbar(
+            c.predicted,
+            c.observed,
+            yerr=errors,
+            fmt="o-",
+            color=INK,
+            markersize=4.5,
+            linewidth=1.2,
+            elinewidth=1.2,
+            capsize=2.5,
+            label=f"{self.name}, 95 % interval of each",
+        )
+        ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), ylabel="observed rate")
+        ax.set_title("Reliability")
+        ax.text(0.03, 0.97, UNDER, va="top", color=FAINT, fontsize="small")
+        ax.text(0.97, 0.03, OVER, ha="right", color=FAINT, fontsize="small")
+        ax.legend(loc="upper left", bbox_to_anchor=(0, 0.93))
+        self._histogram(ax)
+        self.ax_ = ax
+
+    def _histogram(self, ax: Axes) -> None:
+        below = self.histogram_ax_
+        if below is not None and self.counts is not None and self.edges is not None:
+            below.stairs(self.counts, self.edges, fill=True, color=PALE, edgecolor=FAINT)
+            below.set(ylabel="rows", ylim=(0, None))
+            below.yaxis.set_major_locator(MaxNLocator(2, integer=True))
+        last = ax if below is None or not below.axison else below
+        last.set_xlabel("predicted probability")
+
+
+@draw.register
+def _draw_reliability(result: ReliabilityCurve, ax: Axes | None = None, **settings: Any) -> Any:
+    return ReliabilityDisplay(result, **settings).plot(ax)
+
+
+@dataclass(eq=False)
+class NullDisplay(Display):
+    """What redrawn labels give, and what the data gave.
+
+    Attributes
+    ----------
+    result : CalibrationResult
+        Of a null that draws.
+    """
+
+    result: CalibrationResult
+
+    def __post_init__(self) -> None:
+        checked_kind(self.result, CalibrationResult, "klce_test")
+
+    @classmethod
+    def from_sample(cls, sample: Sample, *, ax: Axes | None = None, **settings: Any) -> Self:
+        """Run `klce_test` and draw its null distribution.
+
+        Parameters
+        ----------
+        sample : Sample
+            Labels, probabilities and covariates.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        **settings
+            Those of `klce_test`.
+
+        Returns
+        -------
+        NullDisplay
+            Drawn.
+        """
+        return cls(klce_test(sample, **settings)).plot(ax)
+
+    @classmethod
+    def from_result(cls, result: CalibrationResult, *, ax: Axes | None = None) -> Self:
+        """Draw the null distribution of a test at hand.
+
+        Parameters
+        ----------
+        result : CalibrationResult
+            Of `klce_test`.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        NullDisplay
+            Drawn.
+        """
+        return cls(result).plot(ax)
+
+    def _paint(self, ax: Axes | None) -> None:
+        drawn = self.result.null_distribution
+        if drawn is None:
+            raise InputError(
+                f"{type(self.result.null).__name__} has a formula and no draws to show"
+            )
+        self.figure_, ax = axes_of(ax, (6.2, 3.4))
+        ax.hist(drawn, bins=min(60, max(10, drawn.size // 12)), color=PALE, edgecolor="white")
+        observed, low, high = self.result.score, float(drawn.min()), float(drawn.max())
+        reach = max(high - low, 1e-12)
+        off = observed > high + 1.5 * reach
+        at = high + 0.8 * reach if off else observed
+        ax.axvline(at, color=LOW, linewidth=2, linestyle=":" if off else "-")
+        told = f"observed {observed:.4g}, far off →" if off else "observed"
+        left = not off and observed < (low + high) / 2
+        ax.annotate(
+            f" {told} \n p = {self.result.pvalue:.3g} ",
+            (at, 0.97),
+            xycoords=("data", "axes fraction"),
+            ha="left" if left else "right",
+            va="top",
+            color=LOW,
+            fontweight="bold",
+        )
+        if off:
+            ax.set_xlim(low - 0.05 * reach, at + 0.05 * reach)
+        what = "largest score" if self.result.score != self.result.statistic else "KLCE²"
+        ax.set(xlabel=what, ylabel="draws")
+        ax.set_title(f"If the model were calibrated: {self.result.draws:,} draws")
+        self.ax_ = ax
+
+
+@draw.register
+def _draw_null(result: CalibrationResult, ax: Axes | None = None) -> Any:
+    return NullDisplay(result).plot(ax)

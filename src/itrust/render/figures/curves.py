@@ -1,0 +1,308 @@
+"""Pictures of the bias along a covariate: curves with bands, and the paper's cubic fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from itrust._core import FloatArray
+from itrust.bias import (
+    ALL_ROWS,
+    Axis,
+    BiasCurve,
+    CubicFit,
+    CurvePart,
+    LocalBias,
+    bias_curve,
+    local_bias,
+)
+from itrust.data import Sample
+from itrust.render.figures.style import (
+    BIAS,
+    CYCLE,
+    FAINT,
+    HIGH,
+    LOW,
+    MARKERS,
+    STYLES,
+    Display,
+    axes_of,
+    bias_axis,
+    checked_kind,
+    draw,
+    short,
+    sign_words,
+)
+
+
+@dataclass(eq=False)
+class BiasCurveDisplay(Display):
+    """Bias along a covariate with its confidence band, one panel for each group.
+
+    Where the curve is drawn thick, the model is shown to be miscalibrated (adjusted p-values).
+
+    Attributes
+    ----------
+    curve : BiasCurve
+        Of `bias_curve`.
+    axes_ : list of matplotlib axes
+        After `plot`, one for each panel.
+    """
+
+    curve: BiasCurve
+    axes_: list[Axes] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        checked_kind(self.curve, BiasCurve, "bias_curve")
+
+    @classmethod
+    def from_sample(
+        cls,
+        sample: Sample,
+        name: str,
+        by: str | Sequence[str] = (),
+        *,
+        ax: Axes | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Compute the bias along a covariate and draw it.
+
+        Parameters
+        ----------
+        sample : Sample
+            Labels, probabilities and covariates.
+        name : str
+            The covariate of the curve, or "prediction".
+        by : str or sequence of str
+            Covariates whose values make the groups; default: all rows in one.
+        ax : matplotlib axes, optional
+            Where to draw all groups; default: a new figure with a panel for each.
+        **settings
+            Others of `bias_curve`.
+
+        Returns
+        -------
+        BiasCurveDisplay
+            Drawn.
+        """
+        return cls(bias_curve(sample, name, by, **settings)).plot(ax)
+
+    def _paint(self, ax: Axes | None) -> None:
+        parts = self.curve.parts
+        if ax is None and len(parts) > 1:
+            across = 2 if len(parts) == 4 else min(len(parts), 3)
+            down = -(-len(parts) // across)
+            self.figure_, grid = plt.subplots(
+                down,
+                across,
+                figsize=(3.3 * across + 0.6, 2.7 * down + 0.5),
+                sharex=True,
+                sharey=True,
+                squeeze=False,
+                layout="constrained",
+            )
+            panels = list(grid.flat)
+            for panel in panels[len(parts) :]:
+                panel.set_visible(False)
+            for panel in panels[max(len(parts) - across, 0) : len(parts)]:
+                panel.tick_params(labelbottom=True)
+                panel.set_xlabel(short(self.curve.axis.name, 40))
+            for panel in panels[: len(parts) : across]:
+                panel.set_ylabel(BIAS)
+        else:
+            self.figure_, ax = axes_of(ax, (6.2, 3.8))
+            panels = [ax] * len(parts)
+        alone = panels[0] is not panels[-1] or len(parts) == 1
+        for k, (part, panel) in enumerate(zip(parts, panels, strict=False)):
+            self._draw(panel, part, CYCLE[0 if alone else k % len(CYCLE)], STYLES[k % 4], alone)
+        self._limits(panels[0])
+        if panels[0] is panels[-1]:
+            panels[0].set(xlabel=short(self.curve.axis.name, 60), ylabel=BIAS)
+        _date_ticks(panels[0], self.curve.axis)
+        sign_words(panels[0])
+        cover = f"{100 * (1 - self.curve.bias.alpha):g} %"
+        title = f"Bias along {short(self.curve.axis.name, 40)}"
+        note = f"band: {cover} confidence, all points at once; thick: shown to be miscalibrated"
+        if alone and len(parts) > 1:
+            self.figure_.suptitle(f"{title}   ({note})", x=0.01, ha="left", fontsize=10)
+        else:
+            panels[0].set_title(f"{title}\n", fontsize=11)
+            panels[0].text(0, 1.02, note, transform=panels[0].transAxes, fontsize=8, color=FAINT)
+            if len(parts) > 1:
+                panels[0].legend(loc="best")
+        self.axes_ = list(dict.fromkeys(panels))
+        self.ax_ = self.axes_[0]
+
+    def _draw(self, ax: Axes, part: CurvePart, color: str, style: str, alone: bool) -> None:
+        ax.fill_between(
+            part.grid, part.band.lower, part.band.upper, color=color, alpha=0.14, linewidth=0
+        )
+        style = "-" if alone else style
+        if not part.known:
+            if alone:
+                ax.text(0.5, 0.6, "too few rows", transform=ax.transAxes, ha="center", color=FAINT)
+                ax.set_title(f"{short(part.group)}\n{part.rows:,} rows", fontsize=9)
+            return
+        ax.plot(part.grid, part.values, color=color, linestyle=style, label=short(part.group))
+        wrong = np.nan_to_num(part.pvalues, nan=1.0) <= self.curve.bias.alpha
+        for sign, tone in ((1, LOW), (-1, HIGH)):
+            told = np.where(wrong & (sign * part.values > 0), part.values, np.nan)
+            ax.plot(
+                part.grid,
+                told,
+                color=tone if alone else color,
+                linewidth=3.4,
+                solid_capstyle="round",
+                linestyle=style,
+                marker="o",  # a single point has no line
+                markersize=2.6,
+            )
+        bias_axis(ax)
+        if alone and part.group != ALL_ROWS:
+            ax.set_title(f"{short(part.group)}\n{part.rows:,} rows", fontsize=9)
+
+    def _limits(self, ax: Axes) -> None:
+        """Room for curves and most of the bands; where bands burst, they run out of sight."""
+        parts = self.curve.parts
+        values = np.concatenate([part.values for part in parts])
+        ends = np.concatenate([np.abs([p.band.lower, p.band.upper]).ravel() for p in parts])
+        known = ends[np.isfinite(ends)]
+        if known.size:
+            reach = max(float(np.nanmax(np.abs(values))), float(np.quantile(known, 0.9)), 0.02)
+            ax.set_ylim(-1.15 * reach, 1.15 * reach)
+
+
+def _date_ticks(ax: Axes, axis: Axis) -> None:
+    if axis.column.kind == "date":
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: axis.column.shown(value)))
+
+
+@dataclass(eq=False)
+class CubicDisplay(Display):
+    """The paper's picture: cubic fits of the local bias against a covariate, by group.
+
+    Attributes
+    ----------
+    fit : CubicFit
+        Of `LocalBias.cubic`.
+    """
+
+    fit: CubicFit
+
+    def __post_init__(self) -> None:
+        checked_kind(self.fit, CubicFit, "LocalBias.cubic")
+
+    @classmethod
+    def from_sample(
+        cls,
+        sample: Sample,
+        name: str,
+        by: str | Sequence[str] = (),
+        *,
+        ax: Axes | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Estimate the local bias, fit cubics and draw them.
+
+        Parameters
+        ----------
+        sample : Sample
+            Labels, probabilities and covariates.
+        name : str
+            The covariate to draw along.
+        by : str or sequence of str
+            Covariates whose values make the groups; default: one group.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        **settings
+            Those of `local_bias`.
+
+        Returns
+        -------
+        CubicDisplay
+            Drawn.
+        """
+        return cls(local_bias(sample, **settings).cubic(name, by)).plot(ax)
+
+    @classmethod
+    def from_bias(
+        cls, bias: LocalBias, name: str, by: str | Sequence[str] = (), *, ax: Axes | None = None
+    ) -> Self:
+        """Fit cubics to a local bias at hand and draw them.
+
+        Parameters
+        ----------
+        bias : LocalBias
+            Of `local_bias`.
+        name : str
+            The covariate to draw along.
+        by : str or sequence of str
+            Covariates whose values make the groups; default: one group.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        CubicDisplay
+            Drawn.
+        """
+        checked_kind(bias, LocalBias, "local_bias")
+        return cls(bias.cubic(name, by)).plot(ax)
+
+    def _paint(self, ax: Axes | None) -> None:
+        self.figure_, ax = axes_of(ax, (6.8, 4.4))
+        order = sorted([group.group for group in self.fit.groups] + [*self.fit.left_out])
+        for group in self.fit.groups:
+            k = order.index(group.group)  # as in the curves, whoever is left out
+            color, grid = CYCLE[k % len(CYCLE)], np.linspace(*_extent(group.covariate), 200)
+            ax.scatter(
+                group.covariate,
+                group.values,
+                s=9,
+                color=color,
+                alpha=0.25,
+                linewidths=0,
+                marker=MARKERS[k % len(MARKERS)],
+            )
+            ax.plot(
+                grid,
+                group.at(grid),
+                color=color,
+                linestyle=STYLES[k % 4],
+                linewidth=2,
+                label=short(group.group),
+            )
+        bias_axis(ax)
+        ax.set(xlabel=short(self.fit.name, 60), ylabel=BIAS)
+        ax.set_title(f"Local bias against {short(self.fit.name, 30)}: cubic fits, no error control")
+        ax.legend(loc="lower left")
+        sign_words(ax, "right")
+        self.ax_ = ax
+
+
+def _extent(values: FloatArray) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
+
+
+@draw.register
+def _draw_curve(result: BiasCurve, ax: Axes | None = None) -> Any:
+    return BiasCurveDisplay(result).plot(ax)
+
+
+@draw.register
+def _draw_cubic(result: CubicFit, ax: Axes | None = None) -> Any:
+    return CubicDisplay(result).plot(ax)
+
+
+@draw.register
+def _draw_local_bias(
+    result: LocalBias, ax: Axes | None = None, *, name: str, by: str | Sequence[str] = ()
+) -> Any:
+    return CubicDisplay.from_bias(result, name, by, ax=ax)

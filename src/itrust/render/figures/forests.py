@@ -1,0 +1,274 @@
+"""Forest plots: bias with intervals, one row for each group, slice or model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+from itrust._core import InputError
+from itrust.auditing import Comparison, ModelReport
+from itrust.bias import GroupTable, SliceTable, bias_groups, bias_slices
+from itrust.data import Sample
+from itrust.render.figures.style import (
+    BIAS,
+    FAINT,
+    HIGH,
+    INK,
+    LOW,
+    OVER,
+    UNDER,
+    Display,
+    axes_of,
+    checked_kind,
+    draw,
+    in_two_lines,
+    short,
+    signed,
+    titled,
+)
+
+
+def forest(ax: Axes, labels: Sequence[str], rows: Sequence[Any], alpha: float) -> None:
+    """Draw what has bias, lower, upper and pvalue, one in a row; filled: p at most alpha."""
+    ax.axvline(0, color=FAINT, linewidth=0.8, zorder=1)
+    for row, part in enumerate(rows):
+        value, low, high, p = part.bias, part.lower, part.upper, part.pvalue
+        wrong = p <= alpha
+        color = FAINT if not wrong else LOW if value > 0 else HIGH
+        ax.plot([low, high], [row, row], color=color, linewidth=2.2 if wrong else 1.1)
+        marker = "o" if not wrong else ">" if value > 0 else "<"
+        ax.plot(
+            [value],
+            [row],
+            marker,
+            color=color,
+            markersize=6,
+            markerfacecolor=color if wrong else "white",
+        )
+        ax.annotate(
+            f"{value:+.3f}  p {p:.3f}".replace("-", "\N{MINUS SIGN}"),
+            (1.01, row),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            fontsize="small",
+            color=INK if wrong else FAINT,
+        )
+    ax.set_yticks(range(len(labels)), labels)
+    ax.set_ylim(len(labels) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    reach = 1.1 * float(np.nanmax(np.abs([[r.lower, r.upper] for r in rows]), initial=0.02))
+    ax.set_xlim(-reach, reach)
+    ax.set_xlabel(BIAS)
+    ax.xaxis.set_major_formatter(FuncFormatter(signed))
+    sides: tuple[tuple[float, Literal["left", "right"], str, str], ...] = (
+        (0.49, "right", f"◀ {OVER}", HIGH),
+        (0.51, "left", f"{UNDER} ▶", LOW),
+    )
+    for x, side, words, color in sides:
+        place: dict[str, Any] = {"transform": ax.transAxes, "va": "bottom", "fontsize": "small"}
+        ax.text(x, 1.01, words, ha=side, color=color, **place)
+
+
+@dataclass(eq=False)
+class GroupDisplay(Display):
+    """Bias of groups with intervals: a forest plot.
+
+    Attributes
+    ----------
+    table : GroupTable
+        Of `bias_groups`.
+    max_groups : int
+        Groups that are drawn; a note counts the others.
+    """
+
+    table: GroupTable
+    max_groups: int = 40
+
+    def __post_init__(self) -> None:
+        checked_kind(self.table, GroupTable, "bias_groups")
+
+    @classmethod
+    def from_sample(
+        cls, sample: Sample, *names: str, ax: Axes | None = None, **settings: Any
+    ) -> Self:
+        """Compute the bias by group and draw it.
+
+        Parameters
+        ----------
+        sample : Sample
+            Labels, probabilities and covariates.
+        *names : str
+            Covariates that make the groups.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        **settings
+            Others of `bias_groups`.
+
+        Returns
+        -------
+        GroupDisplay
+            Drawn.
+        """
+        return cls(bias_groups(sample, *names, **settings)).plot(ax)
+
+    def _paint(self, ax: Axes | None) -> None:
+        groups, own = self.table.groups[: self.max_groups], ax is None
+        labels = [
+            f"{in_two_lines(g.name)}  ({g.rows:,}{', few' if g.small else ''})" for g in groups
+        ]
+        lines = len(labels) + 0.6 * sum("\n" in label for label in labels)
+        self.figure_, self.ax_ = axes_of(ax, (7.6, 1.3 + 0.29 * lines))
+        forest(self.ax_, labels, groups, self.table.alpha)
+        together = "for all groups at once" if self.table.simultaneous else "each alone"
+        cover = f"{100 * (1 - self.table.alpha):g} %"
+        left = len(self.table.groups) - len(groups)
+        more = f"; {left:,} more groups not drawn" if left else ""
+        title = f"Bias by group, {cover} intervals ({together}{more})"
+        titled(self.figure_, self.ax_, title, own=own)
+
+
+@draw.register
+def _draw_groups(result: GroupTable, ax: Axes | None = None, *, max_groups: int = 40) -> Any:
+    return GroupDisplay(result, max_groups).plot(ax)
+
+
+@dataclass(eq=False)
+class SliceDisplay(Display):
+    """Slices with their bias, intervals and p-values; filled ones are confirmed.
+
+    Attributes
+    ----------
+    table : SliceTable
+        Of `bias_slices`.
+    max_slices : int
+        Slices that are drawn.
+    """
+
+    table: SliceTable
+    max_slices: int = 12
+
+    def __post_init__(self) -> None:
+        checked_kind(self.table, SliceTable, "bias_slices")
+
+    @classmethod
+    def from_sample(cls, sample: Sample, *, ax: Axes | None = None, **settings: Any) -> Self:
+        """Search for slices and draw them.
+
+        Parameters
+        ----------
+        sample : Sample
+            Labels, probabilities and covariates.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        **settings
+            Those of `bias_slices`.
+
+        Returns
+        -------
+        SliceDisplay
+            Drawn.
+        """
+        return cls(bias_slices(sample, **settings)).plot(ax)
+
+    def _paint(self, ax: Axes | None) -> None:
+        slices, own = self.table.slices[: self.max_slices], ax is None
+        self.figure_, self.ax_ = axes_of(ax, (8.2, 1.4 + 0.42 * max(len(slices), 1)))
+        if slices:
+            labels = [f"{in_two_lines(part.rule)}  ({part.rows:,})" for part in slices]
+            forest(self.ax_, labels, slices, self.table.alpha)
+        else:
+            words = "no rule stands out"
+            self.ax_.text(0.5, 0.5, words, ha="center", transform=self.ax_.transAxes)
+            self.ax_.set_axis_off()
+        told = f"{len(self.table.confirmed)} of {len(self.table)} confirmed on the other half"
+        titled(self.figure_, self.ax_, f"Slices: {told}", own=own)
+
+
+@draw.register
+def _draw_slices(result: SliceTable, ax: Axes | None = None, *, max_slices: int = 12) -> Any:
+    return SliceDisplay(result, max_slices).plot(ax)
+
+
+@dataclass(eq=False)
+class ComparisonDisplay(Display):
+    """What several models do to the user's numbers: bias with interval, a panel for each task.
+
+    Attributes
+    ----------
+    comparison : Comparison
+        Of `compare`, with tasks.
+    axes_ : list of matplotlib axes
+        After `plot`, one for each task; in given axes the first task only.
+    """
+
+    comparison: Comparison
+    axes_: list[Axes] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        checked_kind(self.comparison, Comparison, "compare")
+        if not self.comparison.models[0].tasks:
+            raise InputError("this comparison has no tasks to show; pass tasks to compare")
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison, *, ax: Axes | None = None) -> Self:
+        """Draw a comparison at hand.
+
+        Parameters
+        ----------
+        comparison : Comparison
+            Of `compare`, with tasks.
+        ax : matplotlib axes, optional
+            Where to draw the first task; default: a new figure with a panel for each task.
+
+        Returns
+        -------
+        ComparisonDisplay
+            Drawn.
+        """
+        return cls(comparison).plot(ax)
+
+    def _paint(self, ax: Axes | None) -> None:
+        models = self.comparison.models
+        count = len(models[0].tasks) if ax is None else 1
+        if ax is None:
+            height = (1.2 + 0.5 * len(models)) * count
+            self.figure_, grid = plt.subplots(
+                count, 1, figsize=(7.6, height), squeeze=False, layout="constrained"
+            )
+            self.axes_ = list(grid[:, 0])
+        else:
+            self.figure_, ax = axes_of(ax, (0, 0))
+            self.axes_ = [ax]
+        for k, panel in enumerate(self.axes_):
+            results = [model.tasks[k] for model in models]
+            forest(panel, [_scored(model) for model in models], results, self.comparison.alpha)
+            panel.annotate(
+                short(results[0].name, 76),
+                (0.01, 1.0),
+                xytext=(0, 20),
+                xycoords=("figure fraction", "axes fraction"),
+                textcoords="offset points",
+                fontweight="bold",
+                fontsize=9,
+                annotation_clip=False,
+            )
+            told = f"{results[0].from_labels:.4g} with labels"
+            panel.set_xlabel(f"bias: {told} \N{MINUS SIGN} with probabilities")
+        self.ax_ = self.axes_[0]
+
+
+def _scored(model: ModelReport) -> str:
+    name = short(model.name, 30)
+    return f"{name}\naccuracy {model.accuracy:.3f}, Brier {model.brier:.3f}, ECE {model.ece:.3f}"
+
+
+@draw.register
+def _draw_comparison(result: Comparison, ax: Axes | None = None) -> Any:
+    return ComparisonDisplay(result).plot(ax)

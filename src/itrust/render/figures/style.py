@@ -1,0 +1,172 @@
+"""What all figures share: colours, axes, titles, and how signs are told."""
+
+from __future__ import annotations
+
+import textwrap
+from abc import ABC, abstractmethod
+from functools import singledispatch
+from typing import Any, Literal, Self
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from itrust._core import InputError
+
+LOW, HIGH = "#b35806", "#542788"  # the model is too low, too high: the ends of PuOr
+LONG_LABELS = 48  # characters on an axis above which they are turned
+INK, FAINT, PALE = "#222222", "#767676", "#d9d9d9"
+CYCLE = ("#222222", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f")  # no sign's
+STYLES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+UNDER, OVER = "model underestimates", "model overestimates"
+BIAS = "bias (observed \N{MINUS SIGN} predicted)"
+STYLE: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": "medium",
+    "axes.titleweight": "bold",
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "text.parse_math": False,  # a column name may hold a dollar sign
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": "small",
+    "font.size": 10,
+}
+
+
+class Display(ABC):
+    """A picture that keeps its data; subclasses say what is drawn.
+
+    Attributes
+    ----------
+    figure_ : matplotlib figure
+        After `plot`.
+    ax_ : matplotlib axes
+        After `plot`; the first of several.
+    """
+
+    figure_: Figure
+    ax_: Axes
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw; nothing is computed, and matplotlib's settings stay as they are.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure. Displays with several panels draw all in one,
+            or the first only.
+
+        Returns
+        -------
+        Display
+            The same display, which now has `figure_` and `ax_`.
+        """
+        with mpl.rc_context(STYLE):
+            self._paint(ax)
+        return self
+
+    @abstractmethod
+    def _paint(self, ax: Axes | None) -> None:
+        """Draw and keep figure and axes."""
+
+
+@singledispatch
+def draw(result: Any, ax: Axes | None = None, **settings: Any) -> Display:
+    """Draw a result; each display registers the result that it shows.
+
+    Parameters
+    ----------
+    result : Result
+        What to draw.
+    ax : matplotlib axes, optional
+        Where to draw; default: a new figure.
+    **settings
+        What the display takes.
+
+    Returns
+    -------
+    Display
+        Drawn.
+    """
+    raise InputError(f"a {type(result).__name__} has no picture (asked for {ax!r}, {settings!r})")
+
+
+def checked_kind(result: object, kind: type, made_by: str) -> None:
+    """Refuse what a display does not show."""
+    if not isinstance(result, kind):
+        raise InputError(
+            f"this display shows a {kind.__name__}, as {made_by} gives it, not a "
+            f"{type(result).__name__}"
+        )
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
+    """Give the axes and their figure; a new one of some size in inches without axes."""
+    if ax is None:
+        return plt.subplots(figsize=size, layout="constrained")
+    if not isinstance(ax, Axes):
+        raise InputError(f"ax must be matplotlib Axes, such as plt.subplots()[1], not a {type(ax)}")
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure, ax
+
+
+def titled(figure: Figure, ax: Axes, text: str, *, own: bool) -> None:
+    """At the left of a figure of our own, where long labels leave the axes little room."""
+    if own:
+        figure.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    else:
+        ax.set_title(text, pad=20)
+
+
+def signed(value: float, _: object = None) -> str:
+    """Write a bias with its sign."""
+    return "0" if abs(value) < 1e-12 else f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")
+
+
+def bias_axis(ax: Axes, which: str = "y") -> None:
+    """Mark zero, and label an axis with signed numbers."""
+    axis = ax.yaxis if which == "y" else ax.xaxis
+    axis.set_major_formatter(FuncFormatter(signed))
+    (ax.axhline if which == "y" else ax.axvline)(0, color=FAINT, linewidth=0.8, zorder=1)
+
+
+def sign_words(ax: Axes, side: Literal["left", "right"] = "left") -> None:
+    """Say at the ends of a vertical bias axis what its signs mean."""
+    x = 0.01 if side == "left" else 0.99
+    for y, words, place in ((0.99, f"↑ {UNDER}", "top"), (0.01, f"↓ {OVER}", "bottom")):
+        ax.text(
+            x,
+            y,
+            words,
+            transform=ax.transAxes,
+            ha=side,
+            va=place,
+            color=FAINT,
+            fontsize="small",
+            zorder=5,
+        )
+
+
+def short(text: str, width: int = 44) -> str:
+    """Cut a long text, between words if that leaves enough of it."""
+    if len(text) <= width:
+        return text
+    short = textwrap.shorten(text, width, placeholder=" …")
+    return short if len(short) > width // 2 else f"{text[: width - 2]} …"
+
+
+def in_two_lines(text: str) -> str:
+    """Break a long label, and cut what two lines do not hold."""
+    return "\n".join(textwrap.wrap(text, 46, max_lines=2, placeholder=" …"))

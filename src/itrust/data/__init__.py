@@ -3,6 +3,7 @@
 from itrust.data.column import Column, share_codes
 from itrust.data.design_matrix import Table
 from itrust.data.files import Candidates, Scan, scan
+from itrust.data.formats import FORMATS, FilePart, format_of, guess_column, known_format
 from itrust.data.intake import (
     MissingRule,
     frame_columns,
@@ -40,9 +41,7 @@ from itrust.data.predicates import (
     value_of,
 )
 from itrust.data.readers import (
-    Part,
     column_names,
-    guess_column,
     is_text,
     line_of,
     list_files,
@@ -57,6 +56,7 @@ from itrust.data.sample import Sample, checked_sample
 from itrust.data.source import Pilot, Source
 
 __all__ = [
+    "FORMATS",
     "OPERATORS",
     "OTHER_NAME",
     "PREDICTION",
@@ -68,6 +68,7 @@ __all__ = [
     "Column",
     "Compared",
     "Everywhere",
+    "FilePart",
     "Level",
     "Missing",
     "MissingRule",
@@ -75,7 +76,6 @@ __all__ = [
     "Not",
     "OneOf",
     "Or",
-    "Part",
     "Pilot",
     "Points",
     "Population",
@@ -91,10 +91,12 @@ __all__ = [
     "checked_sample",
     "column_names",
     "column_of",
+    "format_of",
     "frame_columns",
     "guess_column",
     "in_backticks",
     "is_text",
+    "known_format",
     "level_of",
     "line_of",
     "list_files",

@@ -27,10 +27,10 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
+from itrust.data.formats import FilePart
 from itrust.data.intake import MissingRule, checked_missing, frame_columns, read_parts
 from itrust.data.readers import (
     Batch,
-    Part,
     list_files,
     plain_columns,
     refuse_other_kinds,
@@ -143,7 +143,7 @@ class Scan:
         The label that counts as 1; None where labels are 0 and 1.
     missing : {"error", "level", "drop"}
         What to do with missing covariates.
-    parts : tuple of Part or None
+    parts : tuple of FilePart or None
         The pieces of the files that are read; None for whole files.
     clusters : None
         Rows in files have no clusters.
@@ -156,7 +156,7 @@ class Scan:
     weights: str | None
     positive: Any
     missing: MissingRule
-    parts: tuple[Part, ...] | None = None
+    parts: tuple[FilePart, ...] | None = None
     clusters: ClassVar[None] = None  # files have no clusters yet
 
     @property
@@ -204,7 +204,7 @@ class Scan:
         """None yet: what there is to say shows when the rows are read."""
         return ()
 
-    def only(self, part: Part) -> Scan:
+    def only(self, part: FilePart) -> Scan:
         """The rows of one piece of the files."""
         return replace(self, files=(part.path,), parts=(part,))
 
@@ -309,7 +309,7 @@ class Scan:
 
     def _batches(self, *, drop: bool = True) -> Iterator[Batch]:
         """The rows as they are read, without those that are to be dropped."""
-        for part in self.parts or tuple(Part(path) for path in self.files):
+        for part in self.parts or tuple(FilePart(path) for path in self.files):
             offset = part.offset
             with closing(sound_batches(part, self.roles)) as batches:
                 for batch in batches:

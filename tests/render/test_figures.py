@@ -73,7 +73,7 @@ def test_drawing_again_computes_nothing(town, monkeypatch):
 
     for module in (
         "bias.smoothing.average",
-        "calibration.klce.evaluate",
+        "engines.protocol.Engine.run",
         "calibration.scores.reliability_curve",
     ):
         monkeypatch.setattr(f"itrust.{module}", refuse)

@@ -143,7 +143,7 @@ def test_print_begins_with_the_verdict(audit):
     assert "mean(age | region" in text
     assert "positive: the model underestimates" in text
     assert max(map(len, text.splitlines())) <= 140
-    assert "age: trend where region" in text  # what is wrong
+    assert "with age where region" in text  # the evidence
 
 
 def test_tasks_outside_the_judged_covariates_are_told():
@@ -185,7 +185,7 @@ def test_everything_is_validated_before_anything_costly(settings, message, monke
     def refuse(*_, **__):
         raise AssertionError("costly work began")
 
-    monkeypatch.setattr("itrust.auditing.audits.klce_test", refuse)
+    monkeypatch.setattr("itrust.auditing.audits.prepared_test", refuse)
     with pytest.raises(InputError, match=message):
         it.audit(it.simulate.survey(100, rng=0).sample, **settings)
 

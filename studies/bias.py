@@ -28,9 +28,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "studies" / "bias.md"
 
 # Predictions and truth along x, uniform on (0, 1).
 DESIGNS: dict[str, Callable[[np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]]] = {
-    "right, f from .1 to .9": lambda x, r: (p := r.uniform(0.1, 0.9, x.size), p),
-    "right, rare events, f near .02": lambda x, _: (p := 0.02 + 0.005 * x, p),
-    "wrong in one half by .2": lambda x, r: (
+    "calibrated, f from .1 to .9": lambda x, r: (p := r.uniform(0.1, 0.9, x.size), p),
+    "calibrated, rare events, f near .02": lambda x, _: (p := 0.02 + 0.005 * x, p),
+    "miscalibrated in one half by .2": lambda x, r: (
         p := r.uniform(0.2, 0.7, x.size),
         p + 0.2 * (x > 0.5),
     ),
@@ -184,7 +184,7 @@ def share(values: Iterable[float], nominal: float | None = None) -> str:
 
 def bands(pool: ProcessPoolExecutor) -> list[str]:
     lines = [
-        "| | n | flags where all is right | confidence band covers | null band instead | width |",
+        "| | n | flags where calibrated | confidence band covers | null band instead | width |",
         "|---|---|---|---|---|---|",
     ]
     for name in DESIGNS:
@@ -224,16 +224,16 @@ def slices_of_a_right_model(pool: ProcessPoolExecutor) -> list[str]:
 def groups(pool: ProcessPoolExecutor) -> list[str]:
     right, cancelled, missed = counted(pool, group_run, RUNS).T
     lines = [
-        "| | any group blamed | all intervals cover |",
+        "| | any group significant | all intervals cover |",
         "|---|---|---|",
-        f"| a right model | {share(right, 0.05)} | |",
+        f"| a calibrated model | {share(right, 0.05)} | |",
         f"| biases that cancel within every group | {share(cancelled, 0.05)} | |",
-        f"| a wrong model | | {share(1 - missed, 0.95)} |",
+        f"| a miscalibrated model | | {share(1 - missed, 0.95)} |",
     ]
     for title, run in (
-        ("right, 100 groups with .001 to .03 events each", hardly_any_run),
-        ("right, 80 clusters of 6 in 2 groups", functools.partial(household_run, 80, 2)),
-        ("right, 40 clusters of 6 in 4 groups", functools.partial(household_run, 40, 4)),
+        ("calibrated, 100 groups with .001 to .03 events each", hardly_any_run),
+        ("calibrated, 80 clusters of 6 in 2 groups", functools.partial(household_run, 80, 2)),
+        ("calibrated, 40 clusters of 6 in 4 groups", functools.partial(household_run, 40, 4)),
     ):
         blamed, off = counted(pool, run, max(RUNS // 2, 20)).T
         lines.append(f"| {title} | {share(blamed, 0.05)} | {share(1 - off, 0.95)} |")
@@ -260,37 +260,38 @@ def main() -> None:
 TEXT = """\
 # Local bias, groups and slices: what is promised and what was seen
 
-Made by `make study NAME=bias` ({runs:,} runs a line, {draws} draws, level .05; bold where a
+Made by `make study NAME=bias` ({runs:,} runs a line, {draws} draws, alpha .05; bold where a
 binomial test at .001 excludes the nominal share, for errors from above). Bias is observed minus
 predicted; positive: the model underestimates.
 
 ## Bands of the local bias
 
-100 points, the default widths, x uniform and f as named. *Flags where all is right*: share of runs
+100 points, the default widths, x uniform and f as named. *Flags where calibrated*: share of runs
 in which any point is flagged whose neighbours all have no bias (promised: at most .05).
 *Confidence band covers*: the smoothed bias at all points together (promised: .95). *Null band
 instead*: how often the null band, laid around the estimate, would cover.
 
 {bands}
 
-The null band tells where, never how much. Where events are rare and the model right, a handful of
-them in a neighbourhood cannot use up the error that is allowed, and the confidence band covers
-more than it promises; so it does where biases of neighbours cancel, for residuals then vary more
-than the mean does, and a little with 500 rows, where means of a hundred labels have lighter tails
-than the normal law.
+The null band tells where the model is miscalibrated, never by how much. The confidence band covers
+more than it promises in three cases: where events are rare and the model calibrated, because a
+handful of events in a neighbourhood cannot use up the error that is allowed; where biases of
+neighbours cancel, because residuals then vary more than the mean does; and, a little, with 500
+rows, because means of a hundred labels have lighter tails than the normal law.
 
 ## Groups
 
-400 rows, eleven groups and crossings, the smallest of some six rows, unless the line says
-otherwise. With clusters everything is approximate; where hardly any event is expected, whole
+400 rows, eleven groups and combinations of groups, the smallest of about six rows, unless the line
+says otherwise. With clusters everything is approximate. Where hardly any event is expected, whole
 events cannot use up the error that is allowed. The last three lines have {half:,} runs.
 
 {groups}
 
 ## Slices
 
-A right model with six covariates: slices that are confirmed all the same (promised: at most .05),
-and intervals of all slices, found or not, that cover the mean bias of their rows (at least .95).
+A calibrated model with six covariates: share of runs in which any slice is confirmed (promised: at
+most .05), and in which the intervals of all slices, confirmed or not, cover the mean bias of their
+rows (promised: at least .95).
 {half:,} runs a line.
 
 {right}

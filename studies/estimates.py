@@ -94,18 +94,18 @@ def main() -> None:
 TEXT = """\
 # A number for a population without labels
 
-Made by `RUNS={runs} make study NAME=estimates`: the simulated survey, whose model is wrong in
-the south and the west; {labelled:,} rows with labels, {rest:,} without. Share of 95 % intervals
-that hold the truth, and in parentheses their mean width; bold where a binomial test at .001
-excludes .95.
+Made by `RUNS={runs} make study NAME=estimates`: the simulated survey, whose model is miscalibrated
+in the south and the west; {labelled:,} rows with labels, {rest:,} without. The table has the share
+of 95 % intervals that contain the truth and, in parentheses, their mean width; bold where a
+binomial test at .001 excludes .95.
 
 {table}
 
-*Plug-in* believes the probabilities, and its interval is about sampling alone. *Repaired* adds the
-local bias of the labelled rows. *Rectified* corrects by labels, with the weight of the
-probabilities chosen for a short interval; for a plain mean it is what
-[ppi-python](https://github.com/aangelopoulos/ppi_py) does, which has no means among positives and
-no arithmetic of tasks. *Labelled* leaves the probabilities alone.
+*Plug-in* takes the probabilities as they are, and its interval covers sampling alone.
+*Recalibrated* adds the local bias of the labelled rows. *Prediction-powered* corrects the
+probabilities by labels, with a weight that is chosen for a short interval; for a plain mean it is
+what [ppi-python](https://github.com/aangelopoulos/ppi_py) does, which has no means among positives
+and no arithmetic of tasks. *Labelled* uses the labelled rows only.
 """
 
 

@@ -141,32 +141,33 @@ def main() -> None:
     page = f"""\
 # Level and power of the test
 
-Made by `make study NAME=level` ({RUNS:,} runs a cell, {DRAWS} draws, level {LEVEL}; seeds are the
-run numbers). Shares of runs that reject; bold where a binomial test at 0.001 excludes 0.05.
-Without a kernel in the title, the default one is used; designs are in `itrust.simulate`.
+Made by `make study NAME=level` ({RUNS:,} runs a cell, {DRAWS} draws, alpha {LEVEL}; seeds are the
+run numbers). The numbers are shares of runs that reject; bold where a binomial test at 0.001
+excludes 0.05. Where the title names no kernel, the default kernel is used. The designs are in
+`itrust.simulate`.
 
-## A model that is right: every number should be .05
+## A calibrated model: every number should be .05
 
 {chr(10).join(level)}
 
-Redrawing labels from the probabilities holds its level everywhere. The paper's Algorithm 1
-does not: it moves residuals between rows whose variances differ, as in (b), and every draw carries
-the mean of the residuals, as in (a). Permuted and centred is the null of the package behind the
-paper's figure 4 and tables; its level depends on the width.
+Redrawing labels from the probabilities rejects as often as it should everywhere. The paper's
+Algorithm 1 does not: it moves residuals between rows whose variances differ, as in (b), and every
+draw carries the mean of the residuals, as in (a). "Permuted, centred" is the null of the package
+behind the paper's figure 4 and tables; how often it rejects depends on the width.
 
 ## A model that is too low everywhere: power
 
 {chr(10).join(power)}
 
-Resampling keeps the shift in every draw, so Algorithm 1 compares the data with
+Resampled residuals carry the shift into every draw, so Algorithm 1 compares the data with
 themselves.
 
 ## What breaks exactness
 
 {chr(10).join(broken)}
 
-Exactness rests on rows that are independent given (x, f), on labels that the model has not
-seen, and on weights without information on the label beyond (x, f). When the data contradict
+The p-value is exact if rows are independent given (x, f), if the model has not seen their labels,
+and if weights carry no information on the label beyond (x, f). When the data contradict
 the first or the last, the test says so (an `AssumptionWarning`, repeated in the printed result):
 
 {chr(10).join(warned)}

@@ -233,49 +233,48 @@ def main() -> None:
 # Power of the adaptive test
 
 Made by `make study NAME=power` ({RUNS:,} runs a cell of power, {LEVEL_RUNS:,} of level, {DRAWS}
-draws, level {ALPHA}; seeds are the run numbers; witness and tuned widths in 20 to 50 runs only).
-Errors of the second kind: the share of runs in which a wrong model is *not* rejected.
+draws, alpha {ALPHA}; seeds are the run numbers; witness and tuned widths in 20 to 50 runs only).
+The numbers are type II errors: the share of runs in which a miscalibrated model is *not* rejected.
 
-`klce_test` tries a dictionary of kernels at once. Each entry becomes minus the log of its
-approximate null tail plus the log of its weight, and the largest counts. For the alternatives
-below the dictionary is
+`klce_test` makes many checks at once, one for each entry of a dictionary. The score of an entry is
+minus the log of its approximate null tail plus the log of its weight, and the largest score counts.
+For the alternatives below the dictionary is
 
 ```text
 {shares}
 ```
 
-## The paper's design: what survives fifty covariates
+## The paper's design, with up to fifty covariates
 
-x normal in d dimensions, truth sigmoid(sum of x), the model lacks the last covariate. "Printed" is
-what the paper's notebooks show; "oracle" knows which covariate is missing.
+x is normal in d dimensions, the truth is sigmoid(sum of x), and the model lacks the last covariate.
+"Printed" is what the paper's notebooks show; "oracle" knows which covariate is missing.
 
 {chr(10).join(papers)}
 
 "Soft maximum" sums the inverse tails instead of taking the largest. "All entries alike" drops the
 weights of the families, "sd scale" also the tails. With the maximum, the smallest adjusted p-value
-is that of the whole test, so the story and the verdict cannot contradict each other.
+is that of the whole test, so the findings and the verdict cannot contradict each other.
 
 ## Alternatives: never much worse than the best single entry
 
 n = 1,000, four numbers and two categories (`itrust.simulate.local_alternative`). The best single
 entry is the one that would have been best if it had been the only one, chosen with hindsight.
-At full strength the best entry misses next to nothing; the last two columns are for a bias of
-three quarters ({RUNS // 5} runs), where looking at a hundred places at once has a price.
+At full strength the best entry misses next to nothing. The last two columns are for a bias of
+three quarters ({RUNS // 5} runs), where making a hundred checks at once costs power.
 
 {chr(10).join(alternatives)}
 
-**Dictionary, tuned widths or witness?** The dictionary is the default for a reason: it uses all
-rows for the test. Tuned widths spend half of the rows on tuning and have one kernel to show for it:
-take them when that kernel itself is wanted. The learned witness needs rows to learn from, so it is
-the weaker test for few rows and plain errors; it is there for errors that follow a rule the
-dictionary has no entry for, and thousands of rows. In this table it is nowhere ahead by more than
-.004.
+**Dictionary, tuned widths or witness?** The dictionary is the default because it uses all rows for
+the test. Tuned widths spend half of the rows on tuning and end with one kernel: use them if you
+want that kernel itself. The learned witness needs rows to learn from, so it is the weaker test if
+rows are few and the bias is simple. Use it if you have thousands of rows and suspect a bias for
+which the dictionary has no entry. In this table it is nowhere ahead by more than .004.
 
 ## What could have been missed
 
-`detectable` on the simulated survey (n = 2,000), power .8 asked for, tried out on {RUNS} simulated
-samples a region. The shift is computed for the single best entry by normal approximation; where
-several entries see a shift, the power of the whole test is higher.
+`detectable` on the simulated survey (n = 2,000), where power .8 was asked for, tried on {RUNS}
+simulated samples a region. The shift is computed for the single best entry by normal approximation;
+where several entries see a shift, the power of the whole test is higher.
 
 {chr(10).join(detectable)}
 
@@ -283,7 +282,8 @@ several entries see a shift, the power of the whole test is higher.
 
 {chr(10).join(level)}
 
-99 draws. Every one is exact by construction; the last column is a two-sided binomial test of .05.
+99 draws. Every one of these tests is exact by construction. The last column is the p-value of a
+two-sided binomial test of .05.
 """
     PAGE.write_text(page)
     print(f"wrote {PAGE.name} in {time.perf_counter() - begun:.0f} s")

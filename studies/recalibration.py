@@ -323,46 +323,46 @@ brackets. *Brier*: distance from the best of all.
 On the three larger sets Local has the lowest KLCE^2 and the lowest rejection rate of all methods
 for both models, and a Brier score within .0002 of the best. Its KLCE^2 is at most half of the
 best other method's for the three forests (COMPAS: .499) and for Adult's logistic regression; it
-is .78 and .61 of it for the logistic regressions on COMPAS and the housing survey, where that aim
-(one half) is missed. There the null standard deviation, below which no value counts, is itself a
-third of the best other's figure.
+is .78 and .61 of it for the logistic regressions on COMPAS and the housing survey, so the aim of
+one half was missed there. On these two the null standard deviation, below which no value counts, is
+itself a third of the figure of the best other method.
 
-Heart resists: 306 rows to learn from and 306 to judge on. Methods differ by a few rejections in
-20 splits, Local is not the best of them, and its Brier score is .0006 and .0012 behind. With so
-few rows hardly any correction can be shown to help; leaving the model as it is, or a temperature,
-does as well as anything.
+Heart has too few rows: 306 to learn from and 306 to judge on. Methods differ by a few rejections in
+20 splits, Local is not the best of them, and its Brier score is .0006 and .0012 behind. With so few
+rows hardly any correction can be shown to help; leaving the model as it is, or a temperature, does
+as well as anything.
 
-No method is confirmed everywhere: Local is still rejected in 30 to 70 % of splits on the larger
+No method passes the test everywhere: Local is still rejected in 30 to 70 % of splits on the larger
 sets, the others nearly always. The next section asks how much of that any method could avoid.
 
 ## What the number of rows leaves
 
-An error that was learned from n rows can be seen by a test on n others. To tell that from a fault
-of the method, labels of both thirds were drawn again from what Local had recalibrated to, and the
-model was recalibrated anew, in half as many splits: now a truth of Local's own kind is known to
-exist.
+A correction that was learned from n rows has sampling errors, and a test on n other rows can see
+them. To tell these from a weakness of the method, labels of both thirds were drawn again from the
+probabilities that Local had given, and the model was recalibrated again, in half as many splits. In
+this setting a correction of the kind that Local makes is known to be perfect.
 
 | setting | floored KLCE^2 x 10^6 | rejected |
 |---|---|---|
 {left}
 
 So even where a perfect correction of Local's kind exists, this many rows leave a KLCE^2 of the size
-that was seen, and 20 to 50 % of splits rejected: half of the best other method's figure is not to
-be had from 2,400 rows of COMPAS. What goes beyond that in the real data (.70 against .20 for the
-logistic regression on the housing survey) is bias that smooth corrections do not reach.
+that was seen, and 20 to 50 % of splits rejected: 2,400 rows of COMPAS cannot give half of the
+figure of the best other method. What goes beyond that in the real data (.70 against .20 for the
+logistic regression on the housing survey) is bias that smooth corrections do not remove.
 
-## Designs that lost
+## Designs that did worse
 
 - *Kernel correction*: the mean residual among neighbours over p (1 - p), shrunk, added to the
-  logit. It spends its rows on bumps where a trend in one group would do, and costs rows times
-  rows (left out on the two large sets for that).
+  logit. It spends its rows on local bumps where a trend in one group would suffice, and its cost
+  grows with the square of the number of rows (so it was left out on the two large sets).
 - *Boosted trees* of depth 3 with the logit as offset, their number by cross-validation: equal in
   Brier score on COMPAS and the housing survey, behind in KLCE^2.
-- Of the penalised regression, seen on two to ten splits: features on ranks
-  alone; no straight lines among the features (trends within groups stayed); waves of the same
-  size as levels, or a quarter; 60 and 400 features in place of 150; identity or beta as the only
-  start; two rounds always; keeping a correction only if a single hold-out's log loss fell. None was
-  better, on the sets it was tried on, by more than splits differ; most were worse on one.
+- Variants of the penalised regression, tried on two to ten splits: features on ranks alone; no
+  straight lines among the features (trends within groups stayed); waves of the same size as levels,
+  or a quarter; 60 and 400 features in place of 150; identity or beta as the only start; two rounds
+  always; keeping a correction only if a single hold-out's log loss fell. None was better by more
+  than the splits differ, on the sets it was tried on; most were worse on one of them.
 
 ## All figures
 

@@ -8,10 +8,11 @@ import pytest
 import itrust as it
 from itrust import tasks
 from itrust._core import InputError
+from itrust.bias import Redraws
 from itrust.data import Compared
 from itrust.tasks import TaskFinding, evaluate_tasks
-from itrust.tasks.bias import along
 from itrust.tasks.expressions import TaskRows
+from itrust.tasks.scores import along
 from oracles import plausible
 
 
@@ -90,10 +91,11 @@ def test_draws_come_in_any_blocks(town, monkeypatch):
     rng = np.random.default_rng(0)
     c, h = rng.normal(size=(2, town.n)), rng.random((2, town.n))
     null = it.nulls.Bernoulli()
-    whole = along(town, c, h, null, 50, 3)
-    monkeypatch.setattr("itrust.tasks.bias.ROWS_AT_ONCE", 701)
-    monkeypatch.setattr("itrust.tasks.bias.DRAWS_AT_ONCE", 7)
-    parts = along(town, c, h, null, 50, 3)
+    redraws = Redraws.of(town, alpha=0.05, draws=50, rng=3)
+    whole = along(redraws, c, h)
+    monkeypatch.setattr("itrust.tasks.scores.ROWS_AT_ONCE", 701)
+    monkeypatch.setattr("itrust.tasks.scores.DRAWS_AT_ONCE", 7)
+    parts = along(redraws, c, h)
     for a, b in zip(whole, parts, strict=True):
         assert a == pytest.approx(b)
     drawn = np.empty((town.n, 50))
@@ -211,7 +213,8 @@ def test_a_task_without_bias_is_not_blamed_for_a_wrong_model():
         sample = cancelling(np.random.default_rng(run))
         wrong += task.evaluate(sample, draws=59, rng=run).pvalue <= 0.05
         c = task.leaning(TaskRows(sample.points, sample.weights_or_ones, sample.p)).influence
-        sums, _, _ = along(sample, c[None], c[None], it.nulls.Bernoulli(), 59, run)
+        redraws = Redraws.of(sample, alpha=0.05, draws=59, rng=run)
+        sums, _, _ = along(redraws, c[None], c[None])
         plain += np.mean(np.abs(sums[0]) >= abs(sums[0, 0])) <= 0.05
     assert plausible(wrong, runs)
     assert plain > 0.2 * runs  # without studentising

@@ -69,8 +69,26 @@ def printable(text: str) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:
-    """Lines of at most `width` characters; those after the first are indented deeper.
+    """Break a text into lines of at most `width` characters.
 
+    Parameters
+    ----------
+    text : str
+        One paragraph.
+    width : int
+        Most characters in a line; fewer than 20 count as 20.
+    indent : str
+        What every line begins with.
+    deeper : str
+        What lines after the first begin with in addition.
+
+    Returns
+    -------
+    list of str
+        The lines.
+
+    Examples
+    --------
     >>> wrapped("one two three four five six", 20, "  ", "  ")
     ['  one two three four', '    five six']
     """

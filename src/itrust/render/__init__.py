@@ -14,7 +14,6 @@ from itrust.render.text import (
     sentence_of,
     task_line,
     told,
-    wrapped,
 )
 
 __all__ = [
@@ -34,5 +33,4 @@ __all__ = [
     "task_line",
     "text",
     "told",
-    "wrapped",
 ]

@@ -2,7 +2,7 @@
 
 from itrust.render.text import auditing, bias, recalibrate, scores, tasks
 from itrust.render.text.auditing import UNKNOWN, check_lines, sections, seen, task_line, told
-from itrust.render.text.layout import NARROW, WIDTH, fitted, wrapped
+from itrust.render.text.layout import NARROW, WIDTH, fitted
 from itrust.render.text.verdict import evidence_words, in_words, sentence_of
 
 __all__ = [
@@ -23,5 +23,4 @@ __all__ = [
     "task_line",
     "tasks",
     "told",
-    "wrapped",
 ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from itrust._core import counted
+from itrust._core import counted, wrapped
 from itrust.auditing import Audit, Check, Comparison
 from itrust.bias import SIGN
 from itrust.calibration import Detectable, Finding
 from itrust.render.showing import as_text
-from itrust.render.text.layout import WIDTH, Section, fitted, laid_out, more, wrapped
+from itrust.render.text.layout import WIDTH, Section, fitted, laid_out, more
 from itrust.render.text.tasks import finding_text
 from itrust.render.text.verdict import evidence_words
 from itrust.tasks import TaskResult

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from typing import NamedTuple
+
+from itrust._core import wrapped
 
 WIDTH = 88
 NARROW = 56  # below it what belongs together stands on lines of its own
@@ -16,34 +17,6 @@ class Section(NamedTuple):
     key: str
     title: str
     lines: list[str]
-
-
-def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:
-    """Break a text into lines of at most `width` characters.
-
-    Parameters
-    ----------
-    text : str
-        One paragraph.
-    width : int
-        Most characters in a line; fewer than 20 count as 20.
-    indent : str
-        What every line begins with.
-    deeper : str
-        What lines after the first begin with in addition.
-
-    Returns
-    -------
-    list of str
-        The lines.
-    """
-    return textwrap.wrap(
-        text,
-        max(width, 20),
-        initial_indent=indent,
-        subsequent_indent=indent + deeper,
-        break_on_hyphens=False,
-    )
 
 
 def laid_out(section: Section, width: int) -> list[str]:

@@ -23,7 +23,8 @@ from scipy.stats import binomtest
 
 import itrust as it
 from itrust import nulls, simulate
-from itrust.calibration.pipeline import Looks, look, prepare
+from itrust.calibration import prepared_test
+from itrust.calibration.pipeline import Scores
 
 RUNS = int(os.environ.get("RUNS", "500"))
 LEVEL_RUNS = int(os.environ.get("LEVEL_RUNS", "2000"))
@@ -52,35 +53,34 @@ LEVELS: dict[str, Callable[[int], simulate.Simulated]] = {
 }
 
 
-def looks_at(sample: it.Sample, seed: int) -> Looks:
-    prepared = prepare(sample, it.default_dictionary(sample), nulls.Bernoulli(), DRAWS, "auto")
-    return look(prepared, nulls.Bernoulli(), DRAWS, seed)
+def scores_of(sample: it.Sample, seed: int) -> Scores:
+    return prepared_test(sample, null=nulls.Bernoulli(), draws=DRAWS, rng=seed).scores
 
 
 def rejects(values: np.ndarray) -> bool:
     return bool(np.mean(values >= values[0] - 1e-9) <= ALPHA)
 
 
-def combinations(looks: Looks) -> dict[str, bool]:
+def combinations(found: Scores) -> dict[str, bool]:
     """The test itself and what else could have been done with the same entries."""
-    scores = looks.scores
+    scores = found.scores
     top = scores.max(axis=0)
     return {
-        "adaptive": rejects(looks.combined),
+        "adaptive": rejects(found.combined),
         "soft maximum": rejects(top + np.log(np.exp(scores - top).sum(axis=0))),
-        "all entries alike": rejects(looks.tails.max(axis=0)),
-        "sd scale, alike": rejects(np.abs(looks.standard).max(axis=0)),
+        "all entries alike": rejects(found.log_tails.max(axis=0)),
+        "sd scale, alike": rejects(np.abs(found.standardised).max(axis=0)),
     }
 
 
 def papers_run(n: int, d: int, seed: int) -> dict[str, bool]:
     sample = simulate.papers_power_design(n, d, seed).sample
-    looks = looks_at(sample, seed)
-    last = [entry.name for entry in looks.entries].index(f"x{d}: trend")
+    scored = scores_of(sample, seed)
+    last = [entry.name for entry in scored.entries].index(f"x{d}: trend")
     found = {
-        **combinations(looks),
-        "default kernel alone": rejects(looks.statistic),
-        "oracle": rejects(looks.tails[last]),
+        **combinations(scored),
+        "default kernel alone": rejects(scored.statistic),
+        "oracle": rejects(scored.log_tails[last]),
     }
     if seed < SLOW_RUNS and d in LEARNED:
         found["witness"] = it.witness_test(sample, draws=DRAWS, rng=seed).pvalue <= ALPHA
@@ -95,10 +95,10 @@ def level_run(name: str, seed: int) -> bool:
 
 def alternative_run(name: str, strength: float, seed: int) -> dict[str, bool]:
     sample = simulate.local_alternative(name, 1_000, seed, strength=strength).sample
-    looks = looks_at(sample, seed)
+    scored = scores_of(sample, seed)
     singles = {
         f"= {entry.name}": rejects(tails)
-        for entry, tails in zip(looks.entries, looks.tails, strict=True)
+        for entry, tails in zip(scored.entries, scored.log_tails, strict=True)
     }
     extra = {}
     if strength == 1.0 and seed < SLOW_RUNS:
@@ -106,7 +106,7 @@ def alternative_run(name: str, strength: float, seed: int) -> dict[str, bool]:
             "witness": it.witness_test(sample, draws=DRAWS, rng=seed).pvalue <= ALPHA,
             "tuned": it.tuned_test(sample, draws=DRAWS, rng=seed).pvalue <= ALPHA,
         }
-    return {**combinations(looks), "default": rejects(looks.statistic), **extra, **singles}
+    return {**combinations(scored), "default": rejects(scored.statistic), **extra, **singles}
 
 
 def missed(outcomes: Iterable[dict[str, bool]]) -> dict[str, float]:
@@ -187,7 +187,7 @@ def check_of_detectable(pool: ProcessPoolExecutor) -> list[str]:
     """Simulated power at the shift that `detectable` gives, region by region."""
     town = simulate.survey(2_000, rng=0).sample
     found = it.detectable(town, draws=999, checks=0, rng=0)
-    where = [r.where for r in found.regions]
+    where = [str(r.where) for r in found.regions]
     powers = pool.map(functools.partial(_checked, found.draws), where)
     lines = ["| where | shift | simulated power |", "|---|---|---|"]
     for name, power in zip(where, powers, strict=True):
@@ -197,11 +197,11 @@ def check_of_detectable(pool: ProcessPoolExecutor) -> list[str]:
 
 
 def _checked(draws: int, where: str) -> float:
-    from itrust.calibration.power import Setting
+    from itrust.calibration.power_setting import Demand, PowerSetting
     from itrust.data import regions_of
 
     town = simulate.survey(2_000, rng=0).sample
-    setting = Setting.of(town, 0.05, 0.8, None, draws, 0, "auto")
+    setting = PowerSetting.of(town, Demand(0.05, 0.8), None, draws, 0, "auto")
     region = next(r for r in regions_of(town.points) if str(r) == where)
     shift = setting.sensitivity.smallest(region.rows(setting.pilot), 1, 0.8)
     return setting.simulated_power(region, shift, RUNS)

@@ -56,7 +56,7 @@ ALLOWED = {"alpha": 0.1}  # no default of the package, so that a lost setting sh
 MATTERS = {"tolerance": 0.08}
 SEEDED = {"draws": DRAWS, "rng": SEED}
 # Keys of what two runs need not have in common, and of predicates, which hold the ends of ranges.
-UNSHARED = ("elapsed", "seconds", "version", "where")
+UNSHARED = ("elapsed", "seconds", "version", "where", "direction")
 
 EXPLICIT = LocalKernel(RBF(0.2), {"income": RBF(20_000.0), "age": RBF(12.0), "region": Delta(0.3)})
 KERNELS = {"default": LocalKernel(), "explicit": EXPLICIT}

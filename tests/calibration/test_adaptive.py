@@ -1,4 +1,4 @@
-"""The adaptive test: level, power, the story it tells, and the same answer on every path."""
+"""The adaptive test: level, power, the evidence it finds, and the same answer on every path."""
 
 import json
 import warnings
@@ -10,6 +10,7 @@ import pytest
 
 import itrust as it
 from itrust import Sample, nulls, simulate
+from itrust.calibration import Shape, prepared_test
 from itrust.engines import Factor, Tiles
 from itrust.kernels import LocalKernel
 from oracles import plausible
@@ -89,12 +90,10 @@ def naive_scores(sample, prepared, residuals):
 
 def test_standardised_values_equal_a_plain_loop():
     s = simulate.weighted_rows(200, rng=0).sample
-    from itrust.calibration.pipeline import look, prepare
-
-    prepared = prepare(s, it.default_dictionary(s), nulls.Bernoulli(), 19, "auto")
-    looks = look(prepared, nulls.Bernoulli(), 19, 0)
-    expected = naive_scores(s, prepared, s.residuals)
-    for entry, values in zip(looks.entries, looks.standard, strict=True):
+    made = prepared_test(s, draws=19, rng=0)
+    expected = naive_scores(s, made.prepared, s.residuals)
+    assert expected
+    for entry, values in zip(made.scores.entries, made.scores.standardised, strict=True):
         if entry.name in expected:
             assert values[0] == pytest.approx(expected[entry.name], rel=1e-9)
 
@@ -104,16 +103,16 @@ def test_seeds_threads_batches_and_order_of_draws(monkeypatch):
     one = it.klce_test(s, draws=150, rng=5, engine=Factor(threads=1))
     two = it.klce_test(s, draws=150, rng=5, engine=Factor(threads=2))
     np.testing.assert_array_equal(one.null_distribution, two.null_distribution)
-    monkeypatch.setattr("itrust.calibration.pipeline.BATCH_BYTES", 1)  # 256 draws at a time
+    monkeypatch.setattr("itrust.engines.protocol.BATCH_BYTES", 1)  # 256 draws at a time
     many = it.klce_test(s, draws=600, rng=5, engine=Factor(threads=2))
     np.testing.assert_allclose(many.null_distribution[:150], one.null_distribution, rtol=1e-9)
     assert many.draws == many.null_distribution.size == 600
 
 
-def test_tiles_and_factor_tell_the_same_story():
+def test_tiles_and_factor_find_the_same_evidence():
     s = simulate.survey(2500, rng=0).sample
     exact, fast = (it.klce_test(s, draws=99, rng=1, engine=e) for e in (Tiles(), Factor()))
-    assert exact.story()[0].name == fast.story()[0].name
+    assert exact.evidence()[0].name == fast.evidence()[0].name
     by_name = {f.name: f.score for f in fast.findings}
     for f in exact.findings:
         assert by_name[f.name] == pytest.approx(f.score, abs=0.15 * abs(f.score) + 0.5), f.name
@@ -136,7 +135,7 @@ def test_files_give_the_answer_of_memory(tmp_path):
     theirs = it.klce_test(scan, draws=99, rng=0)
     mine = it.klce_test(s, draws=99, rng=0, engine=Factor())
     assert theirs.pvalue == mine.pvalue
-    assert [f.name for f in theirs.story()] == [f.name for f in mine.story()]
+    assert [f.name for f in theirs.evidence()] == [f.name for f in mine.evidence()]
     np.testing.assert_allclose(theirs.null_distribution, mine.null_distribution, rtol=1e-4)
 
 
@@ -150,12 +149,12 @@ def test_files_give_the_answer_of_memory(tmp_path):
         ("bump in c", "c "),
     ],
 )
-def test_the_story_names_what_is_wrong(name, words):
+def test_the_evidence_names_what_is_miscalibrated(name, words):
     told = [
         str(
             it.klce_test(
                 simulate.local_alternative(name, 3000, rng).sample, draws=99, rng=0
-            ).story()[0]
+            ).evidence()[0]
         )
         for rng in range(3)
     ]
@@ -165,7 +164,7 @@ def test_the_story_names_what_is_wrong(name, words):
 def test_redundant_entries_are_told_once():
     s = simulate.local_alternative("shift", 4000, 0, strength=1.5).sample
     r = it.klce_test(s, draws=199, rng=0)
-    told = [f.name for f in r.story()]
+    told = [f.name for f in r.evidence()]
     assert told[0] == "overall level"
     said = [name for f in r.findings for name in f.alike]
     assert not set(told) & set(said)
@@ -173,9 +172,9 @@ def test_redundant_entries_are_told_once():
     assert "everything together" not in told
 
 
-def test_a_right_model_has_no_story():
+def test_a_calibrated_model_has_no_evidence_against_it():
     r = it.klce_test(simulate.survey(800, rng=0, trustworthy=True).sample, draws=199, rng=0)
-    assert r.story() == ()
+    assert r.evidence() == ()
     assert "most striking" in str(r)
 
 
@@ -204,15 +203,11 @@ def several_categories(n, seed=0, shift=0.0):
 @pytest.mark.parametrize("engine", [Tiles(), Factor()])
 def test_every_entry_has_the_spread_it_is_given(engine):
     """1,296 cells and few matches: no entry may own the maximum by being badly scaled."""
-    from itrust.calibration.pipeline import look, prepare
-
-    s = several_categories(1500)
-    prepared = prepare(s, it.default_dictionary(s), nulls.Bernoulli(), 300, engine)
-    looks = look(prepared, nulls.Bernoulli(), 300, 0)
-    spread = looks.standard[:, 1:].std(axis=1)
+    scores = prepared_test(several_categories(1500), draws=300, rng=0, engine=engine).scores
+    spread = scores.standardised[:, 1:].std(axis=1)
     assert spread.min() > 0.7
     assert spread.max() < 1.4
-    assert np.quantile(looks.combined[1:], 0.95) < 5
+    assert np.quantile(scores.combined[1:], 0.95) < 5
 
 
 def test_many_cells_do_not_drown_a_shift():
@@ -230,18 +225,19 @@ def test_plain_findings_are_not_hidden_behind_everything_together(d):
         x = rng.normal(size=(3000, d))
         p = rng.uniform(0.2, 0.6, 3000)
         s = Sample(rng.random(3000) < p + 0.08 + 0.06 * np.clip(x[:, 0], -2, 2), p, x)
-        told = [f.name for f in it.klce_test(s, draws=99, rng=0).story()]
+        told = [f.name for f in it.klce_test(s, draws=99, rng=0).evidence()]
         assert "overall level" in told
         assert any("x1" in name or name == "x: trend" for name in told)
-        trend = it.klce_test(s, draws=99, rng=0).finding("x1: trend").says
-        assert trend == "the bias rises with x1"
+        trend = it.klce_test(s, draws=99, rng=0).finding("x1: trend")
+        assert (trend.shape, trend.direction) == (Shape.TREND, 1)
+        assert str(trend) == "the bias rises with x1"
 
 
-def test_a_rejection_always_has_a_story():
+def test_a_rejection_always_has_evidence():
     for run in range(60):
         s = simulate.papers_power_design(60, 3, run).sample
         r = it.klce_test(s, draws=39, rng=run)
-        assert (r.pvalue <= 0.05) == bool(r.story())
+        assert (r.pvalue <= 0.05) == bool(r.evidence())
 
 
 def test_a_precomputed_matrix_can_be_an_entry():
@@ -257,13 +253,13 @@ def test_a_precomputed_matrix_can_be_an_entry():
 def test_results_print_and_serialise():
     r = it.klce_test(simulate.survey(2000, rng=0).sample, draws=199, rng=0)
     text = str(r)
-    assert "what is wrong" in text
+    assert "evidence" in text
     assert max(len(line) for line in text.splitlines()) <= 82
     facts = json.loads(json.dumps(r.to_dict()))
     assert facts["score"] == r.score
     assert facts["findings"][0]["name"] == r.findings[0].name
     assert facts["dictionary"]["linear"]["entries"] == 5
-    with pytest.raises(it.InputError, match=r"no entry 'age: trent'; did you mean 'age: trend'"):
+    with pytest.raises(it.InputError, match=r"no check 'age: trent'; did you mean 'age: trend'"):
         r.finding("age: trent")
 
 
@@ -271,7 +267,7 @@ def test_rows_that_cannot_vary_leave_nothing_to_look_at():
     r = it.klce_test(Sample([0, 1, 1], [0.0, 1.0, 1.0], [1.0, 2.0, 3.0]), draws=19, rng=0)
     assert r.pvalue == 1.0
     assert r.findings == ()
-    assert any("cannot see anything" in alarm for alarm in r.alarms)
+    assert any("cannot detect anything" in warning for warning in r.warnings)
 
 
 def test_labels_called_impossible_refute_whatever_else_is_found():
@@ -279,12 +275,13 @@ def test_labels_called_impossible_refute_whatever_else_is_found():
     classes = Sample([0, 1, 1, 0], [0.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0])
     r = it.klce_test(classes, draws=99, rng=0)
     assert r.pvalue == 0.01
-    assert r.story()[0].says == "2 rows with a label that the model gave probability 0"
+    assert str(r.evidence()[0]) == "labels occurred that the model gave probability 0"
+    assert any(warning.startswith("2 rows with a label") for warning in r.warnings)
     p = rng.uniform(size=300)
     y = rng.random(300) < p
     p[0], y[0] = 0.0, True
     one = it.klce_test(Sample(y, p, rng.normal(size=300)), draws=99, rng=0)
-    assert (one.pvalue, one.story()[0].name) == (0.01, "impossible labels")
+    assert (one.pvalue, one.evidence()[0].name) == (0.01, "impossible labels")
     json.dumps(one.to_dict())
 
 
@@ -295,7 +292,7 @@ def test_words_about_groups_are_relative(share):
     sex = np.where(rng.random(4000) < share, "men", "women")
     p = rng.uniform(0.1, 0.5, 4000)
     s = Sample(rng.random(4000) < p + 0.12 * (sex == "men"), p, {"sex": sex})
-    told = {f.name: f.says for f in it.klce_test(s, draws=99, rng=0).story()}
+    told = {f.name: str(f) for f in it.klce_test(s, draws=99, rng=0).evidence()}
     assert told.get("sex = women", "the bias is lower").startswith("the bias is lower")
     assert told.get("sex = men", "the bias is higher").startswith("the bias is higher")
 
@@ -310,7 +307,7 @@ def test_main_effects_are_not_told_as_pairs_and_levels_by_name():
     }
     p = rng.uniform(0.1, 0.6, n)
     s = Sample(rng.random(n) < p + 0.3 * (x["clinic"] == "C03"), p, x)
-    told = [f.name for f in it.klce_test(s, draws=99, rng=0).story()]
+    told = [f.name for f in it.klce_test(s, draws=99, rng=0).evidence()]
     assert told[0] == "clinic = C03"
     assert not [name for name in told if " x " in name or "," in name]
 
@@ -319,11 +316,11 @@ def test_a_dictionary_for_other_covariates_is_refused():
     town = simulate.survey(200, rng=0).sample
     d = it.default_dictionary(town)
     bare = Sample(town.y, town.p, {"age": town.column("age").values})
-    with pytest.raises(it.InputError, match=r"looks at 'income', which the sample lacks"):
+    with pytest.raises(it.InputError, match=r"reads 'income', which the sample lacks"):
         it.klce_test(bare, d, draws=9)
     text = str(it.klce_test(town, d.only(covariates=["age"]), draws=19, rng=0))
     assert "on age only" in text
-    assert "right given age, something" in " ".join(text.split())
+    assert "calibrated given age, evidence" in " ".join(text.split())
 
 
 def test_clusters_take_flipped_signs():

@@ -6,7 +6,7 @@ import pytest
 import itrust as it
 from itrust import Dictionary, InputError, Sample
 from itrust.calibration.dictionary.bank import make_bank
-from itrust.calibration.dictionary.terms import Curve, Is, Line, Part, RankScale, Reading, Wave
+from itrust.calibration.dictionary.terms import Curve, Is, Line, RankScale, Reading, Wave, Within
 from itrust.data import parts_of
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 
@@ -29,7 +29,7 @@ def test_every_family_has_its_entries():
         "overall level",
         "prediction: slope",
         "age: trend",
-        "age: bend",
+        "age: quadratic",
         "age alone",
         "age x prediction",
         "income missing",
@@ -68,7 +68,7 @@ def test_terms_are_what_they_say():
     z = Line("age").of(reading)
     assert np.corrcoef(z, age.values)[0, 1] > 0.97
     np.testing.assert_allclose(Curve("age", 3).of(reading), z**3 - 3 * z)
-    parts = [Part("age", part.low, part.high).of(reading) for part in parts_of(age, 10)]
+    parts = [Within("age", part.low, part.high).of(reading) for part in parts_of(age, 10)]
     np.testing.assert_array_equal(sum(parts), 1)
     assert all(25 <= part.sum() <= 60 for part in parts)
     race = Reading(s.column("race"), None)
@@ -84,7 +84,7 @@ def test_a_monotone_change_of_a_covariate_changes_no_single_covariate_entry():
         {f.name: f.score for f in it.klce_test(Sample(y, p, v), draws=99, rng=0).findings}
         for v in (x, np.exp(3 * x))
     )
-    for name in ("x1: trend", "x1: bend", "x1 alone", "x1 alone, fine", "x1 x prediction"):
+    for name in ("x1: trend", "x1: quadratic", "x1 alone", "x1 alone, fine", "x1 x prediction"):
         assert raw[name] == pytest.approx(changed[name], rel=1e-9)
 
 
@@ -92,7 +92,7 @@ def test_features_are_uncorrelated_with_the_overall_level_under_the_null():
     s = mixed()
     entries = [e for e in it.default_dictionary(s).entries if e.kernel is None]
     v = s.p * (1 - s.p)
-    bank = make_bank(entries, s.points, v, 1.0)
+    bank = make_bank(entries, s.pilot(s.n), 1.0)
     correlated = bank.matrix(s.points) @ v
     assert np.abs(correlated[1:]).max() < 1e-9
     assert correlated[0] == pytest.approx(v.sum())  # the level itself
@@ -102,15 +102,15 @@ def test_null_moments_are_those_of_many_draws():
     s = mixed(250)
     entries = [e for e in it.default_dictionary(s).entries if e.kernel is None]
     v = s.p * (1 - s.p)
-    bank = make_bank(entries, s.points, v, 1.0)
+    bank = make_bank(entries, s.pilot(s.n), 1.0)
     rng = np.random.default_rng(0)
     e = (rng.random((s.n, 20_000)) < s.p[:, None]) - s.p[:, None]
     f = bank.matrix(s.points)
     squares = bank.selector @ np.square(f)
     forms = bank.selector @ np.square(f @ e) - squares @ np.square(e)
     expected = squares @ v
-    np.testing.assert_allclose(bank.shapes.expected, expected)
-    sd, skewness = bank.shapes.of_forms(expected)
+    np.testing.assert_allclose(bank.moments.expected, expected)
+    sd, skewness = bank.moments.of_forms(expected)
     for k, entry in enumerate(bank.entries):
         if entry.rank > 1:
             drawn = forms[k]
@@ -174,7 +174,7 @@ def test_trends_within_a_group_are_uncorrelated_with_the_group():
     d = it.default_dictionary(s)
     entries = [e for e in d.entries if e.name in ("race = b", "age: trend where race = b")]
     v = s.p * (1 - s.p)
-    bank = make_bank(entries, s.points, v, 1.0)
+    bank = make_bank(entries, s.pilot(s.n), 1.0)
     group, trend = bank.matrix(s.points)
     assert abs(np.sum(v * group * trend)) < 1e-9
 

@@ -1,5 +1,6 @@
 import json
 import math
+import tracemalloc
 
 import numpy as np
 import pyarrow.csv
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust import InputError, Sample, nulls
-from itrust.engines import Tiles
+from itrust.engines import Engine, Tiles
 from itrust.kernels import RBF, Constant, Delta, Laplace, LocalKernel
 from oracles import double_loop
 
@@ -107,7 +108,7 @@ def test_the_papers_compas_numbers_to_the_digit(data_folder, column, printed):
     assert it.klce_test(s, kernel, draws=199, rng=0).pvalue == 0.005
 
 
-def test_the_pvalue_is_the_same_for_any_tile_and_thread_count(monkeypatch):
+def test_the_pvalue_is_the_same_for_any_tile_and_thread_count():
     s = it.simulate.survey(300, rng=5).sample
     results = [
         it.klce_test(s, rng=3, draws=499, engine=Tiles(tile, threads=threads))
@@ -115,10 +116,27 @@ def test_the_pvalue_is_the_same_for_any_tile_and_thread_count(monkeypatch):
     ]
     assert len({r.pvalue for r in results}) == 1
     np.testing.assert_array_equal(results[1].null_distribution, results[2].null_distribution)
-    monkeypatch.setattr("itrust.calibration.evaluate.BATCH_BYTES", 8 * 300 * 64)
-    batched = it.klce_test(s, rng=3, draws=499)
-    assert batched.pvalue == results[0].pvalue
-    np.testing.assert_allclose(batched.null_distribution, results[0].null_distribution, atol=1e-15)
+
+
+@pytest.mark.parametrize("kernel", [None, LocalKernel()])
+def test_the_pvalue_is_the_same_for_any_number_of_draws_at_a_time(monkeypatch, kernel):
+    s = it.simulate.survey(300, rng=5).sample
+    batches = []
+
+    def counted(self, *arguments, **settings):
+        batches.append(arguments[2].draws)
+        return run(self, *arguments, **settings)
+
+    run = Engine.run
+    monkeypatch.setattr(Engine, "run", counted)
+    whole = it.klce_test(s, kernel, rng=3, draws=499)
+    assert batches == [range(499)]
+    monkeypatch.setattr("itrust.engines.protocol.MIN_COLUMNS", 100)
+    monkeypatch.setattr("itrust.engines.protocol.BATCH_BYTES", 1)
+    batched = it.klce_test(s, kernel, rng=3, draws=499)
+    assert batches[1:] == [range(at, min(at + 100, 499)) for at in range(0, 499, 100)]
+    assert batched.pvalue == whole.pvalue
+    np.testing.assert_allclose(batched.null_distribution, whole.null_distribution, atol=1e-15)
 
 
 def test_more_draws_extend_the_same_draws():
@@ -170,11 +188,20 @@ def test_a_statistic_that_overflows_is_refused():
         it.klce_test(huge, LocalKernel(RBF(0.1), it.kernels.Linear()), draws=9, rng=0)
 
 
-def test_many_distinct_rows_and_categories_take_no_memory():
+@pytest.mark.parametrize("kernel", [None, LocalKernel()])
+def test_no_matrix_of_all_pairs_of_rows_is_held(kernel):
     rng = np.random.default_rng(0)
-    x = {"a": rng.normal(size=2000), "b": rng.normal(size=2000), "c": list("uv" * 1000)}
-    s = Sample(rng.random(2000) < 0.5, rng.uniform(size=2000), x)
-    assert it.klce_test(s, draws=1, rng=0).n == 2000
+    n = 4000
+    x = {"a": rng.normal(size=n), "b": rng.normal(size=n), "c": list("uv" * (n // 2))}
+    s = Sample(rng.random(n) < 0.5, rng.uniform(size=n), x)
+    tracemalloc.start()
+    try:
+        r = it.klce_test(s, kernel, draws=1, rng=0, engine=Tiles(threads=1))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert r.engine == "tiles of 512"
+    assert peak < 8 * n**2 / 3
 
 
 def test_rows_that_are_certain_leave_nothing_to_draw():
@@ -191,7 +218,7 @@ def test_clusters_make_sign_flips_the_default_and_are_told():
     assert "approximate" in str(r)
     assert any("flipped by cluster" in note for note in r.notes)
     ignoring = it.klce_test(s, KERNEL, nulls.Bernoulli(), draws=99, rng=0)
-    assert any("ignores the clusters" in doubt for doubt in ignoring.doubts)
+    assert any("ignores the clusters" in warning for warning in ignoring.warnings)
 
 
 def test_few_clusters_and_clusters_that_nothing_crosses_are_told():
@@ -201,8 +228,8 @@ def test_few_clusters_and_clusters_that_nothing_crosses_are_told():
     assert any("3 clusters are few" in note and "0.25" in note for note in few.notes)
     torn = Sample(s.y, s.p, {"region": region.astype(str)}, cluster=region)
     assert any(
-        "cannot see anything" in a
-        for a in it.klce_test(torn, LocalKernel(), draws=99, rng=0).alarms
+        "cannot detect anything" in a
+        for a in it.klce_test(torn, LocalKernel(), draws=99, rng=0).warnings
     )
 
 
@@ -227,7 +254,7 @@ def test_a_kernel_without_match_gives_no_evidence_and_says_so():
     s = Sample([0, 1, 1], [0.2, 0.5, 0.9], ["a", "b", "c"])
     r = it.klce_test(s, LocalKernel(), draws=19, rng=0)
     assert r.pvalue == 1.0
-    assert any("cannot see anything" in alarm for alarm in r.alarms)
+    assert any("cannot detect anything" in warning for warning in r.warnings)
 
 
 @pytest.mark.parametrize(

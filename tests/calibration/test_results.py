@@ -5,15 +5,20 @@ import pytest
 
 import itrust as it
 from itrust import Sample, nulls
-from itrust.calibration import KLCEResult
+from itrust.calibration import CalibrationResult, Dictionary
 from itrust.kernels import LocalKernel
 
 
 def result(**changes):
     facts = dict(
         statistic=0.25,
+        score=0.25,
         null_distribution=np.array([0.1, 0.2, 0.25, 0.3]),
+        statistic_draws=np.array([0.1, 0.2, 0.25, 0.3]),
         tail=None,
+        findings=(),
+        dictionary=Dictionary.of_one(LocalKernel(), ("age",)),
+        is_adaptive=False,
         n=50,
         draws=4,
         names=("age",),
@@ -26,10 +31,10 @@ def result(**changes):
         weighted=False,
         clusters=None,
         impossible=0,
-        doubts=(),
+        assumption_warnings=(),
         notes=(),
     )
-    return KLCEResult(**{**facts, **changes})
+    return CalibrationResult(**{**facts, **changes})
 
 
 def test_add_one_and_strict_pvalues_by_hand():
@@ -39,8 +44,8 @@ def test_add_one_and_strict_pvalues_by_hand():
 
 
 def test_a_tie_up_to_rounding_is_a_tie():
-    assert result(statistic=0.25 * (1 + 1e-11)).at_least == 2
-    assert result(statistic=0.25 * (1 + 1e-7)).at_least == 1
+    assert result(score=0.25 * (1 + 1e-11)).at_least == 2
+    assert result(score=0.25 * (1 + 1e-7)).at_least == 1
 
 
 def test_a_formula_has_no_exceedance():
@@ -87,16 +92,16 @@ def test_print_without_covariates_asks_about_calibration():
     assert "Is the model calibrated?" in str(result(names=()))
 
 
-def test_doubts_take_the_word_exact_back():
-    text = " ".join(str(result(doubts=("rows look like twins",))).split())
+def test_assumption_warnings_take_the_word_exact_back():
+    text = " ".join(str(result(assumption_warnings=("rows look like twins",))).split())
     assert "! rows look like twins" in text
     assert "exact if rows are independent, see !" in text
 
 
 def test_a_null_that_cannot_vary_is_an_alarm():
-    still = result(statistic=0.0, null_distribution=np.zeros(4))
-    assert "cannot see anything" in " ".join(still.alarms)
-    assert not result().alarms
+    still = result(score=0.0, null_distribution=np.zeros(4))
+    assert "cannot detect anything" in " ".join(still.warnings)
+    assert not result().warnings
 
 
 def test_kernels_are_described_width_by_width():
@@ -107,4 +112,4 @@ def test_kernels_are_described_width_by_width():
 
 
 def test_repr_is_one_line():
-    assert repr(result()) == "<KLCEResult: statistic 0.25, p 0.6, n 50>"
+    assert repr(result()) == "<CalibrationResult: statistic 0.25, p 0.6, n 50>"

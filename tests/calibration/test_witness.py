@@ -7,7 +7,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import itrust as it
-from itrust import Across, Forward, InputError, Sample, simulate
+from itrust import InputError, Sample, simulate
+from itrust.calibration import Across, Forward
 from itrust.data import Table
 from oracles import plausible
 

@@ -11,7 +11,7 @@ import pytest
 
 import itrust as it
 from itrust import InputError, nulls
-from itrust.engines import Dask, Factor, KernelWork
+from itrust.engines import Dask, Drawing
 
 # The cluster's own processes and sockets warn as they please.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -74,10 +74,10 @@ def test_dropped_rows_are_numbered_alike(client, folder):
 
 def test_a_worker_killed_in_the_middle_changes_nothing(client, folder):
     engine, rows = Dask(client), scan(folder)
-    kernel = it.kernels.LocalKernel().resolve(rows.pilot(Factor.pilot)[0])
-    parts = engine.survey(rows)
-    works = [KernelWork(engine.factor.plan(rows, kernel))]
-    undisturbed = engine.run(rows, parts, works, nulls.Bernoulli(), 400, 7)
+    survey = engine.survey(rows)
+    plan = engine.plan(survey, it.kernels.LocalKernel().resolve(survey.points))
+    drawing = Drawing(nulls.Bernoulli(), range(400), 7)
+    undisturbed = engine.run(survey, [plan], drawing)
     killed = []
 
     def kill(_rows):
@@ -86,9 +86,9 @@ def test_a_worker_killed_in_the_middle_changes_nothing(client, folder):
             killed.append(worker)
             os.kill(worker, signal.SIGKILL)
 
-    disturbed = engine.run(rows, parts, works, nulls.Bernoulli(), 400, 7, kill)
+    disturbed = engine.run(survey, [plan], drawing, advance=kill)
     assert killed
-    forms = [totals.parts[0].over_pairs() for totals in (disturbed, undisturbed)]
+    forms = [found.kernels[0].over_pairs for found in (disturbed, undisturbed)]
     np.testing.assert_allclose(*forms, rtol=1e-12)
     assert disturbed.tally.rows == 40_000
 

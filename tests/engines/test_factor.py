@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_info
 
 import itrust as it
 from itrust import InputError, Sample, nulls, simulate
-from itrust.engines import Factor, KernelWork, Tiles
+from itrust.engines import Drawing, Factor, Tiles
 from itrust.engines.passes import accumulate
 from itrust.kernels import RBF, Constant, Delta, LocalKernel, Precomputed
 from oracles import plausible
@@ -87,13 +87,17 @@ def test_threads_and_chunks_change_no_pvalue():
 def test_sums_of_parts_are_the_sum_of_the_whole():
     s = mixed()
     kernel = LocalKernel().resolve(s.points)
-    plan = Factor().plan(s, kernel)
+    plan = Factor().plan(Factor().survey(s), kernel)
     (whole,) = s.chunks(s.n)
-    works = [KernelWork(plan)]
-    parts = [accumulate(works, chunk, nulls.Bernoulli(), 20, 5) for chunk in s.chunks(700)]
+    drawing = Drawing(nulls.Bernoulli(), range(20), 5)
+    parts = [accumulate([plan.work], chunk, drawing, plan.unit) for chunk in s.chunks(700)]
     total = sum(parts[1:], parts[0])
-    once = accumulate(works, whole, nulls.Bernoulli(), 20, 5)
-    np.testing.assert_allclose(total.parts[0].over_pairs(), once.parts[0].over_pairs(), rtol=1e-4)
+    once = accumulate([plan.work], whole, drawing, plan.unit)
+    forms = [
+        plan.outcome(found.parts[0], None, diagonals=True, advance=None).over_pairs
+        for found in (total, once)
+    ]
+    np.testing.assert_allclose(*forms, rtol=1e-4)
     assert total.parts[0].trace_left == pytest.approx(once.parts[0].trace_left, rel=1e-4)
     assert total.tally.rows == once.tally.rows
     assert total.tally.pair_weight == pytest.approx(once.tally.pair_weight)
@@ -101,7 +105,7 @@ def test_sums_of_parts_are_the_sum_of_the_whole():
 
 def test_categories_split_the_landmarks_into_blocks():
     s = mixed()
-    plan = Factor().plan(s, LocalKernel().resolve(s.points))
+    plan = Factor().plan(Factor().survey(s), LocalKernel().resolve(s.points))
     assert len(plan.blocks) > 6  # race x urban x missing indicator
     covered = np.concatenate([block.landmarks for block in plan.blocks])
     assert np.unique(covered).size == covered.size
@@ -112,9 +116,10 @@ def test_categories_split_the_landmarks_into_blocks():
 
 def test_rows_of_unseen_categories_are_certified_as_lost():
     s = mixed(2000)
-    plan = Factor(pilot=60).plan(s, LocalKernel().resolve(s.points))
-    totals = Factor(pilot=60).run(s, [KernelWork(plan)], None, 0, 0)
-    assert totals.parts[0].certificate(plan, totals.tally.pair_weight).bound > 0.1
+    survey = Factor(pilot=60).survey(s)
+    plan = Factor(pilot=60).plan(survey, LocalKernel().resolve(s.points))
+    found = Factor(pilot=60).run(survey, [plan])
+    assert found.kernels[0].certificate(found.pair_weight).bound > 0.1
 
 
 @pytest.mark.parametrize("null", [nulls.Rademacher(), nulls.Bernoulli()])
@@ -208,7 +213,7 @@ def test_a_kernel_too_narrow_for_any_rank_has_no_bound_and_says_so():
     s = two_numbers()
     r = it.klce_test(s, LocalKernel(RBF(1e-7), RBF(1e-7)), draws=9, rng=0, engine=Factor())
     assert r.certificate.bound > 1
-    assert any("could not be approximated" in alarm for alarm in r.alarms)
+    assert any("could not be approximated" in warning for warning in r.warnings)
     assert r.to_dict()["certificate"]["bound"] is None or r.certificate.bound < np.inf
     with pytest.warns(it.ApproximationWarning, match="could only be approximated"):
         it.klce2(s, LocalKernel(RBF(0.001), RBF(0.001)), engine=Factor(max_rank=20))
@@ -233,9 +238,10 @@ def test_an_interrupt_leaves_no_thread_and_no_limit_behind():
 
     s = two_numbers(20_000)
     factor = Factor(chunk=500, threads=2)
-    plan = factor.plan(s, KERNEL)
+    survey = factor.survey(s)
+    plan = factor.plan(survey, KERNEL)
     with pytest.raises(KeyboardInterrupt) as kept:  # a kept traceback keeps frames alive
-        factor.run(s, [KernelWork(plan)], nulls.Bernoulli(), 50, 0, interrupt)
+        factor.run(survey, [plan], Drawing(nulls.Bernoulli(), range(50)), advance=interrupt)
     assert kept.tb is not None
     assert [pool["num_threads"] for pool in threadpool_info()] == before
     assert not [t for t in threading.enumerate() if t.name.startswith("ThreadPoolExecutor")]
@@ -250,7 +256,7 @@ def test_exact_matches_alone_are_factored_exactly():
 
 
 def test_too_many_rows_for_tiles_run_with_the_capped_kernel_and_say_so(monkeypatch):
-    monkeypatch.setattr("itrust.calibration.evaluate.MAX_ROWS_FOR_TILES", 1000)
+    monkeypatch.setattr("itrust.engines.auto.MAX_ROWS_FOR_TILES", 1000)
     rng = np.random.default_rng(0)
     s = Sample(rng.random(6000) < 0.5, rng.uniform(size=6000), rng.normal(size=(6000, 8)))
     r = it.klce_test(s, LocalKernel(RBF(0.1), RBF(0.8)), draws=99, rng=0)

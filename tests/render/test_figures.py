@@ -73,7 +73,7 @@ def test_drawing_again_computes_nothing(town, monkeypatch):
 
     for module in (
         "bias.smoothing.average",
-        "calibration.adaptive.prepared_test",
+        "engines.protocol.Engine.run",
         "calibration.scores.reliability_curve",
     ):
         monkeypatch.setattr(f"itrust.{module}", refuse)
@@ -153,7 +153,7 @@ KINDS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_knows_its_display(name, town, monkeypatch):
     result = RESULTS[name](town)
-    for module in ("bias.local.average", "calibration.adaptive.prepared_test"):
+    for module in ("bias.local.average", "engines.protocol.Engine.run"):
         monkeypatch.setattr(f"itrust.{module}", None)
     figure, ax = plt.subplots()
     display = figures.draw(result, ax=ax)

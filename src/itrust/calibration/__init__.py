@@ -9,9 +9,11 @@ from itrust.calibration.adaptive import (
 )
 from itrust.calibration.dictionary import Dictionary, Entry, Shape
 from itrust.calibration.dictionary.terms import fading
+from itrust.calibration.folds import Across, Folds, Forward
 from itrust.calibration.inputs import checked_draws, cluster_notes, null_warnings
 from itrust.calibration.klce import klce2, null_sd
-from itrust.calibration.multiclass import ClassResult, MulticlassResult, multiclass_test
+from itrust.calibration.multiclass import multiclass_test
+from itrust.calibration.multiclass_results import ClassResult, MulticlassResult
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.power import detectable, detectable_by, sample_size
 from itrust.calibration.power_results import Detectable, RegionPower, SampleSize
@@ -19,7 +21,7 @@ from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.scores import Bins, EqualMass, ReliabilityCurve, reliability_curve
 from itrust.calibration.tails import from_normal_score, normal_score, upper_score
 from itrust.calibration.tuning import TunedKernel, tune_widths, tuned_test
-from itrust.calibration.witness import Across, FoldResult, Forward, WitnessResult, witness_test
+from itrust.calibration.witness import FoldResult, WitnessResult, witness_test
 
 __all__ = [
     "Across",
@@ -32,6 +34,7 @@ __all__ = [
     "EqualMass",
     "Finding",
     "FoldResult",
+    "Folds",
     "Forward",
     "MulticlassResult",
     "PreparedTest",

@@ -18,7 +18,8 @@ from itrust.calibration.inputs import (
     null_warnings,
     resolved_kernel,
 )
-from itrust.calibration.pipeline import Prepared, Scores, prepare, prepare_one, score
+from itrust.calibration.pipeline import Scores, score
+from itrust.calibration.prepared import Prepared, prepare, prepare_one
 from itrust.calibration.results import CalibrationResult
 from itrust.data import Sample, Scan
 from itrust.engines import EngineChoice, Survey, as_engine

@@ -6,10 +6,10 @@ import numpy as np
 
 from itrust._core import FloatArray, IntArray
 from itrust.calibration.dictionary.entries import Entry, Shape
-from itrust.calibration.dictionary.where import EVERYWHERE
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.pipeline import Scores
 from itrust.calibration.results import Finding
+from itrust.data import Everywhere
 
 MAX_COMPARED = 80  # checks, from the top, that are compared with each other
 ALIKE = 0.5  # correlation of draws
@@ -73,7 +73,7 @@ def impossible_labels(score: float, draws: int) -> Finding:
         name="impossible labels",
         family="impossible",
         covariates=(),
-        where=EVERYWHERE,
+        where=Everywhere(),
         shape=Shape.IMPOSSIBLE,
         direction=0,
         weight=0.0,

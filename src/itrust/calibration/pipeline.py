@@ -6,255 +6,27 @@ kernel is a dictionary of one check, which is compared as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from itrust._core import (
-    Advance,
-    BoolArray,
-    FloatArray,
-    InputError,
-    did_you_mean,
-    progress_bar,
-)
-from itrust.calibration.dictionary.bank import Bank, BankSums, make_bank
-from itrust.calibration.dictionary.entries import Dictionary, Entry
+from itrust._core import Advance, BoolArray, FloatArray, progress_bar
+from itrust.calibration.dictionary.bank import BankSums
+from itrust.calibration.dictionary.entries import Entry
+from itrust.calibration.prepared import Prepared, makes_draws
 from itrust.calibration.scaling import ScaledChecks, null_law, on_one_scale
 from itrust.engines import (
     Certificate,
     Drawing,
-    Engine,
-    NullMoments,
     Outcome,
-    Plan,
-    Purpose,
     Survey,
     Tally,
-    Work,
     amount_of_work,
-    columns_at_once,
     finite,
     tally_notes,
 )
-from itrust.kernels import LocalKernel
-from itrust.nulls import AnalyticNull, Facts, Null, SimulatedNull
-
-SMALL_WORK = 2e10  # multiply-adds up to which double precision costs nothing
-
-
-@dataclass(frozen=True, eq=False)
-class PlannedKernel:
-    """A kernel, how it is evaluated, and its null moments as far as they are known.
-
-    Attributes
-    ----------
-    entry : Entry or None
-        The check it belongs to; None where it gives the statistic alone.
-    plan : Plan
-        From the engine.
-    moments : NullMoments or None
-        None where the kernel is tested alone and needs no scale.
-    """
-
-    entry: Entry | None
-    plan: Plan
-    moments: NullMoments | None
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """All that can be known before a label is looked at.
-
-    Attributes
-    ----------
-    survey : Survey
-        The rows and some random ones of them.
-    engine : Engine
-        Who computes.
-    dictionary : Dictionary
-        The checks that were asked for.
-    bank : Bank
-        The checks that are made of features.
-    kernels : tuple of PlannedKernel
-        The checks that are kernels, and the one that gives the statistic.
-    main : int
-        Which of the kernels gives the statistic.
-    weights : (E,) array
-        Of the checks that can vary; they sum to 1.
-    is_alone : bool
-        Whether a single kernel is tested by its statistic, without a scale.
-    """
-
-    survey: Survey
-    engine: Engine
-    dictionary: Dictionary
-    bank: Bank
-    kernels: tuple[PlannedKernel, ...]
-    main: int
-    weights: FloatArray
-    is_alone: bool
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """The checks that can vary: those made of features, then kernels."""
-        return (*self.bank.entries, *(k.entry for k in self.kernels if k.entry))
-
-    @property
-    def main_kernel(self) -> LocalKernel:
-        """The kernel that gives the statistic."""
-        return self.kernels[self.main].plan.kernel
-
-    @property
-    def plans(self) -> list[Plan]:
-        """How the kernels are evaluated."""
-        return [kernel.plan for kernel in self.kernels]
-
-    @property
-    def works(self) -> list[Work]:
-        """What a pass over the rows adds up beside the kernels."""
-        return [] if self.is_alone else [self.bank]
-
-    @property
-    def columns_at_once(self) -> int:
-        """Draws in work at a time."""
-        features = len(self.bank.features) + len(self.bank.entries)
-        return columns_at_once(self.survey, self.plans, features)
-
-    @property
-    def is_single(self) -> BoolArray:
-        """Whether a check is the sum of residuals along a single feature, (E,)."""
-        found = np.zeros(self.weights.size, dtype=bool)
-        found[: self.bank.single.size] = self.bank.single >= 0
-        return found
-
-
-def prepare(
-    survey: Survey,
-    engine: Engine,
-    dictionary: Dictionary,
-    null: Null,
-    draws: int,
-    default: LocalKernel,
-) -> Prepared:
-    """Choose features, landmarks and plans for many checks, from predictions and covariates alone.
-
-    Parameters
-    ----------
-    survey : Survey
-        Made by the engine.
-    engine : Engine
-        Who computes.
-    dictionary : Dictionary
-        The checks.
-    null : Null
-        What the draws are made by.
-    draws : int
-        How many of them.
-    default : LocalKernel
-        The kernel of the statistic, with its widths.
-
-    Returns
-    -------
-    Prepared
-        Ready for `score`.
-    """
-    _refuse_strange(dictionary, survey.source.names)
-    made_of_features = [entry for entry in dictionary.entries if entry.kernel is None]
-    bank = make_bank(made_of_features, survey.pilot, survey.unit)
-    work = float(survey.n) * (len(bank.features) + len(bank.entries)) * (1 + draws)
-    bank = replace(bank, dtype=np.float64 if work <= SMALL_WORK else np.float32)
-    purpose = Purpose(null, draws, among_many=True)
-    kernels, main = _planned(survey, engine, dictionary, default, purpose)
-    entries = (*bank.entries, *(k.entry for k in kernels if k.entry))
-    weights = replace(dictionary, entries=entries).weights() if entries else ()
-    return Prepared(
-        survey=survey,
-        engine=engine,
-        dictionary=dictionary,
-        bank=bank,
-        kernels=kernels,
-        main=main,
-        weights=np.array(weights),
-        is_alone=False,
-    )
-
-
-def prepare_one(
-    survey: Survey, engine: Engine, kernel: LocalKernel, null: Null | None, draws: int
-) -> Prepared:
-    """The same for a single kernel, which is a dictionary of one check.
-
-    Parameters
-    ----------
-    survey : Survey
-        Made by the engine.
-    engine : Engine
-        Who computes.
-    kernel : LocalKernel
-        With its widths.
-    null : Null or None
-        What the statistic is compared with; None where the statistic alone is wanted.
-    draws : int
-        How many draws are made.
-
-    Returns
-    -------
-    Prepared
-        Ready for `score`.
-    """
-    dictionary = Dictionary.of_one(kernel, survey.source.names)
-    plan = engine.plan(survey, kernel, Purpose(null, draws if _draws(null) else 0))
-    return Prepared(
-        survey=survey,
-        engine=engine,
-        dictionary=dictionary,
-        bank=make_bank([], survey.pilot, survey.unit),
-        kernels=(PlannedKernel(dictionary.entries[0], plan, None),),
-        main=0,
-        weights=np.ones(1),
-        is_alone=True,
-    )
-
-
-def _draws(null: Null | None) -> bool:
-    return isinstance(null, SimulatedNull)
-
-
-def _refuse_strange(dictionary: Dictionary, names: Sequence[str]) -> None:
-    strange = [name for name in dictionary.covariates if name not in names]
-    if strange:
-        raise InputError(
-            f"the dictionary reads {strange[0]!r}, which the sample lacks",
-            hint=did_you_mean(strange[0], list(names)),
-        )
-
-
-def _planned(
-    survey: Survey, engine: Engine, dictionary: Dictionary, default: LocalKernel, purpose: Purpose
-) -> tuple[tuple[PlannedKernel, ...], int]:
-    """The checks that are kernels, and the default kernel for the statistic."""
-    listed: list[tuple[Entry | None, LocalKernel]] = [
-        (entry, entry.kernel.resolve(survey.pilot.points, partial=True))
-        for entry in dictionary.entries
-        if entry.kernel is not None
-    ]
-    if default not in [kernel for _, kernel in listed]:
-        listed.append((None, default))
-    found: list[PlannedKernel] = []
-    main = 0
-    for entry, kernel in listed:
-        is_main = kernel == default
-        plan = engine.plan(survey, kernel, replace(purpose, is_main=is_main))
-        moments = plan.moments(survey)
-        can_vary = plan.can_vary(moments)
-        if is_main:
-            main = len(found)
-        if can_vary or is_main:
-            found.append(PlannedKernel(entry if can_vary else None, plan, moments))
-    return tuple(found), main
+from itrust.nulls import AnalyticNull, Facts, Null
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +117,7 @@ def score(
     Scores
         Of the data, then of every draw.
     """
-    size, draws = prepared.columns_at_once, draws if _draws(null) else 0
+    size, draws = prepared.columns_at_once, draws if makes_draws(null) else 0
     batches = [range(at, min(at + size, draws)) for at in range(0, max(draws, 1), size)]
     amount = amount_of_work(prepared.survey, prepared.plans, prepared.works) * len(batches)
     found: list[ScaledChecks] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from itrust._core import InputError, Result, did_you_mean
-from itrust.calibration.dictionary.where import Predicate
+from itrust.data import Predicate
 
 SMALL_SHARE = 0.01  # regions below this share of the rows do not make the headline
 

@@ -17,11 +17,11 @@ from itrust._core import (
     checked_share,
 )
 from itrust.calibration.adaptive import PILOT_ROWS, Checks, PreparedTest, as_dictionary
-from itrust.calibration.dictionary.where import Predicate
 from itrust.calibration.inputs import checked_draws, checked_source, resolved_kernel
-from itrust.calibration.pipeline import Prepared, Scores, prepare, score
+from itrust.calibration.pipeline import Scores, score
+from itrust.calibration.prepared import Prepared, prepare
 from itrust.calibration.sensitivity import Sensitivity
-from itrust.data import Chunk, Pilot, Points, Sample, Scan, regions_of
+from itrust.data import Chunk, Pilot, Points, Predicate, Sample, Scan, regions_of
 from itrust.engines import EngineChoice, as_engine, weight_unit
 from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
 

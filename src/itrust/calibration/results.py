@@ -11,8 +11,8 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError, Result, counted, did_you_mean
 from itrust.calibration.dictionary.entries import Dictionary, Shape
-from itrust.calibration.dictionary.where import EVERYWHERE, Predicate
 from itrust.calibration.multiplicity import TIE
+from itrust.data import Predicate
 from itrust.engines import Certificate
 from itrust.kernels import LocalKernel
 from itrust.nulls import AnalyticNull, Null
@@ -68,7 +68,7 @@ class Finding(Result):
     def _facts(self) -> dict[str, Any]:
         return {
             **vars(self),
-            "where": None if self.where == EVERYWHERE else str(self.where),
+            "where": str(self.where),
             "shape": self.shape.value,
             "sentence": str(self),
         }

@@ -16,7 +16,8 @@ from scipy.special import ndtr
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.bank import Bank
-from itrust.calibration.pipeline import Prepared, Scores
+from itrust.calibration.pipeline import Scores
+from itrust.calibration.prepared import Prepared
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Points
 

@@ -72,7 +72,7 @@ def tune_widths(sample: Sample) -> TunedKernel:
     --------
     >>> import itrust as it
     >>> tuned = it.tune_widths(it.simulate.survey(300, rng=0).sample)
-    >>> tuned.ratio > tuned.start
+    >>> bool(tuned.ratio > tuned.start)
     True
     """
     checked_sample(sample)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
-
-from itrust._core import plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,5 +41,7 @@ class Certificate:
         dict
             The attributes by name; None where a bound is infinite.
         """
-        found: dict[str, Any] = plain(vars(self))
-        return found
+        facts = {**vars(self), "worst_case": list(self.worst_case)}
+        for name in ("bound", "sampled"):
+            facts[name] = facts[name] if math.isfinite(facts[name]) else None
+        return facts

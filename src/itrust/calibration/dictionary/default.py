@@ -26,8 +26,7 @@ from itrust.calibration.dictionary.terms import (
     Within,
     fading,
 )
-from itrust.calibration.dictionary.where import EVERYWHERE, Predicate, absent, both, level
-from itrust.data import Column, Points, parts_of
+from itrust.data import Column, Everywhere, Missing, Points, Predicate, level_of, parts_of
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 
 SHARES = {
@@ -112,6 +111,11 @@ class _Described:
         """Whether all levels can be features."""
         return len(self.levels) <= MAX_LEVELS
 
+    def where(self, value: Any) -> Predicate:
+        """The rows with one of the levels."""
+        code = self.column.levels.index(value) if self.column.is_category else value
+        return level_of(self.column, code)
+
     def told(self, value: Any) -> str:
         text = f"{value:g}" if isinstance(value, float) else str(value)
         return f"{self.name} = {text}"
@@ -123,9 +127,11 @@ def _single(
     covariates: tuple[str, ...],
     feature: Feature,
     shape: Shape,
-    where: Predicate = EVERYWHERE,
+    where: Predicate | None = None,
 ) -> Entry:
-    return Entry(name, family, covariates, (feature,), (1.0,), shape=shape, where=where)
+    return Entry(
+        name, family, covariates, (feature,), (1.0,), shape=shape, where=where or Everywhere()
+    )
 
 
 def _of_the_prediction() -> Iterator[Entry]:
@@ -154,7 +160,7 @@ def _smooth(
 def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
     name, only = column.name, (column.name,)
     if column.has_missing:
-        missing = absent(name)
+        missing = Missing(name)
         yield _single(f"{name} missing", "linear", only, (Absent(name),), Shape.GROUP, missing)
     if not column.is_number:
         yield from _of_category(column)
@@ -182,7 +188,7 @@ def _of_category(column: _Described) -> Iterator[Entry]:
     if len(frequent) == len(column.levels) == 2 and not column.has_missing:  # one says all
         singles = frequent[-1:] if isinstance(frequent[0], str) else [max(frequent)]
     for value in singles:
-        feature, where = (Is(name, value),), level(name, value)
+        feature, where = (Is(name, value),), column.where(value)
         yield _single(column.told(value), "linear", only, feature, Shape.GROUP, where)
     if len(column.levels) > 2 and column.is_small:
         features = tuple((Is(name, value),) for value in column.levels)
@@ -281,7 +287,7 @@ def _crossing(a: _Described, b: _Described) -> list[Entry]:
             names,
             (Is(a.name, s), Is(b.name, t)),
             Shape.GROUP,
-            both(level(a.name, s), level(b.name, t)),
+            a.where(s) & b.where(t),
         )
         for s in a.levels
         for t in b.levels
@@ -300,7 +306,7 @@ def _trends_within(a: _Described, b: _Described) -> list[Entry]:
             names,
             (Is(a.name, value), Line(b.name)),
             Shape.TREND,
-            level(a.name, value),
+            a.where(value),
         )
         for value in a.levels
     ]

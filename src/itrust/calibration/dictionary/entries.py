@@ -11,7 +11,7 @@ from typing import Any
 
 from itrust._core import InputError, did_you_mean, listed
 from itrust.calibration.dictionary.terms import Term
-from itrust.calibration.dictionary.where import EVERYWHERE, Predicate
+from itrust.data import Everywhere, Predicate
 from itrust.kernels import Constant, Kernel, LocalKernel
 
 Feature = tuple[Term, ...]  # the product of its terms; the empty product is 1
@@ -66,7 +66,7 @@ class Entry:
     scales: tuple[float, ...] = ()
     kernel: LocalKernel | None = None
     shape: Shape = Shape.KERNEL
-    where: Predicate = field(default=EVERYWHERE)
+    where: Predicate = field(default_factory=Everywhere)
 
     @property
     def rank(self) -> int | None:

@@ -1,6 +1,6 @@
 """Results as plain text of any width, one module for each question."""
 
-from itrust.render.text import auditing, bias, recalibrate, scores, tasks
+from itrust.render.text import auditing, bias, calibration, recalibrate, scores, tasks
 from itrust.render.text.auditing import UNKNOWN, check_lines, sections, seen, task_line, told
 from itrust.render.text.layout import NARROW, WIDTH, fitted
 from itrust.render.text.verdict import evidence_words, in_words, sentence_of
@@ -11,6 +11,7 @@ __all__ = [
     "WIDTH",
     "auditing",
     "bias",
+    "calibration",
     "check_lines",
     "evidence_words",
     "fitted",

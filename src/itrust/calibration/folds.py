@@ -1,0 +1,88 @@
+"""How rows are divided between learning and testing, and how the folds' p-values are combined."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.stats import chi2
+
+from itrust._core import FloatArray, InputError
+
+
+@dataclass(frozen=True)
+class Folds(ABC):
+    """How rows are divided between learning and testing.
+
+    Parameters
+    ----------
+    number : int
+        Number of folds.
+    """
+
+    number: int = 5
+    meaning: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.number, bool) or not isinstance(self.number, int) or self.number < 2:
+            raise InputError(f"folds must be a whole number of at least 2, not {self.number!r}")
+
+    @abstractmethod
+    def roles(self) -> Iterator[tuple[Sequence[int], int]]:
+        """Folds to learn from and the fold to test on, in turn."""
+
+    @abstractmethod
+    def combined(self, pvalues: FloatArray) -> float:
+        """One p-value for all tested folds."""
+
+
+@dataclass(frozen=True)
+class Forward(Folds):
+    """Learn from the folds before k, test on k; Fisher's combination.
+
+    Each p-value is valid given all folds before it, which is what Fisher's sum needs. All
+    folds but the first are tested on.
+
+    Parameters
+    ----------
+    number : int
+        Number of folds.
+    """
+
+    meaning: ClassVar[str] = "learned from the folds before, combined by Fisher's sum"
+
+    def roles(self) -> Iterator[tuple[Sequence[int], int]]:
+        """Folds to learn from and the fold to test on, in turn."""
+        return ((range(k), k) for k in range(1, self.number))
+
+    def combined(self, pvalues: FloatArray) -> float:
+        """Upper tail of -2 sum of logs as chi-square."""
+        return float(chi2.sf(-2 * np.log(pvalues).sum(), 2 * pvalues.size))
+
+
+@dataclass(frozen=True)
+class Across(Folds):
+    """Learn from all other folds, test on k; the smallest p-value times the number of folds.
+
+    The p-values depend on each other (a witness has seen the labels that another is tested
+    on), so sums of them are not valid; Bonferroni's bound is.
+
+    Parameters
+    ----------
+    number : int
+        Number of folds.
+    """
+
+    meaning: ClassVar[str] = "learned from all other folds, smallest p-value times their number"
+
+    def roles(self) -> Iterator[tuple[Sequence[int], int]]:
+        """Folds to learn from and the fold to test on, in turn."""
+        everyone = range(self.number)
+        return (([j for j in everyone if j != k], k) for k in everyone)
+
+    def combined(self, pvalues: FloatArray) -> float:
+        """Bonferroni."""
+        return min(1.0, pvalues.size * float(pvalues.min()))

@@ -1,0 +1,127 @@
+"""Tests of calibration, their findings and their power, as HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from itrust._core import html
+from itrust.calibration import (
+    CalibrationResult,
+    Detectable,
+    Finding,
+    MulticlassResult,
+    SampleSize,
+    WitnessResult,
+)
+from itrust.render.showing import as_html
+from itrust.render.text.calibration import (
+    covariates_text,
+    meaning,
+    null_text,
+    provenance,
+    pvalue_text,
+    result_rows,
+    rows_text,
+    size_text,
+)
+
+
+@as_html.register
+def _(result: CalibrationResult) -> str:
+    rows = [
+        ("rows", rows_text(result)),
+        ("covariates", covariates_text(result)),
+        *result_rows(result),
+        ("null", null_text(result)),
+        ("made with", provenance(result)),
+    ]
+    return html.card(
+        f"p = {pvalue_text(result)}",
+        _warnings(result.warnings),
+        html.sentence(meaning(result)),
+        html.table(["", ""], rows),
+        html.notes(result.notes),
+    )
+
+
+@as_html.register
+def _(result: Finding) -> str:
+    return html.card(result.name, html.sentence(f"p = {result.pvalue:.3g}: {result}"))
+
+
+@as_html.register
+def _(result: MulticlassResult) -> str:
+    rows = [
+        [str(c.name), f"{c.positives:,}", html.number(c.statistic, ".3g"), f"{c.pvalue:.3g}"]
+        for c in (result.together, *result.classes)
+    ]
+    told = [
+        [str(c.name), f"{finding.pvalue:.3g}", str(finding)]
+        for c in result.classes
+        for finding in c.evidence()
+    ]
+    return html.card(
+        f"p = {result.pvalue:.4g}",
+        _warnings(result.warnings),
+        html.table(["class", "rows", "KLCE²", "p adjusted"], rows),
+        html.table(["class", "p adjusted", "evidence"], told),
+        html.notes([f"{result.draws:,} draws, seed {result.seed}", *result.notes]),
+    )
+
+
+@as_html.register
+def _(result: WitnessResult) -> str:
+    rows = [
+        [
+            f"{part.learned_from:,}",
+            f"{part.tested_on:,}",
+            html.number(part.correlation, "+.3f"),
+            f"{part.pvalue:.3g}",
+        ]
+        for part in result.parts
+    ]
+    return html.card(
+        f"p = {result.pvalue:.4g}",
+        _warnings(result.warnings),
+        html.table(["learned from", "tested on", "correlation", "p-value"], rows),
+        html.notes([f"{result.regressor}: {result.folds.meaning}", *result.notes]),
+    )
+
+
+@as_html.register
+def _(result: Detectable) -> str:
+    rows = [
+        [
+            str(region.where),
+            f"{100 * region.share:.1f} %",
+            size_text(region.up),
+            size_text(region.down),
+        ]
+        for region in result.regions
+    ]
+    worst = f"{size_text(result.worst.shift)} at {result.worst.where}"
+    simulated = f" (power {result.simulated:.2f} in {result.checks} simulated samples)"
+    return html.card(
+        f"Smallest bias that these {result.n:,} rows would show",
+        html.sentence(f"worst: {worst}{simulated if result.checks else ''}"),
+        html.table(["where", "rows", "too low by", "too high by"], rows),
+        html.notes([f"power {result.power:g} at alpha {result.alpha:g}", *result.notes]),
+    )
+
+
+@as_html.register
+def _(result: SampleSize) -> str:
+    rows = [[where, f"{rows:,.0f}"] for where, rows in result.by_region.items()]
+    return html.card(
+        f"{result.rows:,} labelled rows",
+        html.sentence(
+            f"They show a bias of {result.bias:g} with power {result.power:g} at alpha "
+            f"{result.alpha:g}; most are needed for {result.where}."
+        ),
+        html.table(["where", "rows"], rows),
+        html.notes(result.notes),
+    )
+
+
+def _warnings(warnings: Iterable[str]) -> str:
+    return html.notes(f"! {warning}" for warning in warnings)

@@ -1,0 +1,322 @@
+"""Tests of calibration, their findings and their power, as plain text."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from itrust._core import counted
+from itrust.calibration import (
+    CalibrationResult,
+    Detectable,
+    Finding,
+    MulticlassResult,
+    SampleSize,
+    Shape,
+    WitnessResult,
+)
+from itrust.data import Everywhere
+from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.layout import wrapped
+
+MAX_WIDTH = 80
+TITLE = 18
+MAX_TOLD, MAX_NAMES = 5, 12
+MAX_TOLD_OF_A_CLASS = 3
+SIGN = "observed - predicted: the lower, the more the model overestimates"
+
+
+@as_text.register
+def finding_text(finding: Finding, width: int = WIDTH) -> str:  # noqa: ARG001
+    """What a finding means, in one sentence without a full stop.
+
+    Directions are centred, so they tell how the bias (observed minus predicted) differs between
+    rows, and nothing about its sign in any of them.
+    """
+    what = _what(finding)
+    if finding.shape in (Shape.GROUP, Shape.PART):
+        return f"the bias is {_more(finding)} where {finding.where} than elsewhere"
+    where = "" if finding.where == Everywhere() else f" where {finding.where}"
+    return f"{_sentence(finding, what)}{where}"
+
+
+def _sentence(finding: Finding, what: str) -> str:
+    up = finding.direction > 0
+    if finding.shape is Shape.LEVEL:
+        return f"the predictions are too {'low' if up else 'high'} overall"
+    if finding.shape is Shape.TREND:
+        bias = f"the bias {'rises' if up else 'falls'} with {what}"
+        if finding.covariates:
+            return bias
+        extreme = "not extreme enough" if up else "too extreme"
+        return f"the predictions are {extreme}: {bias}"
+    if finding.shape is Shape.QUADRATIC:
+        return f"the bias is {_more(finding)} at both ends of {what} than between"
+    if finding.shape is Shape.PRODUCT:
+        both = " and ".join(finding.covariates)
+        return f"the bias is {_more(finding)} where {both} are both high or both low than elsewhere"
+    if finding.shape is Shape.IMPOSSIBLE:
+        return "labels occurred that the model gave probability 0"
+    if finding.shape is Shape.KERNEL:
+        return finding.name
+    return f"the bias varies with {what}"
+
+
+def _what(finding: Finding) -> str:
+    """What the bias goes along with."""
+    names = finding.covariates
+    if finding.shape is Shape.FULL:
+        return "the prediction and all covariates together" if names else "the prediction"
+    if finding.shape is Shape.PAIR:
+        others = names if len(names) > 1 else (*names, "the prediction")
+        return f"{' and '.join(others)} together"
+    return names[-1] if names else "the prediction"
+
+
+def _more(finding: Finding) -> str:
+    return "higher" if finding.direction > 0 else "lower"
+
+
+@as_text.register
+def _(result: CalibrationResult, width: int = WIDTH) -> str:
+    width = min(width, MAX_WIDTH)
+    title = (
+        "Is the model calibrated given the covariates?   H0: P(y = 1 | x, p) = p"
+        if result.names
+        else "Is the model calibrated?   H0: P(y = 1 | p) = p"
+    )
+    rows = [
+        ("rows", rows_text(result)),
+        ("covariates", covariates_text(result)),
+        *result_rows(result),
+        *_kernel_rows(result),
+        ("null", null_text(result)),
+        ("made with", provenance(result)),
+        *_certificate_rows(result),
+    ]
+    body = [line for name, text in rows for line in _entry(name, text, width)]
+    warnings = _paragraphs((f"! {warning}" for warning in result.warnings), width)
+    ending = _paragraphs([meaning(result), *(f"note: {note}" for note in result.notes)], width)
+    return "\n".join([title, "", *warnings, *([""] if warnings else []), *body, "", *ending])
+
+
+def result_rows(result: CalibrationResult) -> list[tuple[str, str]]:
+    """The p-value, what was found and the statistic: titles and texts."""
+    pvalue = ("p-value", f"{pvalue_text(result)}   {_origin(result)}")
+    spread = ("under the null", _spread(result))
+    if not result.is_adaptive:
+        statistic = f"{result.statistic:.6g}   (unbiased, so it may be negative)"
+        return [("KLCE^2", statistic), spread, pvalue]
+    statistic = f"{result.statistic:.6g}   (default kernel; may be negative)"
+    return [pvalue, *_evidence_rows(result), ("KLCE^2", statistic), spread]
+
+
+def _evidence_rows(result: CalibrationResult) -> list[tuple[str, str]]:
+    evidence = result.evidence()
+    told = evidence[:MAX_TOLD]
+    rows = [
+        ("evidence" if number == 0 else "", f"{finding.pvalue:.3g}  {finding}")
+        for number, finding in enumerate(told)
+    ]
+    if len(evidence) > len(told):
+        rows.append(("", f"and {len(evidence) - len(told)} more: see .evidence()"))
+    if told:
+        rows.append(("bias", SIGN))
+    elif result.findings:
+        first = result.findings[0]
+        rows.append(("most striking", f"{first.pvalue:.3g}  {first.name}"))
+    only = "" if result.judged_on == result.names else f" on {_some(result.judged_on)} only"
+    number = counted(len(result.findings), "check")
+    return [*rows, ("checks", f"{number}{only}; p-values are adjusted for all of them")]
+
+
+def _kernel_rows(result: CalibrationResult) -> list[tuple[str, str]]:
+    if result.is_adaptive:
+        return []
+    kernel = result.kernel
+    parts = ("kernel on p", kernel.prob, ["p"]), ("kernel on x", kernel.x, result.names)
+    return [(title, part.describe(names)) for title, part, names in parts if part]
+
+
+def _certificate_rows(result: CalibrationResult) -> list[tuple[str, str]]:
+    if result.certificate is None:
+        return []
+    bound, sampled = 100 * result.certificate.bound, 100 * result.certificate.sampled
+    at_most = f"at most {bound:.2g} % of its sd" if bound < 100 else "no useful bound"
+    text = f"under the null {at_most} (sampled: {sampled:.2g} %)"
+    return [("approximation", f"{text}; the p-value is exact for the approximate kernel")]
+
+
+def rows_text(result: CalibrationResult) -> str:
+    """How many rows, and of what kind."""
+    weighted = ", weighted" if result.weighted else ""
+    clusters = f", {counted(result.clusters, 'cluster')}" if result.clusters else ""
+    return f"{result.n:,}{weighted}{clusters}"
+
+
+def covariates_text(result: CalibrationResult) -> str:
+    """Which covariates the test was given."""
+    return _some(result.names) or "none: this asks about calibration alone"
+
+
+def null_text(result: CalibrationResult) -> str:
+    """What the statistic was compared with."""
+    return f"{type(result.null).__name__}: {result.null.meaning}"
+
+
+def provenance(result: CalibrationResult) -> str:
+    """What makes the result again."""
+    seed = "" if result.seed is None else f"{result.draws:,} draws, seed {result.seed}, "
+    return f"{seed}{result.engine}, {result.elapsed:.2g} s"
+
+
+def pvalue_text(result: CalibrationResult) -> str:
+    """The p-value, or what it is below."""
+    return f"{'below ' if result.pvalue_is_below else ''}{result.pvalue:.4g}"
+
+
+def _origin(result: CalibrationResult) -> str:
+    if result.null_distribution is None:
+        return "(a bound, valid at any n)" if result.null.exact else "(approximate)"
+    kind = "exact" if result.null.exact else "approximate"
+    if result.assumption_warnings:
+        kind += " if rows are independent, see !"
+    return f"({kind}; {result.at_least:,} of {result.draws:,} draws are as large)"
+
+
+def _spread(result: CalibrationResult) -> str:
+    summary = result.null_summary()
+    if summary is None:
+        return "no draws: a formula"
+    return f"sd {summary['sd']:.3g}, 95 % of draws below {summary['q95']:.3g}"
+
+
+def meaning(result: CalibrationResult) -> str:
+    """What the p-value means, in a sentence."""
+    given = f" given {in_words(result.judged_on)}" if result.judged_on else ""
+    calibrated = f"If the probabilities were calibrated{given}"
+    if not result.null.is_local_calibration:
+        calibrated = f"If {result.null.meaning} were what a calibrated model gives (it is not)"
+    what = "evidence this strong" if result.is_adaptive else "a KLCE^2 this large"
+    if result.null_distribution is None:
+        at_most = " at most" if result.null.exact else ""
+        return f"{calibrated}, {what} would have probability {pvalue_text(result)}{at_most}."
+    if result.at_least == 0:
+        return f"{calibrated}, {what} would be rare: none of {result.draws:,} draws has it."
+    return f"{calibrated}, {what} would come up in about {100 * result.pvalue:.3g} % of samples."
+
+
+@as_text.register
+def _(result: MulticlassResult, width: int = WIDTH) -> str:  # noqa: ARG001
+    names = max(len("all together"), *(len(str(c.name)) for c in result.classes))
+    title = "Are the class probabilities calibrated given the covariates?"
+    kind = "exact if rows are independent, see !" if result.assumption_warnings else "exact"
+    made = f"{kind}; {result.draws:,} draws, seed {result.seed}, {result.elapsed:.2g} s"
+    lines = [
+        f"{title}   H0: P(y = c | x, p) = p_c for every c",
+        "",
+        f"  {result.n:,} rows, p-value {result.pvalue:.4g}   ({made})",
+        "",
+        f"  {'class':<{names}}  {'rows':>8}  {'KLCE^2':>10}  {'p adjusted':>10}",
+        *(
+            f"  {c.name!s:<{names}}  {c.positives:>8,}  {c.statistic:>10.3g}  {c.pvalue:>10.3g}"
+            for c in (result.together, *result.classes)
+        ),
+    ]
+    told = [(c.name, f) for c in result.classes for f in c.evidence()[:MAX_TOLD_OF_A_CLASS]]
+    lines.extend(["", "  evidence"] if told else [])
+    lines.extend(f"  {name}: {finding.pvalue:.3g}  {finding}" for name, finding in told)
+    return "\n".join([*lines, *_remarks(result.warnings, result.notes)])
+
+
+@as_text.register
+def _(result: WitnessResult, width: int = WIDTH) -> str:  # noqa: ARG001
+    kind = "exact" if result.null.exact else "approximate"
+    lines = [
+        "Can the errors be predicted?   H0: P(y = 1 | x, p) = p",
+        "",
+        f"  p-value         {result.pvalue:.4g}   ({kind}; {result.folds.meaning})",
+        f"  witness         {result.regressor}",
+        "",
+        "  correlation: of the witness with the residuals y - p of rows it has not seen",
+        "",
+        f"  {'learned from':>14} {'tested on':>10} {'correlation':>12} {'p-value':>8}",
+        *(
+            f"  {part.learned_from:>14,} {part.tested_on:>10,} {part.correlation:>+12.3f} "
+            f"{part.pvalue:>8.3g}"
+            for part in result.parts
+        ),
+        "",
+        f"  {counted(result.draws, 'draw')} a fold, seed {result.seed}, {result.elapsed:.2g} s",
+    ]
+    return "\n".join([*lines, *_remarks(result.warnings, result.notes)])
+
+
+@as_text.register
+def _(result: Detectable, width: int = WIDTH) -> str:  # noqa: ARG001
+    head = (
+        f"Smallest bias that these {result.n:,} rows would show with power {result.power:g} at "
+        f"alpha {result.alpha:g}"
+    )
+    names = max(len(str(region.where)) for region in result.regions)
+    lines = [f"  {'where':<{names}}  {'rows':>7}  {'too low by':>10}  {'too high by':>11}"]
+    for region in result.regions:
+        small = "   few rows" if region.is_small else ""
+        share = f"{100 * region.share:>6.1f}%"
+        shifts = f"{size_text(region.up):>10}  {size_text(region.down):>11}"
+        lines.append(f"  {region.where!s:<{names}}  {share}  {shifts}{small}")
+    simulated = f" (power {result.simulated:.2f} in {result.checks} simulated samples)"
+    worst = f"  worst: {size_text(result.worst.shift)} at {result.worst.where}"
+    tail = [
+        f"{worst}{simulated if result.checks else ''}",
+        "  too low: the truth lies above the prediction. -: no room between 0 and 1.",
+    ]
+    return "\n".join([head, "", *lines, "", *tail, *_remarks((), result.notes)])
+
+
+def size_text(shift: float) -> str:
+    """A shift, where there is one."""
+    if math.isnan(shift):
+        return "-"
+    return f"{shift:.3f}" if math.isfinite(shift) else "over 0.5"
+
+
+@as_text.register
+def sample_size_text(result: SampleSize, width: int = WIDTH) -> str:  # noqa: ARG001
+    """How many rows, for what, and which region needs them."""
+    several = len(result.by_region) > 1
+    size = f"{result.rows:,} labelled rows show a bias of {result.bias:g}"
+    place = "" if several else f", {result.where},"
+    asked = f"with power {result.power:g} at alpha {result.alpha:g}"
+    most = f"; most are needed for {result.where}" if several else ""
+    return "\n".join([f"{size}{place} {asked}{most}", *(f"note: {n}" for n in result.notes)])
+
+
+def in_words(names: Sequence[str]) -> str:
+    """Names in a sentence; many are counted."""
+    if len(names) == 1:
+        return names[0]
+    if len(names) > 6:
+        return f"{len(names)} covariates"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _some(names: Sequence[str]) -> str:
+    if len(names) <= MAX_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: MAX_NAMES - 2])}, ... {names[-1]} ({len(names)} in all)"
+
+
+def _remarks(warnings: Iterable[str], notes: Iterable[str]) -> list[str]:
+    return [*(f"  ! {warning}" for warning in warnings), *(f"  note: {note}" for note in notes)]
+
+
+def _entry(name: str, text: str, width: int) -> list[str]:
+    room = max(width - TITLE, 20)
+    first, *rest = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return [f"  {name:<{TITLE - 2}}{first}", *(f"{'':{TITLE}}{line}" for line in rest)]
+
+
+def _paragraphs(texts: Iterable[str], width: int) -> list[str]:
+    return [line for text in texts for line in wrapped(text, width - 2, "  ")]

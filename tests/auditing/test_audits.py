@@ -143,7 +143,7 @@ def test_print_begins_with_the_verdict(audit):
     assert "mean(age | region" in text
     assert "positive: the model underestimates" in text
     assert max(map(len, text.splitlines())) <= 140
-    assert "the bias rises with age where region" in text  # what is wrong
+    assert "the bias rises with age where region" in text  # the evidence
 
 
 def test_tasks_outside_the_judged_covariates_are_told():

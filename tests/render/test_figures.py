@@ -153,7 +153,7 @@ KINDS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_knows_its_display(name, town, monkeypatch):
     result = RESULTS[name](town)
-    for module in ("bias.local.average", "calibration.klce.evaluate"):
+    for module in ("bias.local.average", "engines.protocol.Engine.run"):
         monkeypatch.setattr(f"itrust.{module}", None)
     figure, ax = plt.subplots()
     display = figures.draw(result, ax=ax)

@@ -181,9 +181,9 @@ def refuse(*_, **__):
 
 NUMERIC = [
     *("itrust.auditing.charts.bias_curve", "itrust.auditing.charts.bias_map"),
-    *("itrust.auditing.audits.klce_test", "itrust.auditing.audits.local_bias"),
+    *("itrust.auditing.audits.prepared_test", "itrust.auditing.audits.local_bias"),
     *("itrust.auditing.audits.bias_groups", "itrust.auditing.audits.bias_slices"),
-    *("itrust.auditing.audits.detectable", "itrust.auditing.audits.klce2"),
+    *("itrust.auditing.audits.detectable_by", "itrust.auditing.audits.klce2"),
     *("itrust.bias.local.average", "itrust.bias.groups.average", "itrust.bias.slices.average"),
     *("itrust.calibration.klce_test", "itrust.bias.local_bias", "itrust.bias.bias_curve"),
     *("itrust.engines.Tiles.__init__", "itrust.engines.Factor.__init__"),

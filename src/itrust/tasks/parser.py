@@ -69,6 +69,7 @@ MAX_NESTED = 60
 MAX_TOKENS = 1_000
 
 Part = TypeVar("Part", Task, Quantity)
+Inside = TypeVar("Inside")
 
 
 @dataclass(frozen=True)
@@ -250,18 +251,14 @@ class _Parser:
         return self._arithmetic(self.factor, Combined)
 
     def factor(self) -> Task:
-        return self._smallest(
-            "task",
-            whole=self.task,
-            number=Fixed,
-            negative=lambda: Combined(Fixed(0.0), "-", self.factor()),
-            other=self.call,
-        )
+        def negative() -> Task:
+            return Combined(Fixed(0.0), "-", self.factor())
+
+        return self._smallest("task", self.task, Fixed, negative, self.call)
 
     def _smallest(
         self,
         word: str,
-        *,
         whole: Callable[[], Part],
         number: Callable[[float], Part],
         negative: Callable[[], Part],
@@ -272,14 +269,17 @@ class _Parser:
             if self.accept("-"):
                 return negative()
             if self.accept("("):
-                inside = whole()
-                self.expect(")", f"after the {word} in parentheses")
-                return inside
+                return self._closed(word, whole())
             token = self.peek
             if token is not None and token.kind == "number":
                 self.position += 1
                 return number(float(token.text))
             return other()
+
+    def _closed(self, word: str, inside: Inside) -> Inside:
+        """What stands in parentheses, once they are closed."""
+        self.expect(")", f"after the {word} in parentheses")
+        return inside
 
     def call(self) -> Task:
         token = self.peek
@@ -318,13 +318,10 @@ class _Parser:
         return Formula(base, "**", self.quantity_factor()) if self.accept("**") else base
 
     def quantity_base(self) -> Quantity:
-        return self._smallest(
-            "formula",
-            whole=self.quantity,
-            number=Number,
-            negative=lambda: Formula(Number(0.0), "-", self.quantity_factor()),
-            other=self.function,
-        )
+        def negative() -> Quantity:
+            return Formula(Number(0.0), "-", self.quantity_factor())
+
+        return self._smallest("formula", self.quantity, Number, negative, self.function)
 
     def function(self) -> Quantity:
         """A function of a quantity, or a covariate, which may be called like a function."""
@@ -364,9 +361,7 @@ class _Parser:
             if self.accept("not"):
                 return Not(self.simple())
             if self.accept("("):
-                inside = self.condition()
-                self.expect(")", "after the condition in parentheses")
-                return inside
+                return self._closed("condition", self.condition())
             return self.comparison(self.covariate())
 
     def comparison(self, name: str) -> Predicate:

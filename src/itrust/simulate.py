@@ -30,10 +30,7 @@ __all__ = [
     "uniform_shift",
     "weighted_rows",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy  # what tab completion offers
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,4 @@ __all__ = [
     "default_covariate_kernel",
     "split_match",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy  # what tab completion offers

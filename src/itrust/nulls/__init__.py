@@ -24,7 +24,4 @@ __all__ = [
     "Spectral",
     "redrawn_labels",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy  # what tab completion offers

@@ -82,11 +82,11 @@ def test_folders_patterns_and_lists_are_read_in_order(tmp_path):
 
 def test_a_sorted_file_gives_landmarks_from_its_whole(tmp_path):
     rows = table(30_000).sort_by("income")
-    pilot, _ = scanned(write(rows, tmp_path / "a.parquet")).pilot(500)
+    pilot = scanned(write(rows, tmp_path / "a.parquet")).pilot(500).points
     ranks = np.searchsorted(rows["income"].to_numpy(), pilot.columns[0].values) / 30_000
     assert abs(ranks.mean() - 0.5) < 0.06
     assert np.histogram(ranks, 5, (0, 1))[0].min() > 60
-    same, _ = in_memory(rows).pilot(500)
+    same = in_memory(rows).pilot(500).points
     np.testing.assert_array_equal(np.sort(same.p), np.sort(pilot.p))
 
 

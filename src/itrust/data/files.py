@@ -44,6 +44,7 @@ from itrust.data.source import Pilot
 
 def scan(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
     label: str,
     prob: str,
     on: str | Sequence[str] = (),
@@ -63,8 +64,23 @@ def scan(
     ----------
     path : path, pattern ("folder/*.parquet"), folder, or list of paths
         Parquet, Feather/Arrow, CSV and TSV, the last two also gzipped.
-    label, prob, on, weights, positive, missing
-        As for `Sample.from_frame`.
+    label : str
+        Name of the column of labels.
+    prob : str
+        Name of the column of predicted probabilities.
+    on : str or sequence of str
+        Names of the covariates; none by default.
+    weights : str, optional
+        Name of the column of survey weights. Default: every row counts alike.
+    positive : object, optional
+        The label that counts as 1. Default: labels are 0 and 1.
+    missing : {"error", "level", "drop"}
+        What to do with missing covariates, as for `Sample`; "error" by default.
+
+    Returns
+    -------
+    Scan
+        The names of the files and columns, checked; no row has been read yet.
 
     Examples
     --------

@@ -1,14 +1,12 @@
-"""Null distributions: how the statistic behaves when the model is calibrated."""
+"""Null distributions: how the statistic behaves when the model is calibrated.
+
+Names imported `as` themselves are for other packages, the others for users.
+"""
 
 from itrust.nulls.analytic import Hoeffding, Spectral
 from itrust.nulls.base import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull
-from itrust.nulls.simulated import (
-    Bernoulli,
-    Permutation,
-    Rademacher,
-    ResidualBootstrap,
-    redrawn_labels,
-)
+from itrust.nulls.simulated import Bernoulli, Permutation, Rademacher, ResidualBootstrap
+from itrust.nulls.simulated import redrawn_labels as redrawn_labels
 
 __all__ = [
     "AnalyticNull",
@@ -22,6 +20,5 @@ __all__ = [
     "RowwiseNull",
     "SimulatedNull",
     "Spectral",
-    "redrawn_labels",
 ]
 __dir__ = __all__.copy  # what tab completion offers

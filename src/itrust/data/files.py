@@ -190,7 +190,13 @@ class Scan:
         raise AttributeError(f"a Scan has no {name!r}; scan.load() gives a Sample in memory")
 
     def load(self) -> Sample:
-        """All rows as a Sample in memory."""
+        """Read all rows into memory.
+
+        Returns
+        -------
+        Sample
+            The same rows, for everything that needs all of them at once.
+        """
         tables = [pa.Table.from_batches([batch.rows]) for batch in self._batches(drop=False)]
         if not tables:
             raise without_rows(self.files)
@@ -221,11 +227,33 @@ class Scan:
         return ()
 
     def only(self, part: FilePart) -> Scan:
-        """The rows of one piece of the files."""
+        """Name the rows of one piece of the files.
+
+        Parameters
+        ----------
+        part : FilePart
+            A file, or some row groups of one.
+
+        Returns
+        -------
+        Scan
+            The same columns of that piece.
+        """
         return replace(self, files=(part.path,), parts=(part,))
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """All rows in order, at most `size` at a time, checked as they come."""
+        """Read all rows in order, checked as they come.
+
+        Parameters
+        ----------
+        size : int
+            Largest number of rows at a time.
+
+        Returns
+        -------
+        iterator of Chunk
+            The rows that count, with their labels.
+        """
         first, seen, dropped = self.parts[0].start if self.parts else 0, set[Any](), 0
         held: Chunk | None = None  # until it is known what was dropped after it
         for batch in self._batches():
@@ -270,7 +298,20 @@ class Scan:
         return self.pilot_of([self.candidates(size)], size)
 
     def pilot_of(self, found: Sequence[Candidates], size: int) -> Pilot:
-        """The rows with the smallest tickets among candidates of several pieces."""
+        """Choose the rows with the smallest tickets among candidates of several pieces.
+
+        Parameters
+        ----------
+        found : sequence of Candidates
+            What a pass over each piece has found.
+        size : int
+            How many rows are chosen at most.
+
+        Returns
+        -------
+        Pilot
+            Those rows without labels, and how many rows all pieces have.
+        """
         drawn, rows = _smallest([(lot.tickets, lot.rows) for lot in found], size)
         if drawn.size < 2:
             told = "1 row" if drawn.size else "no rows"

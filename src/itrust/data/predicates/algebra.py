@@ -54,7 +54,13 @@ class Predicate(ABC):
     def __str__(self) -> str: ...
 
     def leaves(self) -> Iterator[Predicate]:
-        """The predicates on single columns that this one is made of."""
+        """Give the predicates on single columns that this one is made of.
+
+        Returns
+        -------
+        iterator of Predicate
+            In the order in which they are written; this one, if it has no parts.
+        """
         yield self
 
     def check(self, points: Points) -> None:

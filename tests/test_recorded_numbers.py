@@ -167,7 +167,7 @@ def adaptive_facts(result):
         **single_facts(result),
         "statistic_draws": digest(result.statistic_draws),
         "places": len(result.findings),
-        "told": len(result.story()),
+        "told": len(result.evidence()),
         "findings": findings_facts(result.findings),
     }
 

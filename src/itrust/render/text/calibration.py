@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from itrust._core import counted
+from itrust._core import counted, wrapped
 from itrust.calibration import (
     CalibrationResult,
     Detectable,
@@ -18,7 +18,6 @@ from itrust.calibration import (
 )
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.layout import wrapped
 
 MAX_WIDTH = 80
 TITLE = 18

@@ -13,7 +13,7 @@ from itrust.auditing import Audit, ImpossibleLabels, PointBias, Verdict
 from itrust.auditing.verdict import judge
 from itrust.bias import Slice
 from itrust.calibration import Finding
-from itrust.render import sentence_of
+from itrust.render import as_text, sentence_of
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +212,10 @@ def test_two_rows_with_a_constant_column_are_an_audit_too():
     assert found.verdict is Verdict.INCONCLUSIVE
     assert len(found.diagnosis.slices) == 0
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("width", [32, 40, 88])
+def test_print_fits_any_width(audit, width):
+    lines = as_text(audit, width).splitlines()
+    assert lines[0].startswith("VERDICT  ")
+    assert max(map(len, lines)) <= width

@@ -20,7 +20,8 @@ MAX_TOLD = 3
 @as_text.register
 def told(audit: Audit, width: int = WIDTH) -> str:
     """Give the whole audit, the verdict first."""
-    head = [f"VERDICT  {audit.verdict}", *wrapped(audit.sentence, width, "  ")]
+    head = [*wrapped(f"VERDICT  {audit.verdict}", width, "", "  ")]
+    head += wrapped(audit.sentence, width, "  ")
     warned = (f"! {alarm}" for alarm in audit.test.warnings)
     head += [line for text in warned for line in wrapped(text, width, "  ", "  ")]
     body = [line for section in sections(audit) for line in ("", *laid_out(section, width))]

@@ -22,7 +22,7 @@ class Section(NamedTuple):
 def laid_out(section: Section, width: int) -> list[str]:
     """Put the title above its lines."""
     below = [line for text in section.lines for line in _indented(text, width)]
-    return [*wrapped(section.title, width, "  "), *below]
+    return [*wrapped(section.title, width, "  ", "  "), *below]
 
 
 def _indented(text: str, width: int) -> list[str]:

@@ -13,7 +13,6 @@ import compas
 import itrust as it
 import kit
 from itrust import figures, recalibrate, scores
-from itrust.calibration import AdaptiveResult
 
 FULL = {"draws": 1_000}
 QUICK = {"draws": 200}
@@ -59,9 +58,8 @@ def judged(draws: int, test: it.Sample, method: tuple[str, np.ndarray]) -> dict[
     bins = scores.EqualWidth(BINS)
     papers = kit.PapersTest.of(sample, WIDTH, GAMMA, draws, seed=0)
     adaptive = kit.quiet_test(sample, None, None, draws - 1, seed=0)
-    assert isinstance(adaptive, AdaptiveResult)
     curve = scores.reliability_curve(sample, bins)
-    story = adaptive.story()
+    evidence = adaptive.evidence()
     return {
         "method": name,
         "Brier score": scores.brier(sample),
@@ -74,7 +72,7 @@ def judged(draws: int, test: it.Sample, method: tuple[str, np.ndarray]) -> dict[
         "p same kernel": papers.exact,
         "KLCE^2": adaptive.statistic,
         "p adaptive": adaptive.pvalue,
-        "told": str(story[0]) if story else "",
+        "told": str(evidence[0]) if evidence else "",
         "curve": {"predicted": curve.predicted, "observed": curve.observed, "rows": curve.rows},
     }
 

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 import itrust as it
 from itrust import figures, nulls
 from itrust._core import plain, write_whole
-from itrust.calibration import KLCEResult
+from itrust.calibration import CalibrationResult
 from itrust.kernels import RBF, Constant, LocalKernel
 
 mpl.use("Agg")  # to files, also where there is a screen
@@ -299,7 +299,7 @@ def quiet_test(
     null: nulls.Null | None,
     draws: int,
     seed: int,
-) -> KLCEResult:
+) -> CalibrationResult:
     """`klce_test` without progress or warnings: studies break assumptions on purpose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", it.AssumptionWarning)

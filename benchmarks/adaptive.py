@@ -13,8 +13,7 @@ from scipy.special import expit
 
 import itrust as it
 import kit
-from itrust import nulls
-from itrust.calibration.pipeline import prepare
+from itrust.calibration import prepared_test
 
 DRAWS = 999
 PLAIN_DRAWS = 20  # the plain loop is timed on these and projected
@@ -41,8 +40,7 @@ def ours(n: int, d: int) -> dict[str, float]:
 def plain(n: int, d: int) -> dict[str, float]:
     """Every entry by its own features and every draw by itself, kernels left out."""
     sample = data(n, d)
-    prepared = prepare(sample, it.default_dictionary(sample), nulls.Bernoulli(), DRAWS, "auto")
-    bank = prepared.bank
+    bank = prepared_test(sample, draws=1, rng=0).prepared.bank
     rng = np.random.default_rng(0)
     begun = time.perf_counter()
     f = bank.matrix(sample.points).astype(float)

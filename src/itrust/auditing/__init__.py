@@ -1,7 +1,4 @@
-"""Everything in one go: the audit, its charts, its verdict, disclosure control, several models.
-
-Names imported `as` themselves are for other packages, the others for users.
-"""
+"""Everything in one go: the audit, its charts, its verdict, disclosure control, several models."""
 
 from itrust.auditing.audits import Audit, Diagnosis, Missed, Overall, Provenance, audit
 from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide, NullChart

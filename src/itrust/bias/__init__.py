@@ -1,7 +1,4 @@
-"""Where, for whom and by how much: local bias, groups, slices, curves, maps.
-
-Names imported `as` themselves are for other packages, the others for users.
-"""
+"""Where, for whom and by how much: local bias, groups, slices, curves, maps."""
 
 from itrust.bias.axes import ALL_ROWS as ALL_ROWS
 from itrust.bias.axes import Axis as Axis

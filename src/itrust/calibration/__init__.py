@@ -1,7 +1,4 @@
-"""Are the probabilities calibrated, given the covariates? Statistic, test, power, scores.
-
-Names imported `as` themselves are for other packages, the others for users.
-"""
+"""Are the probabilities calibrated, given the covariates? Statistic, test, power, scores."""
 
 from itrust.calibration import scores
 from itrust.calibration.adaptive import PreparedTest as PreparedTest

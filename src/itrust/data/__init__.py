@@ -1,7 +1,4 @@
-"""Rows: what users bring becomes a `Sample`, a `Scan` or a `Population`, once.
-
-Names imported `as` themselves are for other packages, the others for users.
-"""
+"""Rows: what users bring becomes a `Sample`, a `Scan` or a `Population`, once."""
 
 from itrust.data.column import Column as Column
 from itrust.data.column import share_codes as share_codes

@@ -1,7 +1,4 @@
-"""Engines that compute e'Pe for the data and many redraws at once.
-
-Names imported `as` themselves are for other packages, the others for users.
-"""
+"""Engines that compute e'Pe for the data and many redraws at once."""
 
 from itrust.engines.auto import Auto
 from itrust.engines.auto import EngineChoice as EngineChoice

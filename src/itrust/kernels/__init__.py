@@ -1,7 +1,4 @@
-"""Kernels on predictions and covariates, and the rules that choose their widths.
-
-Names imported `as` themselves are for other packages, the others for users.
-"""
+"""Kernels on predictions and covariates, and the rules that choose their widths."""
 
 from itrust.kernels.base import Kernel
 from itrust.kernels.base import Product as Product

@@ -1,7 +1,4 @@
-"""Null distributions: how the statistic behaves when the model is calibrated.
-
-Names imported `as` themselves are for other packages, the others for users.
-"""
+"""Null distributions: how the statistic behaves when the model is calibrated."""
 
 from itrust.nulls.analytic import Hoeffding, Spectral
 from itrust.nulls.base import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull

@@ -1,7 +1,4 @@
-"""Sentences and pictures: text, notebook, page, Markdown, JUnit, figures.
-
-Names imported `as` themselves are for other packages, the others for users.
-"""
+"""Sentences and pictures: text, notebook, page, Markdown, JUnit, figures."""
 
 from itrust.render import notebook as notebook
 from itrust.render import text as text

@@ -1,7 +1,4 @@
-"""The numbers people report: how they are written, their bias, their estimates on a population.
-
-Names imported `as` themselves are for other packages, the others for users.
-"""
+"""The numbers people report: how they are written, their bias, their estimates on a population."""
 
 from itrust.tasks import parser as parser
 from itrust.tasks.bias import TaskFinding, TaskResult

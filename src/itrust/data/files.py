@@ -288,12 +288,12 @@ class Scan:
         Parameters
         ----------
         size : int
-            Largest number of rows.
+            How many rows are chosen at most.
 
         Returns
         -------
         Pilot
-            The chosen rows without labels, and how many rows there are.
+            Those rows without labels, and the number of all rows, counted on the way.
         """
         return self.pilot_of([self.candidates(size)], size)
 

@@ -67,6 +67,7 @@ TOKEN = re.compile(
 CALLS = ("mean", "share", "prevalence")
 MAX_NESTED = 60
 MAX_TOKENS = 1_000
+WINDOW = 90  # characters of a long text that are shown around an error
 
 Part = TypeVar("Part", Task, Quantity)
 Inside = TypeVar("Inside")
@@ -186,15 +187,23 @@ class _Parser:
         self.refuse(f"there is no use for {character!r} in a task", at)
 
     def refuse(self, what: str, at: int | None = None) -> NoReturn:
-        """Say what is wrong and point at it."""
+        """Say what is wrong and point at it; the error's value is what stands there."""
         if at is None:
-            token = self.peek
-            at = len(self.text.rstrip()) if token is None else token.at
-        shown, pointer = self.text, at
-        if len(shown) > 90:  # a window around the character
-            start = max(0, at - 45)
-            shown, pointer = shown[start : start + 90], at - start
-        raise InputError(f"{what} at character {at + 1}:\n  {shown}\n  {' ' * pointer}^")
+            at = len(self.text.rstrip()) if self.peek is None else self.peek.at
+        there = next(
+            (token.text for token in self.tokens if token.at == at), self.text[at : at + 1]
+        )
+        start = max(0, at - WINDOW // 2) if len(self.text) > WINDOW else 0
+        raise InputError(
+            "{what} at character {position}:\n  {text}\n  {pointer}",
+            value=there,
+            details={
+                "what": what,
+                "position": at + 1,
+                "text": self.text[start : start + WINDOW],
+                "pointer": " " * (at - start) + "^",
+            },
+        )
 
     @property
     def peek(self) -> Token | None:

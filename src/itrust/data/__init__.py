@@ -2,7 +2,7 @@
 
 from itrust.data.column import Column, share_codes
 from itrust.data.design_matrix import Table
-from itrust.data.files import Candidates, Scan, scan
+from itrust.data.files import Scan, scan
 from itrust.data.intake import (
     MissingRule,
     frame_columns,
@@ -54,7 +54,7 @@ from itrust.data.readers import (
 )
 from itrust.data.rows import Chunk, Points, called_impossible
 from itrust.data.sample import Sample, checked_sample
-from itrust.data.source import Pilot, Source
+from itrust.data.source import Candidates, Pilot, Source
 
 __all__ = [
     "OPERATORS",

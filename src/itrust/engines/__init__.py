@@ -4,25 +4,18 @@ from itrust.engines.auto import Auto, EngineChoice, as_engine
 from itrust.engines.certificate import Certificate
 from itrust.engines.dask import Dask
 from itrust.engines.factor import Factor
-from itrust.engines.moments import MAX_ROWS_OF_TRIANGLES, NullMoments, third_moments
+from itrust.engines.moments import NullMoments, third_moments
 from itrust.engines.outcome import KernelOutcome, Outcome, finite
 from itrust.engines.passes import Additive, Drawing, Drawn, Products, Tally, Work
-from itrust.engines.protocol import (
-    Engine,
-    Plan,
-    Purpose,
-    Survey,
-    amount_of_work,
-    columns_at_once,
-    weight_unit,
-)
+from itrust.engines.plan import Plan, Purpose, amount_of_work, columns_at_once
+from itrust.engines.protocol import Engine
 from itrust.engines.stream import ordered_map
+from itrust.engines.survey import Survey, weight_unit
 from itrust.engines.tally import tally_notes
 from itrust.engines.threads import available_threads, one_blas_thread
 from itrust.engines.tiles import Tiles
 
 __all__ = [
-    "MAX_ROWS_OF_TRIANGLES",
     "Additive",
     "Auto",
     "Certificate",

@@ -108,7 +108,7 @@ def test_seeds_threads_batches_and_order_of_draws(monkeypatch):
     one = it.klce_test(s, draws=150, rng=5, engine=Factor(threads=1))
     two = it.klce_test(s, draws=150, rng=5, engine=Factor(threads=2))
     np.testing.assert_array_equal(one.null_distribution, two.null_distribution)
-    monkeypatch.setattr("itrust.engines.protocol.BATCH_BYTES", 1)  # 256 draws at a time
+    monkeypatch.setattr("itrust.engines.plan.BATCH_BYTES", 1)  # 256 draws at a time
     many = it.klce_test(s, draws=600, rng=5, engine=Factor(threads=2))
     np.testing.assert_allclose(many.null_distribution[:150], one.null_distribution, rtol=1e-9)
     assert many.draws == many.null_distribution.size == 600

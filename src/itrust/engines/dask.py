@@ -10,9 +10,10 @@ from typing import Any
 from itrust._core import Advance, InputError
 from itrust.data import Candidates, FilePart, Scan, Source, known_format
 from itrust.engines.factor import Factor
-from itrust.engines.lowrank import LowRankPlan
 from itrust.engines.passes import Drawing, Totals, Work, accumulate_all
-from itrust.engines.protocol import Engine, Plan, Purpose, Survey
+from itrust.engines.plan import Plan, Purpose
+from itrust.engines.protocol import Engine
+from itrust.engines.survey import Survey
 from itrust.engines.threads import one_blas_thread
 from itrust.kernels import LocalKernel
 
@@ -59,8 +60,8 @@ class Dask(Engine):
         with client:
             yield client
 
-    def survey(self, source: Source, min_rows: int = 0) -> Survey:
-        """Cut the files into partitions, count rows and choose random ones, on the workers."""
+    def _survey(self, source: Source, min_rows: int) -> Survey:
+        # The workers cut the files into partitions, count rows and choose random ones.
         scan = _checked(source)
         size = max(self.factor.pilot, min_rows)
         with self.connected() as client:
@@ -74,10 +75,7 @@ class Dask(Engine):
         rows = scan.pilot_of(found, size)
         return Survey(scan, rows, rows.first(self.factor.pilot), parts)
 
-    def plan(
-        self, survey: Survey, kernel: LocalKernel, purpose: Purpose | None = None
-    ) -> LowRankPlan:
-        """As `Factor` plans."""
+    def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan:
         return self.factor.plan(survey, kernel, purpose)
 
     def _pass(
@@ -95,8 +93,7 @@ class Dask(Engine):
         with self.connected() as client:
             return _merged(client, pieces, works, settings, tell)
 
-    def describe(self, survey: Survey, plan: Plan) -> str:
-        """The plan, and on how many partitions it ran."""
+    def _describe(self, survey: Survey, plan: Plan) -> str:
         return f"{plan.describe()} on {len(survey.parts)} Dask partitions"
 
 

@@ -18,7 +18,7 @@ PACKAGES = ("auditing", "bias", "calibration", "data", "engines", "kernels", "nu
 PACKAGES += ("recalibrate", "render", "tasks")
 MODULES = ("calibration.scores", "datasets", "losses", "render.figures", "simulate")
 # Packages whose docstrings are still being completed.
-UNFINISHED = ("_core", "auditing", "bias", "calibration", "data", "engines", "render", "tasks")
+UNFINISHED = ("_core", "bias", "calibration", "data", "engines", "tasks")
 FINISHED = ("calibration.scores", "render.recalibrate_text", "render.recalibrate_notebook")
 REFERENCE = Path(itrust.__file__).parents[2] / "docs" / "reference"
 HAS_DEFAULT = re.compile(r"\b(default|None)\b")

@@ -71,6 +71,8 @@ paper: .venv/test         ## every figure and table of the paper, and the page; 
 
 .venv/test: .venv/core
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@# MCGrad names Ax, PyTorch and eighty more; what is tested of it needs LightGBM alone.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps MCGrad
 	@touch $@
 
 oldest:                   ## the tests with the oldest versions that are allowed

@@ -5,23 +5,19 @@
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy.special import expit
 
 import itrust as it
-from itrust import nulls
-from itrust.calibration.pipeline import prepare
+import kit
+from itrust.calibration import prepared_test
 
 DRAWS = 999
 PLAIN_DRAWS = 20  # the plain loop is timed on these and projected
+MAX_PLAIN = 100_000
 CELLS = [(1_000, 50), (10_000, 10), (100_000, 5), (1_000_000, 2)]
 
 
@@ -38,15 +34,13 @@ def ours(n: int, d: int) -> dict[str, float]:
     begun = time.perf_counter()
     r = it.klce_test(sample, draws=DRAWS, rng=0)
     seconds = time.perf_counter() - begun
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "peak_mb": peak, "entries": len(r.findings)}
+    return {"seconds": seconds, "peak_mb": kit.peak_mb(), "entries": len(r.findings)}
 
 
 def plain(n: int, d: int) -> dict[str, float]:
     """Every entry by its own features and every draw by itself, kernels left out."""
     sample = data(n, d)
-    prepared = prepare(sample, it.default_dictionary(sample), nulls.Bernoulli(), DRAWS, "auto")
-    bank = prepared.bank
+    bank = prepared_test(sample, draws=1, rng=0).prepared.bank
     rng = np.random.default_rng(0)
     begun = time.perf_counter()
     f = bank.matrix(sample.points).astype(float)
@@ -63,35 +57,20 @@ def plain(n: int, d: int) -> dict[str, float]:
     return {"seconds": once + (time.perf_counter() - begun) * (1 + DRAWS) / PLAIN_DRAWS}
 
 
-def main() -> None:
-    table = Table(title=f"klce_test, default dictionary, {DRAWS} draws", title_justify="left")
-    for heading in ("rows", "covariates", "entries", "seconds", "MB", "plain s", "ratio"):
-        table.add_column(heading, justify="right")
+def rows() -> Iterator[tuple[str, ...]]:
     for n, d in CELLS:
-        mine = call("ours", n, d)
-        naive = call("plain", n, d)["seconds"] if n <= 100_000 else None
-        table.add_row(
-            f"{n:,}",
-            str(d),
-            f"{mine['entries']:,.0f}",
-            f"{mine['seconds']:.2f}",
-            f"{mine['peak_mb']:.0f}",
-            "-" if naive is None else f"{naive:.1f}",
-            "-" if naive is None else f"{naive / mine['seconds']:.1f}",
-        )
-    Console().print(table)
+        mine = kit.in_own_process(__file__, "ours", n, d)
+        naive = None
+        if n <= MAX_PLAIN:
+            naive = kit.in_own_process(__file__, "plain", n, d)["seconds"]
+        numbers = f"{mine['entries']:,.0f}", f"{mine['seconds']:.2f}", f"{mine['peak_mb']:.0f}"
+        yield f"{n:,}", str(d), *numbers, *kit.against(naive, mine["seconds"])
 
 
-def call(name: str, n: int, d: int) -> dict[str, float]:
-    """In a process of its own, so that peak memory is its own."""
-    done = subprocess.run(
-        [sys.executable, __file__, name, str(n), str(d)], capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+def main() -> None:
+    headings = ("rows", "covariates", "entries", "seconds", "MB", "plain s", "ratio")
+    kit.show(f"klce_test, default dictionary, {DRAWS} draws", headings, rows())
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        print(json.dumps(globals()[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]))))
-    else:
-        main()
+    kit.run(main, ours=ours, plain=plain)

@@ -5,18 +5,14 @@
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy.special import expit
 
 import itrust as it
+import kit
 from itrust.bias import neighbour_kernel
 
 DRAWS = 499
@@ -39,8 +35,7 @@ def ours(n: int, m: int) -> dict[str, float]:
     begun = time.perf_counter()
     b = it.local_bias(sample, at=at, draws=DRAWS, rng=0)
     seconds = time.perf_counter() - begun
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "peak_mb": peak, "size": float(np.median(b.size))}
+    return {"seconds": seconds, "peak_mb": kit.peak_mb(), "size": float(np.median(b.size))}
 
 
 def plain(n: int, m: int) -> dict[str, float]:
@@ -64,35 +59,30 @@ def plain(n: int, m: int) -> dict[str, float]:
     return {"seconds": once + (time.perf_counter() - begun) * (1 + DRAWS) / PLAIN_DRAWS}
 
 
-def main() -> None:
-    table = Table(title=f"local_bias, {DRAWS} draws, both bands", title_justify="left")
-    for heading in ("rows", "points", "neighbours", "seconds", "MB", "plain s", "ratio"):
-        table.add_column(heading, justify="right")
-    for n, m in CELLS:
-        mine = call("ours", n, m)
-        naive = call("plain", n, m)["seconds"] if n <= MAX_PLAIN else None
-        table.add_row(
-            f"{n:,}",
-            f"{m:,}",
-            f"{mine['size']:,.0f}",
-            f"{mine['seconds']:.2f}",
-            f"{mine['peak_mb']:.0f}",
-            "-" if naive is None else f"{naive:.1f}",
-            "-" if naive is None else f"{naive / mine['seconds']:.1f}",
-        )
-    Console().print(table)
-
-
-def call(name: str, n: int, m: int) -> dict[str, float]:
-    """In a process of its own, so that peak memory is its own."""
-    done = subprocess.run(
-        [sys.executable, __file__, name, str(n), str(m)], capture_output=True, text=True, check=True
+def row(n: int, m: int) -> tuple[str, ...]:
+    mine = kit.in_own_process(__file__, "ours", n, m)
+    is_small = n <= MAX_PLAIN
+    naive = kit.in_own_process(__file__, "plain", n, m)["seconds"] if is_small else None
+    first = f"{n:,}", f"{m:,}", f"{mine['size']:,.0f}"
+    return (
+        *first,
+        f"{mine['seconds']:.2f}",
+        f"{mine['peak_mb']:.0f}",
+        *kit.against(naive, mine["seconds"]),
     )
-    return json.loads(done.stdout.splitlines()[-1])
+
+
+def rows() -> Iterator[tuple[str, ...]]:
+    return (row(n, m) for n, m in CELLS)
+
+
+def main() -> None:
+    kit.show(
+        f"local_bias, {DRAWS} draws, both bands",
+        ("rows", "points", "neighbours", "seconds", "MB", "plain s", "ratio"),
+        rows(),
+    )
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        print(json.dumps(globals()[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]))))
-    else:
-        main()
+    kit.run(main, ours=ours, plain=plain)

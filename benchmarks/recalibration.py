@@ -7,19 +7,14 @@ logit goes in as a feature.
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
 import time
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 import itrust as it
+import kit
 from itrust.recalibrate.features import Basis
 
 ROWS = [10_000, 100_000, 1_000_000]
@@ -43,12 +38,11 @@ def ours(n: int) -> dict[str, float]:
     fitted = time.perf_counter()
     fix.predict(sample.p, sample)
     told = time.perf_counter()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     features = max((len(part.basis) for part in fix.corrections_), default=0)
     return {
         "fit": fitted - begun,
         "predict": told - fitted,
-        "peak_mb": peak,
+        "peak_mb": kit.peak_mb(),
         "features": features,
     }
 
@@ -62,34 +56,19 @@ def plain(n: int) -> dict[str, float]:
     return {"fit": time.perf_counter() - begun}
 
 
+def row(n: int) -> tuple[str, ...]:
+    mine = kit.in_own_process(__file__, "ours", n)
+    naive = "-"
+    if n <= MAX_PLAIN:
+        naive = f"{kit.in_own_process(__file__, 'plain', n)['fit']:.1f}"
+    fit, predict, memory = f"{mine['fit']:.1f}", f"{mine['predict']:.2f}", f"{mine['peak_mb']:.0f}"
+    return f"{n:,}", f"{mine['features']:.0f}", fit, predict, memory, naive
+
+
 def main() -> None:
-    table = Table(title="Local, two numbers", title_justify="left")
-    for heading in ("rows", "features", "fit s", "predict s", "MB", "plain fit s"):
-        table.add_column(heading, justify="right")
-    for n in ROWS:
-        mine = call("ours", n)
-        naive = f"{call('plain', n)['fit']:.1f}" if n <= MAX_PLAIN else "-"
-        table.add_row(
-            f"{n:,}",
-            f"{mine['features']:.0f}",
-            f"{mine['fit']:.1f}",
-            f"{mine['predict']:.2f}",
-            f"{mine['peak_mb']:.0f}",
-            naive,
-        )
-    Console().print(table)
-
-
-def call(name: str, n: int) -> dict[str, float]:
-    """In a process of its own, so that peak memory is its own."""
-    done = subprocess.run(
-        [sys.executable, __file__, name, str(n)], capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    headings = ("rows", "features", "fit s", "predict s", "MB", "plain fit s")
+    kit.show("Local, two numbers", headings, map(row, ROWS))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        print(json.dumps(globals()[sys.argv[1]](int(sys.argv[2]))))
-    else:
-        main()
+    kit.run(main, ours=ours, plain=plain)

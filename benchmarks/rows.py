@@ -7,23 +7,19 @@ calls: sample made, landmarks chosen, rows passed. FILE_ROWS=2000000 shortens th
 from __future__ import annotations
 
 import cProfile
-import json
 import os
 import pstats
-import resource
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich.console import Console
-from rich.table import Table
 
 import itrust as it
+import kit
 from baseline import dense_test
 from itrust.kernels import RBF, Delta, LocalKernel
 
@@ -53,11 +49,10 @@ def measured(call, repeats: int = 3):
 
 
 def told(seconds: float, result) -> dict[str, object]:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     certificate = result.certificate
     return {
         "seconds": seconds,
-        "peak_mb": peak,
+        "peak_mb": kit.peak_mb(),
         "rank": certificate.rank if certificate else None,
         "bound": certificate.bound if certificate else None,
     }
@@ -84,8 +79,7 @@ def dense(n: int, _null: str) -> dict[str, object]:
     begun = time.perf_counter()
     dense_test(y, p, x, WIDTH_P, WIDTHS_X, DRAWS, np.random.default_rng(0))
     seconds = time.perf_counter() - begun
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "peak_mb": peak, "rank": None, "bound": None}
+    return {"seconds": seconds, "peak_mb": kit.peak_mb(), "rank": None, "bound": None}
 
 
 def survey(_n: int, _null: str) -> dict[str, object]:
@@ -209,36 +203,29 @@ CELLS = [
 ]
 
 
-def main() -> None:
-    for n in {100_000, FILE_ROWS, CLUSTER_ROWS}:
-        write_file(n)
-    table = Table(
-        title=f"klce_test, {DRAWS} draws unless said, two covariates", title_justify="left"
-    )
-    for heading in ("rows", "from", "null", "seconds", "us a row", "MB", "rank", "bound"):
-        table.add_column(heading, justify="right")
-    found = {}
+def rows(found: dict[tuple[str, int, str], dict]) -> Iterator[tuple[str, ...]]:
+    """One for each cell, which is kept in `found` as well."""
     for name, n, null, where in CELLS:
         if name == "survey" and not os.environ.get("ITRUST_DATA"):
             print("housing survey left out: set ITRUST_DATA")
             continue
-        done = subprocess.run(
-            [sys.executable, __file__, name, str(n), null],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            sys.exit(done.stderr)
-        cell = found[name, n, null] = json.loads(done.stdout.splitlines()[-1])
+        cell = found[name, n, null] = kit.in_own_process(__file__, name, n, null)
         bound = f"{100 * cell['bound']:.2g} %" if cell["bound"] is not None else "-"
         numbers = (
             f"{cell['seconds']:.3f}",
             f"{cell['seconds'] / n * 1e6:.2f}",
             f"{cell['peak_mb']:.0f}",
         )
-        table.add_row(f"{n:,}", where, null, *numbers, str(cell["rank"] or "-"), bound)
-    Console().print(table)
+        yield f"{n:,}", where, null, *numbers, str(cell["rank"] or "-"), bound
+
+
+def main() -> None:
+    for n in {100_000, FILE_ROWS, CLUSTER_ROWS}:
+        write_file(n)
+    found = {}
+    headings = ("rows", "from", "null", "seconds", "us a row", "MB", "rank", "bound")
+    title = f"klce_test, {DRAWS} draws unless said, two covariates"
+    kit.show(title, headings, rows(found))
     seconds = {key: cell["seconds"] for key, cell in found.items()}
     exact = {n: seconds["memory", n, "exact"] for n in (8_000, 100_000, 1_000_000)}
     per_row = seconds["memory", 1_000_000, "spectral"] / 1e6
@@ -254,8 +241,7 @@ def main() -> None:
     print(limits())
 
 
+WAYS = (memory, dense, survey, files, one_process, cluster, profile)
+
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        print(json.dumps(globals()[sys.argv[1]](int(sys.argv[2]), sys.argv[3])))
-    else:
-        main()
+    kit.run(main, **{way.__name__: way for way in WAYS})

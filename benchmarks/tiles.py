@@ -6,17 +6,13 @@ the repeats counts on both sides, which is what a quiet machine would show.
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import itrust as it
+import kit
 from baseline import dense_kernel, dense_test, element_wise_test
 from itrust.kernels import RBF, LocalKernel
 
@@ -68,22 +64,14 @@ def cell(name: str, n: int) -> dict[str, float]:
     repeats = 1 if n > 4_000 and name != "ours" else 3 if n > 2_000 else 9
     run(min(n, 500))  # imports, thread pools and caches are not what is measured
     seconds = min(run(n) for _ in range(repeats))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "peak_mb": peak}
+    return {"seconds": seconds, "peak_mb": kit.peak_mb()}
 
 
 def in_own_process(name: str, n: int) -> dict[str, float]:
-    done = subprocess.run(
-        [sys.executable, __file__, name, str(n)], capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
+    return kit.in_own_process(__file__, "cell", name, n)
 
 
-def main() -> None:
-    table = Table(title=f"klce_test, {DRAWS} draws, two covariates", title_justify="left")
-    headings = ("rows", "itrust s", "MB", "dense s", "MB", "ratio", "Alg. 1 s", "ratio", "growth")
-    for heading in headings:
-        table.add_column(heading, justify="right")
+def rows() -> Iterator[list[str]]:
     before = None
     for n in SIZES:
         mine = in_own_process("ours", n)
@@ -98,13 +86,14 @@ def main() -> None:
         exponent = before and np.log(mine["seconds"] / before[1]) / np.log(n / before[0])
         row.append(f"n^{exponent:.1f}" if exponent else "-")
         before = n, mine["seconds"]
-        table.add_row(*row)
-    Console().print(table)
+        yield row
+
+
+def main() -> None:
+    headings = ("rows", "itrust s", "MB", "dense s", "MB", "ratio", "Alg. 1 s", "ratio", "growth")
+    kit.show(f"klce_test, {DRAWS} draws, two covariates", headings, rows())
     print("MB is the peak of the whole process; growth is between this size and the one before.")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        print(json.dumps(cell(sys.argv[1], int(sys.argv[2]))))
-    else:
-        main()
+    kit.run(main, cell=cell)

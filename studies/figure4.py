@@ -163,11 +163,11 @@ def describe(results: kit.Results, sizes: Mapping[str, Any]) -> kit.Item:
         lines=lines(results),
         finding=f"{returned}. The exact test rejects {len(rejected)} of the figure's five panels, "
         f"without a width to choose, and says what is left, for {age} of them something along age. "
-        f"Local, which looks at the covariates while it recalibrates, is {verdict['paper']} by the "
+        f"Local, which looks at the covariates while it repairs, is {verdict['paper']} by the "
         f"paper's test (p = {kit.decimal(local['p permuted'])}) and {verdict['exact']} by the "
         f"exact one (p = {kit.decimal(local['p adaptive'])}) on these rows. In twenty random "
         "splits of COMPAS it was rejected less often than any other method, and still in most "
-        "(recalibration study).",
+        "(repair study).",
         readings=[
             kit.Reading(
                 "What is KLCE² here?",

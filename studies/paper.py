@@ -1,9 +1,9 @@
 """Every figure and table of the paper, and the page that shows them: `make paper`.
 
-Runs the eight studies one after another, then writes paper.html beside their files. At full size
-the same content also becomes docs/paper.md, a page of the documentation. QUICK=1 takes a few
-minutes and writes to build/paper; REDRAW=1 makes texts, pictures and page again from the last
-results; PAGE=1 makes the page alone.
+Runs the eight studies one after another, then writes build/paper.html. At full size the same
+content also becomes docs/paper.md, a page of the documentation. QUICK=1 takes a few minutes and
+writes to build/paper; REDRAW=1 makes texts, pictures and page again from the last results; PAGE=1
+makes the page alone.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ COLUMNS = {
     "exact": "Ours, exact adaptive test",
 }
 TEMPLATES = Path(__file__).parent / "templates"
+PAGE = kit.ROOT / "build" / "paper.html"
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -88,9 +89,10 @@ def _environment(*, escape: bool) -> Environment:
 
 
 def write_page(folder: Path, docs: Path | None) -> None:
-    """paper.html in the folder and, for the documentation, paper.md."""
+    """The page of what a folder holds and, for the documentation, paper.md."""
     items = records(folder)
-    write_whole(folder / "paper.html", html(items, folder))
+    PAGE.parent.mkdir(exist_ok=True)
+    write_whole(PAGE, html(items, folder))
     if docs is not None:
         write_whole(docs / "paper.md", markdown(items))
 
@@ -104,7 +106,7 @@ def main() -> None:
         write_page(folder, docs)
     except FileNotFoundError as error:
         sys.exit(f"paper: {error}")
-    print(f"wrote {(folder / 'paper.html').relative_to(kit.ROOT)}")
+    print(f"wrote {PAGE.relative_to(kit.ROOT)}")
 
 
 if __name__ == "__main__":

@@ -22,9 +22,11 @@ import numpy as np
 from scipy.stats import binomtest
 
 import itrust as it
-from itrust import nulls, simulate
+from itrust import simulate
 from itrust.calibration import prepared_test
 from itrust.calibration.pipeline import Scores
+from itrust.calibration.power_setting import Demand, PowerSetting
+from itrust.data import Predicate
 
 RUNS = int(os.environ.get("RUNS", "500"))
 LEVEL_RUNS = int(os.environ.get("LEVEL_RUNS", "2000"))
@@ -54,7 +56,7 @@ LEVELS: dict[str, Callable[[int], simulate.Simulated]] = {
 
 
 def scores_of(sample: it.Sample, seed: int) -> Scores:
-    return prepared_test(sample, null=nulls.Bernoulli(), draws=DRAWS, rng=seed).scores
+    return prepared_test(sample, draws=DRAWS, rng=seed).scores
 
 
 def rejects(values: np.ndarray) -> bool:
@@ -62,7 +64,7 @@ def rejects(values: np.ndarray) -> bool:
 
 
 def combinations(found: Scores) -> dict[str, bool]:
-    """The test itself and what else could have been done with the same entries."""
+    """The test itself and what else could have been done with the same checks."""
     scores = found.scores
     top = scores.max(axis=0)
     return {
@@ -75,12 +77,12 @@ def combinations(found: Scores) -> dict[str, bool]:
 
 def papers_run(n: int, d: int, seed: int) -> dict[str, bool]:
     sample = simulate.papers_power_design(n, d, seed).sample
-    scored = scores_of(sample, seed)
-    last = [entry.name for entry in scored.entries].index(f"x{d}: trend")
+    checks = scores_of(sample, seed)
+    last = [entry.name for entry in checks.entries].index(f"x{d}: trend")
     found = {
-        **combinations(scored),
-        "default kernel alone": rejects(scored.statistic),
-        "oracle": rejects(scored.log_tails[last]),
+        **combinations(checks),
+        "default kernel alone": rejects(checks.statistic),
+        "oracle": rejects(checks.log_tails[last]),
     }
     if seed < SLOW_RUNS and d in LEARNED:
         found["witness"] = it.witness_test(sample, draws=DRAWS, rng=seed).pvalue <= ALPHA
@@ -95,10 +97,10 @@ def level_run(name: str, seed: int) -> bool:
 
 def alternative_run(name: str, strength: float, seed: int) -> dict[str, bool]:
     sample = simulate.local_alternative(name, 1_000, seed, strength=strength).sample
-    scored = scores_of(sample, seed)
+    checks = scores_of(sample, seed)
     singles = {
         f"= {entry.name}": rejects(tails)
-        for entry, tails in zip(scored.entries, scored.log_tails, strict=True)
+        for entry, tails in zip(checks.entries, checks.log_tails, strict=True)
     }
     extra = {}
     if strength == 1.0 and seed < SLOW_RUNS:
@@ -106,7 +108,7 @@ def alternative_run(name: str, strength: float, seed: int) -> dict[str, bool]:
             "witness": it.witness_test(sample, draws=DRAWS, rng=seed).pvalue <= ALPHA,
             "tuned": it.tuned_test(sample, draws=DRAWS, rng=seed).pvalue <= ALPHA,
         }
-    return {**combinations(scored), "default": rejects(scored.statistic), **extra, **singles}
+    return {**combinations(checks), "default": rejects(checks.statistic), **extra, **singles}
 
 
 def missed(outcomes: Iterable[dict[str, bool]]) -> dict[str, float]:
@@ -115,8 +117,8 @@ def missed(outcomes: Iterable[dict[str, bool]]) -> dict[str, float]:
     for outcome in outcomes:
         for name, hit in outcome.items():
             found.setdefault(name, []).append(hit)
-    fewest = min(SLOW_RUNS, RUNS)
-    return {name: 1 - sum(hits) / len(hits) for name, hits in found.items() if len(hits) >= fewest}
+    enough = min(SLOW_RUNS, RUNS)
+    return {name: 1 - sum(hits) / len(hits) for name, hits in found.items() if len(hits) >= enough}
 
 
 def told(error: float) -> str:
@@ -187,24 +189,19 @@ def check_of_detectable(pool: ProcessPoolExecutor) -> list[str]:
     """Simulated power at the shift that `detectable` gives, region by region."""
     town = simulate.survey(2_000, rng=0).sample
     found = it.detectable(town, draws=999, checks=0, rng=0)
-    where = [str(r.where) for r in found.regions]
-    powers = pool.map(functools.partial(_checked, found.draws), where)
+    powers = pool.map(functools.partial(_checked, found.draws), (r.where for r in found.regions))
     lines = ["| where | shift | simulated power |", "|---|---|---|"]
-    for name, power in zip(where, powers, strict=True):
-        lines.append(f"| {name} | {found.region(name).up:.3f} | {power:.2f} |")
+    for region, power in zip(found.regions, powers, strict=True):
+        lines.append(f"| {region.where} | {region.up:.3f} | {power:.2f} |")
         print(lines[-1], flush=True)
     return lines
 
 
-def _checked(draws: int, where: str) -> float:
-    from itrust.calibration.power_setting import Demand, PowerSetting
-    from itrust.data import regions_of
-
+def _checked(draws: int, where: Predicate) -> float:
     town = simulate.survey(2_000, rng=0).sample
     setting = PowerSetting.of(town, Demand(0.05, 0.8), None, draws, 0, "auto")
-    region = next(r for r in regions_of(town.points) if str(r) == where)
-    shift = setting.sensitivity.smallest(region.rows(setting.pilot), 1, 0.8)
-    return setting.simulated_power(region, shift, RUNS)
+    shift = setting.sensitivity.smallest(where.rows(setting.pilot), 1, 0.8)
+    return setting.simulated_power(where, shift, RUNS)
 
 
 SECTIONS: dict[str, Callable[[ProcessPoolExecutor], list[str]]] = {

@@ -18,7 +18,7 @@ PACKAGES = ("auditing", "bias", "calibration", "data", "engines", "kernels", "nu
 PACKAGES += ("recalibrate", "render", "tasks")
 MODULES = ("calibration.scores", "datasets", "losses", "render.figures", "simulate")
 # Packages whose docstrings are still being completed.
-UNFINISHED = ("_core", "bias", "calibration", "data", "engines", "tasks")
+UNFINISHED = ()
 FINISHED = ("calibration.scores", "render.recalibrate_text", "render.recalibrate_notebook")
 REFERENCE = Path(itrust.__file__).parents[2] / "docs" / "reference"
 HAS_DEFAULT = re.compile(r"\b(default|None)\b")
@@ -102,8 +102,8 @@ def parameters_of(function):
     return {p.name: p.default for p in found if p.name not in ("self", "cls") and p.name[:1] != "_"}
 
 
-def missing_in_function(where, function):
-    described = Described(inspect.getdoc(function))
+def missing_in_function(where, function, text=None):
+    described = Described(text or inspect.getdoc(function))
     if not described.has_summary:
         yield f"{where}: no summary line"
     yield from missing_in_parameters(
@@ -139,11 +139,18 @@ def missing_in_members(where, base, cls):
     for name, member in vars(base).items():
         if name.startswith("_"):
             continue
+        text = inherited_text(cls, name)
         if isinstance(member, property | cached_property):
-            if not Described(inspect.getdoc(getattr(cls, name, member)) or "").has_summary:
+            if not Described(text).has_summary:
                 yield f"{where}.{name}: no summary line"
         elif isinstance(member, classmethod | staticmethod) or inspect.isfunction(member):
-            yield from missing_in_function(f"{where}.{name}", getattr(cls, name))
+            yield from missing_in_function(f"{where}.{name}", getattr(cls, name), text)
+
+
+def inherited_text(cls, name):
+    """The docstring of a member or, where it has none, of the one that it overrides."""
+    found = (vars(base)[name].__doc__ for base in cls.__mro__ if name in vars(base))
+    return inspect.cleandoc(next((text for text in found if text), ""))
 
 
 def missing(namespace):

@@ -1,6 +1,7 @@
 """Data flows one way: a package imports only from the packages above its own, by the front door."""
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -100,3 +101,51 @@ def test_kernels_never_see_labels():
 
 def test_no_public_name_starts_with_test():
     assert not [name for name in itrust.__all__ if name.lower().startswith("test")]
+
+
+def classes(path: Path) -> list[str]:
+    return [n.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ClassDef)]
+
+
+def test_no_class_name_is_defined_twice():
+    where: dict[str, list[str]] = {}
+    for path in FILES:
+        for name in classes(path):
+            where.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in where.items() if len(paths) > 1} == {}
+
+
+def test_no_module_but_the_engines_asks_which_engine_it_has():
+    known = {name for path in (ROOT / "engines").rglob("*.py") for name in classes(path)}
+    engines = {name for name in known if issubclass(_engine_class(name), itrust.engines.Engine)}
+    assert {"Tiles", "Factor", "Dask"} <= engines
+    asked = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in FILES
+        if package_of(path) != "engines"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("isinstance", "issubclass")
+        and {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & engines
+    ]
+    assert asked == []
+
+
+def _engine_class(name: str) -> type:
+    return getattr(itrust.engines, name, object)
+
+
+def test_the_front_door_has_few_names():
+    assert len(itrust.__all__) <= 40
+    assert sorted(itrust.__all__) == itrust.__dir__()
+
+
+def test_tab_completion_offers_only_what_is_meant():
+    spaces = [getattr(itrust, name) for name in itrust.__all__]
+    offered = {
+        space.__name__: sorted(set(dir(space)) - set(space.__all__))
+        for space in spaces
+        if inspect.ismodule(space)
+    }
+    assert {name: more for name, more in offered.items() if more} == {}

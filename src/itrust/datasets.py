@@ -34,10 +34,7 @@ __all__ = [
     "heart",
     "load",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy  # what tab completion offers
 
 
 FOLDER_VARIABLE = "ITRUST_DATA"
@@ -55,10 +52,9 @@ class Dataset:
     ----------
     file : str
         Name of the file in the cache or folder.
-    url : str
-        Where the file comes from.
-    sha256 : str
-        Checksum of the bytes there.
+    url, sha256 : str
+        Where the file comes from, and the checksum of the bytes there: a file with other bytes is
+        refused.
     licence : str
         What is known about the terms of use.
     columns : mapping of str to str
@@ -140,9 +136,9 @@ AHS2019 = Dataset(
 
 ADULT = Dataset(
     file="adult.csv",
+    licence="none stated by the source; UCI gives CC BY 4.0",
     url=f"{AUTHORS}/adult.csv",
     sha256="1f13ee2bf9d7c66098429281ab91fa1b51cbabd3b805cc365b3c6b44491ea2c0",
-    licence="none stated by the source; UCI gives CC BY 4.0",
     columns=_meanings("""
         age: years
         workclass: kind of employer (may be missing)
@@ -163,10 +159,10 @@ ADULT = Dataset(
 )
 
 HEART = Dataset(
+    licence="none stated by the source; quoted elsewhere as ODbL 1.0",
     file="heart.csv",
     url=f"{AUTHORS}/heart.csv",
     sha256="948420b084d8a3a0ca42b8419fce9aee175879e43f8aedf712377899a67aa49b",
-    licence="none stated by the source; quoted elsewhere as ODbL 1.0",
     columns=_meanings("""
         Age: years
         Sex: M or F

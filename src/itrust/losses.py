@@ -41,10 +41,7 @@ __all__ = [
     "PenalisedLogisticRegression",
     "Penalty",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy  # what tab completion offers
 
 
 # Squared errors below this are rounding; the root is replaced by a line there, for its slope at 0
@@ -406,7 +403,8 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         Parameters
         ----------
         X : (n, d) array or frame
-            Inputs, as in `fit`.
+            The inputs of n rows. They are in the units of `fit`, which standardised them by
+            itself.
 
         Returns
         -------
@@ -417,17 +415,19 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         return np.column_stack([expit(-odds), expit(odds)])
 
     def predict(self, X: Any) -> AnyArray:
-        """Predict classes.
+        """Predict the more probable class of each row.
 
         Parameters
         ----------
         X : (n, d) array or frame
-            Inputs, as in `fit`.
+            What `predict_proba` takes; a row where both classes are as probable gets the first
+            one, because the log odds have to be above 0 for the second: see
+            `decision_function`.
 
         Returns
         -------
         (n,) array
-            The more probable class of each row.
+            Values of `classes_`.
         """
         positive = self.decision_function(X) > 0
         chosen: AnyArray = self.classes_[positive.astype(int)]

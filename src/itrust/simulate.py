@@ -30,10 +30,7 @@ __all__ = [
     "uniform_shift",
     "weighted_rows",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy  # what tab completion offers
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,10 +229,8 @@ def normal_covariates(n: int = 200, d: int = 5, rng: Rng = None) -> Simulated:
 
     Parameters
     ----------
-    n : int
-        How many rows.
-    d : int
-        How many covariates.
+    n, d : int
+        How many rows, and how many covariates.
     rng : int, numpy Generator or None
         Randomness of both; None: new draws every time.
 
@@ -281,7 +276,8 @@ def rare_events(n: int = 500, rng: Rng = None) -> Simulated:
     Parameters
     ----------
     n : int
-        Number of rows; about n / 50 labels are positive.
+        Number of rows; about n / 50 labels are positive, so a sample of 500 rows has ten of them
+        to learn from.
     rng : int, numpy Generator or None
         Source of the draws; None takes a new one.
 

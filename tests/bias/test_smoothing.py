@@ -64,10 +64,14 @@ def test_moments_are_those_of_labels_with_that_bias(mixed_sample, neighbours, sh
         assert third[place] == pytest.approx(own**3 @ (v * (1 - 2 * truth)), abs=1e-12)
 
 
-def test_chunks_threads_and_leaves_change_nothing(monkeypatch):
-    sample = it.simulate.survey(3_000, rng=0).sample
+def many_neighbours(rows, places):
+    sample = it.simulate.survey(rows, rng=0).sample
     kernel = LocalKernel(RBF(0.1), {"income": RBF(9_000), "age": RBF(6), "region": Delta()})
-    weights = Neighbours(sample.take(slice(300)).points, kernel)
+    return sample, Neighbours(sample.take(slice(places)).points, kernel)
+
+
+def test_chunks_threads_and_leaves_change_nothing(monkeypatch):
+    sample, weights = many_neighbours(3_000, places=300)
     reference = average(sample, weights, Bernoulli(), draws=20, seed=1)
     monkeypatch.setattr(module, "CHUNK_ROWS", 701)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -80,9 +84,7 @@ def test_chunks_threads_and_leaves_change_nothing(monkeypatch):
 
 
 def test_single_precision_changes_next_to_nothing(monkeypatch):
-    sample = it.simulate.survey(1_000, rng=0).sample
-    kernel = LocalKernel(RBF(0.1), {"income": RBF(9_000), "age": RBF(6), "region": Delta()})
-    weights = Neighbours(sample.take(slice(100)).points, kernel)
+    sample, weights = many_neighbours(1_000, places=100)
     double = average(sample, weights, Bernoulli(), draws=50, seed=1)
     monkeypatch.setattr(module, "MAX_IN_DOUBLE", 0)
     single = average(sample, weights, Bernoulli(), draws=50, seed=1)

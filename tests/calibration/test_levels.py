@@ -35,9 +35,9 @@ def rejections(design, runs, *settings):
     ("design", "kernel"),
     [
         pytest.param(simulate.papers_level_design, DEFAULT, id="the paper's design"),
-        pytest.param(simulate.tight_clusters, NARROW, id="tight clusters"),
-        pytest.param(simulate.rare_events, DEFAULT, id="rare events"),
-        pytest.param(simulate.weighted_rows, DEFAULT, id="weights from x"),
+        pytest.param(lambda rng: simulate.tight_clusters(300, rng), NARROW, id="tight clusters"),
+        pytest.param(lambda rng: simulate.rare_events(300, rng), DEFAULT, id="rare events"),
+        pytest.param(lambda rng: simulate.weighted_rows(150, rng), DEFAULT, id="weights from x"),
         pytest.param(lambda rng: simulate.papers_level_design(30, rng), DEFAULT, id="thirty rows"),
     ],
 )
@@ -89,7 +89,7 @@ def test_flipped_signs_hold_their_level():
 
 def test_spectral_null_holds_its_level_at_moderate_n():
     def design(rng):
-        return simulate.papers_level_design(200, rng)
+        return simulate.papers_level_design(100, rng)
 
     assert holds_level(rejecting(design, DEFAULT, nulls.Spectral()))
 

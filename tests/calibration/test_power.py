@@ -8,6 +8,7 @@ import pytest
 
 import itrust as it
 from itrust import InputError, Sample, simulate
+from itrust.calibration import detectable_by, prepared_test
 from itrust.calibration.power_setting import Demand, PowerSetting
 from itrust.data import Between, Level, Missing, regions_of
 
@@ -201,3 +202,34 @@ def test_wrong_sample_sizes_are_one_sentence(town):
     certain = Sample([0, 1, 1], [0.0, 1.0, 1.0])
     with pytest.raises(InputError, match="every probability is 0 or 1"):
         it.detectable(certain, draws=19)
+
+
+def test_a_test_that_was_made_serves_again(town, monkeypatch):
+    made = prepared_test(town, draws=199, rng=0)
+    own = it.detectable(town, draws=199, checks=0, rng=0)
+
+    def refuse(*_, **__):
+        raise AssertionError("drawn again")
+
+    monkeypatch.setattr("itrust.engines.Engine.run", refuse)
+    found = detectable_by(made)
+    assert found.to_dict() == own.to_dict()
+
+
+def test_with_clusters_the_draws_are_those_of_independent_rows(town):
+    x = {"age": town.column("age").values}
+    torn = Sample(town.y, town.p, x, cluster=np.arange(town.n) // 3)
+    found = detectable_by(prepared_test(torn, draws=99, rng=0))
+    plain = it.detectable(Sample(town.y, town.p, x), draws=99, checks=0, rng=0)
+    assert [r.shift for r in found.regions] == [r.shift for r in plain.regions]
+    assert found.notes == ("rows are taken as independent; with clusters less is seen",)
+
+
+def test_results_are_tables(town, found):
+    rows = found.to_arrow()
+    assert rows.num_rows == len(found.regions)
+    assert rows["where"][0].as_py() == "everywhere"
+    size = it.sample_size(town, 0.1, draws=99, rng=0)
+    assert size.to_dict()["rows"] == size.rows == max(size.to_arrow()["rows"].to_pylist()) // 1 + 1
+    assert "labelled rows" in size._repr_html_()
+    assert "too high by" in found._repr_html_()

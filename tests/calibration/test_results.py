@@ -113,3 +113,31 @@ def test_kernels_are_described_width_by_width():
 
 def test_repr_is_one_line():
     assert repr(result()) == "<CalibrationResult: statistic 0.25, p 0.6, n 50>"
+
+
+@pytest.mark.parametrize(
+    "null", [nulls.Bernoulli(), nulls.Spectral(), nulls.Hoeffding(), nulls.Permutation()]
+)
+def test_one_kernel_is_a_dictionary_of_one_check(null):
+    s = it.simulate.survey(120, rng=0).sample
+    r = it.klce_test(s, LocalKernel(), null, draws=19, rng=0)
+    (finding,) = r.findings
+    assert (finding.pvalue, finding.unadjusted_pvalue, finding.score) == (
+        r.pvalue,
+        r.pvalue,
+        r.statistic,
+    )
+    assert r.score == r.statistic
+    assert bool(r.evidence(alpha=0.05)) == (r.pvalue <= 0.05)
+    assert len(r.dictionary.entries) == 1
+    if r.null_distribution is not None:
+        np.testing.assert_array_equal(r.null_distribution, r.statistic_draws)
+    assert r.to_dict()["findings"][0]["pvalue"] == r.pvalue
+
+
+def test_a_result_is_a_table_of_findings():
+    r = it.klce_test(it.simulate.survey(300, rng=0).sample, draws=19, rng=0)
+    rows = r.to_arrow()
+    assert rows["name"].to_pylist() == [finding.name for finding in r.findings]
+    assert rows["sentence"][0].as_py() == str(r.findings[0])
+    assert "p = " in r._repr_html_()

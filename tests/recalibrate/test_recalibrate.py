@@ -327,6 +327,18 @@ def test_mcgrad_says_that_it_is_missing(monkeypatch):
         it.recalibrate.MCGrad().fit(tilted(100))
 
 
+def test_mcgrad_itself_recalibrates_and_survives_the_file(tmp_path):
+    """The package, which `make` installs without the eighty others that it names."""
+    pytest.importorskip("mcgrad.methods")
+    calibration, test = tilted(2_000, bias=3.0).split([0.5, 0.5], rng=0)
+    fix = it.recalibrate.MCGrad().fit(calibration)
+    told = fix.apply(test)
+    assert it.scores.log_loss(told) < it.scores.log_loss(test) - 0.01
+    fix.save(tmp_path / "r.json")
+    np.testing.assert_array_equal(load(tmp_path / "r.json").apply(test).p, told.p)
+    assert np.isfinite(fix.predict(test.p[:2], {"x": [np.nan, 0.5], "group": ["a", None]})).all()
+
+
 def test_mcgrad_is_called_as_the_package_wants_it(monkeypatch, tmp_path):
     """A stand-in with the signatures of mcgrad 0.1.5."""
 

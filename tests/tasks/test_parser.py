@@ -93,6 +93,13 @@ def test_errors_point_at_the_character(text, message, column):
     assert f"at character {column}:" in first
     assert len(pointer) <= 95
     assert shown[pointer.index("^") : pointer.index("^") + 1] == text[column - 1 : column]
+    assert caught.value.value[:1] == text[column - 1 : column]
+
+
+def test_braces_in_a_text_stay_as_they_are():
+    with pytest.raises(InputError, match=r"\n  mean\(\{value\} \{what\}\)\n") as caught:
+        tasks.parse("mean({value} {what})")
+    assert caught.value.value == "{"
 
 
 @pytest.mark.parametrize("text", ["", "   ", 3, None])

@@ -172,8 +172,20 @@ class InputError(ValueError):
         return {name: getattr(self, name) for name in FIELDS}
 
     def at(self, **fields: Any) -> Self:
-        """A new error that is the same but for some fields; this one stays as it is.
+        """Make a new error that is the same but for some fields; this one stays as it is.
 
+        Parameters
+        ----------
+        **fields : object
+            The fields that are known now, by the names of the parameters of `InputError`.
+
+        Returns
+        -------
+        InputError
+            The error with these fields.
+
+        Examples
+        --------
         >>> str(InputError("{row} has no label", row=3).at(file="homes.csv"))
         'homes.csv: row 3 has no label'
         """
@@ -187,7 +199,7 @@ class InputError(ValueError):
         number: Callable[[int], int] = int,
         line: Callable[[int], int | None] | None = None,
     ) -> Self:
-        """A new error whose rows are rows of a file.
+        """Make a new error whose rows are rows of a file; this one stays as it is.
 
         Parameters
         ----------

@@ -77,7 +77,7 @@ class Result(ABC):
         ----------
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
-        **settings : dict
+        **settings : object
             What the display of this result takes.
 
         Returns

@@ -1,25 +1,29 @@
 """Where, for whom and by how much: local bias, groups, slices, curves, maps."""
 
-from itrust.bias.axes import ALL_ROWS, Axis, has_order
+from itrust.bias.axes import ALL_ROWS as ALL_ROWS
+from itrust.bias.axes import Axis as Axis
+from itrust.bias.axes import has_order as has_order
 from itrust.bias.bands import Band
 from itrust.bias.cubic import CubicFit, CubicGroup
 from itrust.bias.curves import BiasCurve, CurvePart, bias_curve
-from itrust.bias.groups import MAX_VALUES, GroupBias, GroupTable, bias_groups
-from itrust.bias.local import MIN_NEIGHBOURS, HeldOut, LocalBias, local_bias
+from itrust.bias.groups import MAX_VALUES as MAX_VALUES
+from itrust.bias.groups import GroupBias, GroupTable, bias_groups
+from itrust.bias.local import MIN_NEIGHBOURS as MIN_NEIGHBOURS
+from itrust.bias.local import HeldOut, LocalBias, local_bias
 from itrust.bias.maps import BiasMap, bias_map
-from itrust.bias.neighbours import Neighbours, neighbour_kernel
-from itrust.bias.parts import SIGN, PartBias, PartTable
-from itrust.bias.redraws import Redraws, checked_alpha, checked_reach, names_of
+from itrust.bias.neighbours import Neighbours as Neighbours
+from itrust.bias.neighbours import neighbour_kernel as neighbour_kernel
+from itrust.bias.parts import SIGN as SIGN
+from itrust.bias.parts import PartBias, PartTable
+from itrust.bias.redraws import Redraws as Redraws
+from itrust.bias.redraws import checked_alpha as checked_alpha
+from itrust.bias.redraws import checked_reach as checked_reach
+from itrust.bias.redraws import names_of as names_of
 from itrust.bias.slices import Slice, SliceTable, bias_slices
-from itrust.bias.smoothing import BEYOND_DOUBT, Weights
+from itrust.bias.smoothing import BEYOND_DOUBT as BEYOND_DOUBT
+from itrust.bias.smoothing import Weights as Weights
 
 __all__ = [
-    "ALL_ROWS",
-    "BEYOND_DOUBT",
-    "MAX_VALUES",
-    "MIN_NEIGHBOURS",
-    "SIGN",
-    "Axis",
     "Band",
     "BiasCurve",
     "BiasMap",
@@ -30,21 +34,14 @@ __all__ = [
     "GroupTable",
     "HeldOut",
     "LocalBias",
-    "Neighbours",
     "PartBias",
     "PartTable",
-    "Redraws",
     "Slice",
     "SliceTable",
-    "Weights",
     "bias_curve",
     "bias_groups",
     "bias_map",
     "bias_slices",
-    "checked_alpha",
-    "checked_reach",
-    "has_order",
     "local_bias",
-    "names_of",
-    "neighbour_kernel",
 ]
+__dir__ = __all__.copy  # what tab completion offers

@@ -96,9 +96,22 @@ def has_order(column: Column) -> bool:
     return column.kind in ("number", "date") and np.unique(present).size > MAX_VALUES
 
 
-def group_title(where: Predicate) -> str:
-    """A group of a picture in reading words."""
-    return ALL_ROWS if isinstance(where, Everywhere) else str(where)
+@dataclass(frozen=True, eq=False)
+class PictureGroup:
+    """One of the groups that a picture shows apart.
+
+    Attributes
+    ----------
+    where : Predicate
+        Which rows it has; `Everywhere()` without groups.
+    """
+
+    where: Predicate
+
+    @property
+    def group(self) -> str:
+        """The group in reading words, or "all rows"."""
+        return ALL_ROWS if isinstance(self.where, Everywhere) else str(self.where)
 
 
 def combinations_of(sample: Sample, names: Sequence[str]) -> list[tuple[Predicate, list[float]]]:

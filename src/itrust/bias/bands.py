@@ -25,13 +25,30 @@ MIN_FREEDOM = 0.5  # effective clusters less one, below which nothing can be sai
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """A lower and an upper end for every place; NaN where nothing is known."""
+    """A lower and an upper end for every place.
+
+    Attributes
+    ----------
+    lower, upper : (m,) array
+        Ends of the interval at each place; NaN where nothing is known.
+    """
 
     lower: FloatArray
     upper: FloatArray
 
     def take(self, places: IntArray) -> Band:
-        """Some places."""
+        """Keep some places.
+
+        Parameters
+        ----------
+        places : (k,) array of int
+            Which places, by number.
+
+        Returns
+        -------
+        Band
+            With k intervals.
+        """
         return Band(self.lower[places], self.upper[places])
 
 

@@ -11,22 +11,20 @@ import pyarrow as pa
 from numpy.polynomial import Polynomial
 
 from itrust._core import FloatArray, InputError, Result, counted
-from itrust.bias.axes import combinations_of, group_title
+from itrust.bias.axes import PictureGroup, combinations_of
 from itrust.bias.local import LocalBias
 from itrust.bias.redraws import names_of
-from itrust.data import Column, Predicate, column_of
+from itrust.data import Column, column_of
 
 MIN_POINTS = 4  # that a cubic needs
 
 
 @dataclass(frozen=True, eq=False)
-class CubicGroup:
+class CubicGroup(PictureGroup):
     """Points of one group and the cubic through them.
 
     Attributes
     ----------
-    where : Predicate
-        Which rows the group has; `Everywhere()` without groups.
     covariate : (k,) array
         The covariate at the group's points that are known.
     values : (k,) array
@@ -35,15 +33,9 @@ class CubicGroup:
         Fitted by least squares.
     """
 
-    where: Predicate
     covariate: FloatArray
     values: FloatArray
     cubic: Polynomial
-
-    @property
-    def group(self) -> str:
-        """The group in reading words, or "all rows"."""
-        return group_title(self.where)
 
     def at(self, covariate: object) -> FloatArray:
         """Evaluate the cubic.
@@ -51,12 +43,12 @@ class CubicGroup:
         Parameters
         ----------
         covariate : array of numbers
-            Where.
+            Values of the covariate, of any shape.
 
         Returns
         -------
         array
-            The fitted bias, of the same shape.
+            The fitted bias at each of them.
         """
         return np.asarray(self.cubic(np.asarray(covariate, dtype=float)))
 
@@ -85,21 +77,6 @@ class CubicFit(Result):
     def name(self) -> str:
         """Name of the covariate."""
         return self.column.name
-
-    def shown(self, position: float) -> str:
-        """Give a value of the covariate as text.
-
-        Parameters
-        ----------
-        position : float
-            A number, or a date as days since 1970-01-01.
-
-        Returns
-        -------
-        str
-            The number or date in few digits.
-        """
-        return self.column.shown(float(position), 4)
 
     def to_arrow(self) -> pa.Table:
         """Give one row for each point.
@@ -155,7 +132,7 @@ def cubic_fit(bias: LocalBias, name: str, by: str | Sequence[str] = ()) -> Cubic
         rows = np.flatnonzero(where.rows(bias.points) & bias.known & ~column.missing)
         x, values = column.values[rows], bias.values[rows]
         if np.unique(x).size < MIN_POINTS:
-            left_out.append(group_title(where))
+            left_out.append(PictureGroup(where).group)
         else:
             fits.append(CubicGroup(where, x, values, Polynomial.fit(x, values, MIN_POINTS - 1)))
     if not fits:

@@ -13,28 +13,26 @@ from itrust._core import FloatArray, InputError, Result, Rng, counted
 from itrust.bias.axes import (
     MAX_VALUES,
     Axis,
+    PictureGroup,
     axis_of,
     bias_over,
     combinations_of,
-    group_title,
     has_order,
 )
 from itrust.bias.bands import Band
 from itrust.bias.local import MIN_NEIGHBOURS, LocalBias, cells
 from itrust.bias.redraws import Redraws, names_of
-from itrust.data import Predicate, Sample, column_of
+from itrust.data import Sample, column_of
 
 POINTS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class CurvePart:
+class CurvePart(PictureGroup):
     """The curve of one group.
 
     Attributes
     ----------
-    where : Predicate
-        Which rows the group has; `Everywhere()` without groups.
     grid : (k,) array
         Positions along the covariate.
     values : (k,) array
@@ -51,7 +49,6 @@ class CurvePart:
         Number of rows of the group.
     """
 
-    where: Predicate
     grid: FloatArray
     values: FloatArray
     size: FloatArray
@@ -59,11 +56,6 @@ class CurvePart:
     band: Band
     null_band: Band
     rows: int
-
-    @property
-    def group(self) -> str:
-        """The group in reading words, or "all rows"."""
-        return group_title(self.where)
 
     @property
     def known(self) -> bool:
@@ -167,9 +159,9 @@ def bias_curve(
     alpha : float
         Error that the bands are allowed, for all groups and positions together.
     draws : int
-        How often labels are redrawn.
+        Sets of redrawn labels behind the bands and the p-values.
     rng : int, Generator or None
-        Seed of the draws; None takes a new one.
+        Seed that the redrawn labels come from; with None they differ from call to call.
 
     Returns
     -------

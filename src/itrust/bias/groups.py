@@ -39,6 +39,8 @@ MAX_GROUPS = 2_000
 class GroupBias(PartBias):
     """How far the model is off in one group.
 
+    Rates, interval and p-values are of all rows of the group.
+
     Attributes
     ----------
     size : float
@@ -135,9 +137,9 @@ def bias_groups(
     crossings : bool
         Whether groups of several covariates are looked at, too; False: every name by itself only.
     draws : int
-        How often labels are redrawn.
+        How often labels are redrawn; p-values are multiples of 1 / (draws + 1).
     rng : int, Generator or None
-        Seed of the draws; None takes a new one.
+        Seed of the redrawn labels; None takes a new one.
 
     Returns
     -------

@@ -39,7 +39,6 @@ from itrust.bias.smoothing import average
 from itrust.calibration import step_down
 from itrust.data import Column, Points, Population, Sample
 from itrust.kernels import RBF, LocalKernel
-from itrust.nulls import Null
 
 if TYPE_CHECKING:
     from itrust.bias.cubic import CubicFit
@@ -135,6 +134,9 @@ class LocalBias(Result):
     kernel: LocalKernel
     cut: float
     min_neighbours: int
+    notes: tuple[str, ...]
+    notes_on_points: tuple[str, ...]
+    elapsed: float
     values: FloatArray
     stderr: FloatArray
     size: FloatArray
@@ -142,37 +144,19 @@ class LocalBias(Result):
     null_band: Band
     band: Band
     pvalues: FloatArray
-    elapsed: float
-    notes: tuple[str, ...]
-    notes_on_points: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.points)
 
     @property
     def sample(self) -> Sample:
         """The rows of the estimate."""
         return self.redraws.sample
 
+    def __len__(self) -> int:
+        return len(self.points)
+
     @property
     def alpha(self) -> float:
         """Error that both bands are allowed."""
         return self.redraws.alpha
-
-    @property
-    def null(self) -> Null:
-        """How labels were redrawn."""
-        return self.redraws.null
-
-    @property
-    def draws(self) -> int:
-        """How often labels were redrawn."""
-        return self.redraws.draws
-
-    @property
-    def seed(self) -> int:
-        """What makes the same draws again."""
-        return self.redraws.seed
 
     @property
     def known(self) -> BoolArray:
@@ -210,68 +194,40 @@ class LocalBias(Result):
             notes=self.notes,
         )
 
-    def groups(
-        self,
-        *names: str,
-        alpha: float | None = None,
-        draws: int | None = None,
-        rng: Rng = None,
-        **settings: Any,
-    ) -> GroupTable:
+    def groups(self, *names: str, **settings: Any) -> GroupTable:
         """Give the bias by group and crossing of groups, from all rows.
 
         Parameters
         ----------
         *names : str
             Covariates to group by.
-        alpha, draws, rng : optional
-            Default: those of this estimate.
-        **settings
-            `pool`, `simultaneous` and `crossings` of `itrust.bias_groups`.
+        **settings : object
+            What `itrust.bias_groups` takes; alpha, draws and seed are this estimate's unless they
+            are given.
 
         Returns
         -------
         GroupTable
             As `itrust.bias_groups` gives it.
         """
-        redraws = self.redraws.again(self.whole, alpha=alpha, draws=draws, rng=rng)
-        return groups_of(redraws, names, **settings)
+        return groups_of(self._again(settings), names, **settings)
 
-    def slices(
-        self,
-        *,
-        alpha: float | None = None,
-        draws: int | None = None,
-        rng: Rng = None,
-        **settings: Any,
-    ) -> SliceTable:
+    def slices(self, **settings: Any) -> SliceTable:
         """Find readable rules where the model is miscalibrated, from all rows.
 
         Parameters
         ----------
-        alpha, draws, rng : optional
-            Default: those of this estimate.
-        **settings
-            `max_conditions`, `max_slices` and `min_rows` of `itrust.bias_slices`.
+        **settings : object
+            As for `itrust.bias_slices`; what is not said about errors and draws stays as it was.
 
         Returns
         -------
         SliceTable
-            As `itrust.bias_slices` gives it.
+            Confirmed slices first.
         """
-        redraws = self.redraws.again(self.whole, alpha=alpha, draws=draws, rng=rng, parts=HALVES)
-        return slices_of(redraws, **settings)
+        return slices_of(self._again(settings, HALVES), **settings)
 
-    def curve(
-        self,
-        name: str,
-        by: str | Sequence[str] = (),
-        *,
-        alpha: float | None = None,
-        draws: int | None = None,
-        rng: Rng = None,
-        **settings: Any,
-    ) -> BiasCurve:
+    def curve(self, name: str, by: str | Sequence[str] = (), **settings: Any) -> BiasCurve:
         """Give the bias along a covariate, by group, with widths of its own, from all rows.
 
         Parameters
@@ -280,51 +236,41 @@ class LocalBias(Result):
             A number or date among the covariates, or "prediction".
         by : str or sequence of str
             Covariates whose combinations of values are groups; default: no groups.
-        alpha, draws, rng : optional
-            Default: those of this estimate.
-        **settings
-            `width`, `points` and `min_neighbours` of `itrust.bias_curve`.
+        **settings : object
+            Width, points and so on of `itrust.bias_curve`, with alpha, draws and seed from here.
 
         Returns
         -------
         BiasCurve
-            As `itrust.bias_curve` gives it.
+            One curve for each group.
         """
         from itrust.bias.curves import curve_of
 
-        redraws = self.redraws.again(self.whole, alpha=alpha, draws=draws, rng=rng)
-        return curve_of(redraws, name, by, **settings)
+        return curve_of(self._again(settings), name, by, **settings)
 
-    def map(
-        self,
-        first: str,
-        second: str,
-        *,
-        alpha: float | None = None,
-        draws: int | None = None,
-        rng: Rng = None,
-        **settings: Any,
-    ) -> BiasMap:
+    def map(self, first: str, second: str, **settings: Any) -> BiasMap:
         """Give the bias over two covariates, with widths of its own, from all rows.
 
         Parameters
         ----------
         first, second : str
             Across and up: covariates, or "prediction".
-        alpha, draws, rng : optional
-            Default: those of this estimate.
-        **settings
-            `points` and `min_neighbours` of `itrust.bias_map`.
+        **settings : object
+            Points and so on of `itrust.bias_map`; the draws are made as before by default.
 
         Returns
         -------
         BiasMap
-            As `itrust.bias_map` gives it.
+            Bias and p-value of every cell.
         """
         from itrust.bias.maps import map_of
 
-        redraws = self.redraws.again(self.whole, alpha=alpha, draws=draws, rng=rng)
-        return map_of(redraws, first, second, **settings)
+        return map_of(self._again(settings), first, second, **settings)
+
+    def _again(self, settings: dict[str, Any], parts: int = 1) -> Redraws:
+        """How to redraw for all rows: as here, but for what the settings say (and is taken out)."""
+        given = {name: settings.pop(name, None) for name in ("alpha", "draws", "rng")}
+        return self.redraws.again(self.whole, **given, parts=parts)
 
     def cubic(self, name: str, by: str | Sequence[str] = ()) -> CubicFit:
         """Fit cubics to the values at the points against a covariate, as in the paper's figure.
@@ -332,9 +278,9 @@ class LocalBias(Result):
         Parameters
         ----------
         name : str
-            A number or date among the covariates, or "prediction".
+            What to plot against: a number, a date or "prediction".
         by : str or sequence of str
-            Covariates whose combinations of values are groups; default: no groups.
+            Covariates that make groups by their values; default: one group of all points.
 
         Returns
         -------
@@ -387,9 +333,9 @@ class LocalBias(Result):
             "cut": self.cut,
             "min_neighbours": self.min_neighbours,
             "alpha": self.alpha,
-            "null": self.null.to_dict(),
-            "draws": self.draws,
-            "seed": self.seed,
+            "null": self.redraws.null.to_dict(),
+            "draws": self.redraws.draws,
+            "seed": self.redraws.seed,
             "elapsed": self.elapsed,
             "notes": [*self.notes_on_points, *self.notes],
         }
@@ -446,9 +392,9 @@ def local_bias(
     alpha : float
         Error that both bands are allowed.
     draws : int
-        How often labels are redrawn.
+        Number of redrawn sets of labels that both bands and the p-values rest on.
     rng : int, Generator or None
-        Seed of the draws; None takes a new one.
+        What makes the same draws again; None: other draws each time.
 
     Returns
     -------

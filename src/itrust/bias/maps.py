@@ -101,9 +101,9 @@ def bias_map(
     alpha : float
         Error that the bands are allowed, for all cells together.
     draws : int
-        How often labels are redrawn.
+        How many sets of redrawn labels the map is compared with.
     rng : int, Generator or None
-        Seed of the draws; None takes a new one.
+        Start of the random numbers; None starts anywhere.
 
     Returns
     -------
@@ -122,18 +122,12 @@ def bias_map(
 
 
 def map_of(
-    redraws: Redraws,
-    first: str,
-    second: str,
-    *,
-    points: int = POINTS,
-    min_neighbours: int = MIN_NEIGHBOURS,
+    redraws: Redraws, *names: str, points: int = POINTS, min_neighbours: int = MIN_NEIGHBOURS
 ) -> BiasMap:
-    """The map of `bias_map`, with sample and draws that were checked before."""
-    if first == second:
-        raise InputError("a map needs two different covariates, not {value} twice", value=first)
-    rows = redraws.sample.points
-    across, up = (axis_of(column_of(rows, name), points) for name in (first, second))
+    """The map of `bias_map` over two names, with sample and draws that were checked before."""
+    if names[0] == names[1]:
+        raise InputError("a map needs two different covariates, not {value} twice", value=names[0])
+    across, up = (axis_of(column_of(redraws.sample.points, name), points) for name in names)
     shape = (len(up.column), len(across.column))
     columns = (
         across.column.take(np.tile(np.arange(shape[1]), shape[0])),

@@ -46,9 +46,9 @@ class Neighbours(Weights):
     Parameters
     ----------
     points : Points
-        The places.
+        The places whose neighbours are asked for.
     kernel : LocalKernel
-        Resolved.
+        Nearness, with explicit widths.
     cut : float
         Share of the kernel's largest value below which a row is no neighbour; 0 for none.
     """

@@ -18,6 +18,8 @@ SIGN = "bias = observed - predicted; positive: the model underestimates"
 class PartBias(Result):
     """How far the model is off in some of the rows.
 
+    What groups and slices have in common.
+
     Attributes
     ----------
     where : Predicate
@@ -30,10 +32,8 @@ class PartBias(Result):
         Weighted mean prediction.
     observed : float
         Weighted rate of positive labels.
-    lower : float
-        Lower end of the interval of the bias.
-    upper : float
-        Upper end of the interval of the bias.
+    lower, upper : float
+        Interval of the bias.
     unadjusted_pvalue : float
         P-value if this had been the only part that was looked at.
     pvalue : float

@@ -23,7 +23,7 @@ class Redraws:
     Attributes
     ----------
     sample : Sample
-        The rows.
+        The rows whose labels are redrawn.
     null : RowwiseNull
         How labels are redrawn.
     draws : int

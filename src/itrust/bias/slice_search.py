@@ -210,7 +210,7 @@ class Searcher:
     Parameters
     ----------
     sample : Sample
-        The rows.
+        The rows to look at, one half of all.
     max_conditions : int
         Most conditions that a rule may join.
     min_rows : int

@@ -131,7 +131,7 @@ def bias_slices(
     Parameters
     ----------
     sample : Sample
-        Labels, predictions and covariates.
+        Rows to halve, search and judge.
     max_conditions : int
         Most conditions that a rule may join.
     max_slices : int

@@ -27,10 +27,7 @@ __all__ = [
     "reliability_curve",
     "smooth_ece",
 ]
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__dir__ = __all__.copy  # what tab completion offers
 
 
 SMOOTH_CELLS = 8_192
@@ -56,12 +53,7 @@ def brier(sample: Sample | Scan) -> float:
     >>> round(brier(it.Sample([0, 1], [0.5, 0.9])), 6)
     0.13
     """
-    return _mean_over_chunks(
-        sample,
-        lambda chunk: metrics.brier_score_loss(
-            chunk.y, chunk.p, sample_weight=chunk.weights, pos_label=1
-        ),
-    )
+    return _mean_over_chunks(sample, metrics.brier_score_loss, pos_label=1)
 
 
 def log_loss(sample: Sample | Scan) -> float:
@@ -72,7 +64,8 @@ def log_loss(sample: Sample | Scan) -> float:
     Parameters
     ----------
     sample : Sample or Scan
-        Where the labels and probabilities are.
+        Where the labels and probabilities are; a scan is read once, chunk by chunk, and
+        weights count.
 
     Returns
     -------
@@ -85,12 +78,7 @@ def log_loss(sample: Sample | Scan) -> float:
     >>> round(log_loss(it.Sample([0, 1], [0.5, 0.5])), 6)
     0.693147
     """
-    return _mean_over_chunks(
-        sample,
-        lambda chunk: metrics.log_loss(
-            chunk.y, chunk.p, sample_weight=chunk.weights, labels=[0.0, 1.0]
-        ),
-    )
+    return _mean_over_chunks(sample, metrics.log_loss, labels=[0.0, 1.0])
 
 
 def _chunks(sample: Sample | Scan) -> Iterator[Chunk]:
@@ -99,14 +87,17 @@ def _chunks(sample: Sample | Scan) -> Iterator[Chunk]:
     return source.chunks(CHUNK_ROWS if isinstance(source, Scan) else source.n)
 
 
-def _mean_over_chunks(sample: Sample | Scan, score: Callable[[Chunk], float]) -> float:
-    """Chunks with weight, averaged by their weight; a chunk without weight has no score."""
+def _mean_over_chunks(
+    sample: Sample | Scan, score: Callable[..., float], **settings: object
+) -> float:
+    """Scores of chunks, averaged by their weight; a chunk without weight has none."""
     total = weighted = 0.0
     for chunk in _chunks(sample):
         mass = float(_weights(chunk).sum())
         if mass > 0:
             total += mass
-            weighted += mass * score(chunk)
+            told = score(chunk.y, chunk.p, sample_weight=chunk.weights, **settings)
+            weighted += mass * told
     return weighted / _positive(total)
 
 

@@ -70,7 +70,7 @@ columns of --apply are written as they are.
 SHELLS = ("bash", "zsh", "fish")
 
 
-class Number(click.ParamType):  # type: ignore[type-arg]  # a plain class before click 8.2
+class NumberType(click.ParamType):  # type: ignore[type-arg]  # a plain class before click 8.2
     """A number, whole or not; anything else is one sentence."""
 
     def __init__(self, kind: Kind) -> None:
@@ -91,7 +91,11 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # a plain class before
 
 def _parameter(option: Option, command: str) -> click.Option:
     """A row of the table as a flag."""
-    types = {Kind.NUMBER: Number(Kind.NUMBER), Kind.COUNT: Number(Kind.COUNT), Kind.SWITCH: None}
+    types = {
+        Kind.NUMBER: NumberType(Kind.NUMBER),
+        Kind.COUNT: NumberType(Kind.COUNT),
+        Kind.SWITCH: None,
+    }
     choices = click.Choice(option.choices) if option.choices else click.STRING
     return PlainOption(
         [option.flag, *([option.short] if option.short else [])],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -10,9 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.feather
-import pyarrow.parquet
 
 import itrust as it
 from itrust import recalibrate
@@ -22,12 +18,10 @@ from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import read_samples, settle
-from itrust.data import MissingRule
+from itrust.data import FORMATS, MissingRule, known_format
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-ENDINGS = (*SEPARATORS, ".parquet", ".feather")
+ENDINGS = tuple(known.endings[0] for known in FORMATS)
 FITTING = ("label", "weights", "cluster", "positive")  # of no use once all is learned
-WRITTEN_ROWS = 65_536  # at a time
 
 
 def run(options: Options) -> int:
@@ -197,7 +191,7 @@ def _applied(
     )
     whole = source.untouched()
     out = options.outputs["--out"]
-    if source.is_text and out is not None and out.suffix.lower() not in SEPARATORS:
+    if source.is_text and out is not None and known_format(out).has_types:
         whole = _typed(whole, frame)
     return whole.append_column(options.column, pa.array(after)), told
 
@@ -227,30 +221,13 @@ def _typed(whole: pa.Table, read: pa.Table) -> pa.Table:
     return whole
 
 
-def _write_text(frame: pa.Table, path: Path) -> None:
-    """Text as it was read; Arrow would put quotes around all of it."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter=SEPARATORS[path.suffix.lower()], lineterminator="\n")
-        writer.writerow(frame.column_names)
-        for batch in frame.to_batches(WRITTEN_ROWS):
-            writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
-
 def _write_frame(frame: pa.Table, path: Path) -> None:
-    ending = path.suffix.lower()
-    if ending in SEPARATORS and all(pa.types.is_string(kind) for kind in frame.schema.types[:-1]):
-        _write_text(frame, path)
-    elif ending in SEPARATORS:
-        try:
-            pa.csv.write_csv(frame, path, pa.csv.WriteOptions(delimiter=SEPARATORS[ending]))
-        except pa.ArrowInvalid as error:
-            raise InputError(
-                f"{{argument}}: a {ending} file cannot hold these columns ({{reason}}); take "
-                f".parquet",
-                argument="out",
-                details={"reason": str(error)},
-            ) from None
-    elif ending == ".parquet":
-        pa.parquet.write_table(frame, path)
-    else:
-        pa.feather.write_feather(frame, str(path))
+    try:
+        known_format(path).write(frame, path)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"{{argument}}: a {path.suffix} file cannot hold these columns ({{reason}}); take "
+            f".parquet",
+            argument="out",
+            details={"reason": str(error)},
+        ) from None

@@ -1,116 +1,70 @@
 """Rows: what users bring becomes a `Sample`, a `Scan` or a `Population`, once."""
 
-from itrust.data.column import Column, share_codes
-from itrust.data.design_matrix import Table
-from itrust.data.files import Candidates, Scan, scan
-from itrust.data.intake import (
-    MissingRule,
-    frame_columns,
-    named_columns,
-    read_covariates,
-    read_probabilities,
-    same_length,
-)
+from itrust.data.column import Column as Column
+from itrust.data.column import share_codes as share_codes
+from itrust.data.design_matrix import Table as Table
+from itrust.data.files import Candidates as Candidates
+from itrust.data.files import Scan, scan
+from itrust.data.formats import FORMATS as FORMATS
+from itrust.data.formats import FilePart as FilePart
+from itrust.data.formats import format_of as format_of
+from itrust.data.formats import guess_column as guess_column
+from itrust.data.formats import known_format as known_format
+from itrust.data.intake import MissingRule as MissingRule
+from itrust.data.intake import frame_columns as frame_columns
+from itrust.data.intake import named_columns as named_columns
+from itrust.data.intake import read_covariates as read_covariates
+from itrust.data.intake import read_probabilities as read_probabilities
+from itrust.data.intake import same_length as same_length
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.population import Population
-from itrust.data.predicates import (
-    OPERATORS,
-    OTHER_NAME,
-    PREDICTION,
-    RESERVED,
-    And,
-    Between,
-    Compared,
-    Everywhere,
-    Level,
-    Missing,
-    Not,
-    OneOf,
-    Or,
-    Predicate,
-    WrittenNumber,
-    all_of,
-    as_predicate,
-    column_of,
-    in_backticks,
-    level_of,
-    parts_of,
-    quoted,
-    regions_of,
-    value_of,
-)
-from itrust.data.readers import (
-    Part,
-    column_names,
-    guess_column,
-    is_text,
-    line_of,
-    list_files,
-    partition_keys,
-    read_table,
-    read_untouched,
-    row_of,
-    spool,
-)
-from itrust.data.rows import Chunk, Points, called_impossible
-from itrust.data.sample import Sample, checked_sample
-from itrust.data.source import Pilot, Source
+from itrust.data.predicates.algebra import And as And
+from itrust.data.predicates.algebra import Everywhere as Everywhere
+from itrust.data.predicates.algebra import Not as Not
+from itrust.data.predicates.algebra import Or as Or
+from itrust.data.predicates.algebra import Predicate
+from itrust.data.predicates.algebra import all_of as all_of
+from itrust.data.predicates.grammar import RESERVED as RESERVED
+from itrust.data.predicates.grammar import WrittenNumber as WrittenNumber
+from itrust.data.predicates.grammar import in_backticks as in_backticks
+from itrust.data.predicates.grammar import quoted as quoted
+from itrust.data.predicates.leaves import OPERATORS as OPERATORS
+from itrust.data.predicates.leaves import Between as Between
+from itrust.data.predicates.leaves import Compared as Compared
+from itrust.data.predicates.leaves import Level as Level
+from itrust.data.predicates.leaves import Missing as Missing
+from itrust.data.predicates.leaves import OneOf as OneOf
+from itrust.data.predicates.leaves import as_predicate as as_predicate
+from itrust.data.predicates.lookup import OTHER_NAME as OTHER_NAME
+from itrust.data.predicates.lookup import PREDICTION as PREDICTION
+from itrust.data.predicates.lookup import column_of as column_of
+from itrust.data.predicates.lookup import value_of as value_of
+from itrust.data.predicates.parts import level_of as level_of
+from itrust.data.predicates.parts import parts_of as parts_of
+from itrust.data.predicates.parts import regions_of as regions_of
+from itrust.data.readers import column_names as column_names
+from itrust.data.readers import is_text as is_text
+from itrust.data.readers import line_of as line_of
+from itrust.data.readers import list_files as list_files
+from itrust.data.readers import partition_keys as partition_keys
+from itrust.data.readers import read_table as read_table
+from itrust.data.readers import read_untouched as read_untouched
+from itrust.data.readers import row_of as row_of
+from itrust.data.readers import spool as spool
+from itrust.data.rows import Chunk as Chunk
+from itrust.data.rows import Points as Points
+from itrust.data.rows import called_impossible as called_impossible
+from itrust.data.sample import Sample
+from itrust.data.sample import checked_sample as checked_sample
+from itrust.data.source import Pilot as Pilot
+from itrust.data.source import Source as Source
 
 __all__ = [
-    "OPERATORS",
-    "OTHER_NAME",
-    "PREDICTION",
-    "RESERVED",
-    "And",
-    "Between",
-    "Candidates",
-    "Chunk",
-    "Column",
-    "Compared",
-    "Everywhere",
-    "Level",
-    "Missing",
-    "MissingRule",
     "MulticlassSample",
-    "Not",
-    "OneOf",
-    "Or",
-    "Part",
-    "Pilot",
-    "Points",
     "Population",
     "Predicate",
     "Sample",
     "Scan",
-    "Source",
-    "Table",
-    "WrittenNumber",
-    "all_of",
-    "as_predicate",
-    "called_impossible",
-    "checked_sample",
-    "column_names",
-    "column_of",
-    "frame_columns",
-    "guess_column",
-    "in_backticks",
-    "is_text",
-    "level_of",
-    "line_of",
-    "list_files",
-    "named_columns",
-    "partition_keys",
-    "parts_of",
-    "quoted",
-    "read_covariates",
-    "read_probabilities",
-    "read_table",
-    "read_untouched",
-    "regions_of",
-    "row_of",
-    "same_length",
     "scan",
-    "share_codes",
-    "spool",
-    "value_of",
 ]
+__dir__ = __all__.copy  # what tab completion offers

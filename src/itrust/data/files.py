@@ -27,10 +27,10 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
+from itrust.data.formats import FilePart
 from itrust.data.intake import MissingRule, checked_missing, frame_columns, read_parts
 from itrust.data.readers import (
     Batch,
-    Part,
     list_files,
     plain_columns,
     refuse_other_kinds,
@@ -44,6 +44,7 @@ from itrust.data.source import Pilot
 
 def scan(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
     label: str,
     prob: str,
     on: str | Sequence[str] = (),
@@ -63,8 +64,23 @@ def scan(
     ----------
     path : path, pattern ("folder/*.parquet"), folder, or list of paths
         Parquet, Feather/Arrow, CSV and TSV, the last two also gzipped.
-    label, prob, on, weights, positive, missing
-        As for `Sample.from_frame`.
+    label : str
+        Name of the column of labels.
+    prob : str
+        Name of the column of predicted probabilities.
+    on : str or sequence of str
+        Names of the covariates; none by default.
+    weights : str, optional
+        Name of the column of survey weights. Default: every row counts alike.
+    positive : object, optional
+        The label that counts as 1. Default: labels are 0 and 1.
+    missing : {"error", "level", "drop"}
+        What to do with missing covariates, as for `Sample`; "error" by default.
+
+    Returns
+    -------
+    Scan
+        The names of the files and columns, checked; no row has been read yet.
 
     Examples
     --------
@@ -143,7 +159,7 @@ class Scan:
         The label that counts as 1; None where labels are 0 and 1.
     missing : {"error", "level", "drop"}
         What to do with missing covariates.
-    parts : tuple of Part or None
+    parts : tuple of FilePart or None
         The pieces of the files that are read; None for whole files.
     clusters : None
         Rows in files have no clusters.
@@ -156,7 +172,7 @@ class Scan:
     weights: str | None
     positive: Any
     missing: MissingRule
-    parts: tuple[Part, ...] | None = None
+    parts: tuple[FilePart, ...] | None = None
     clusters: ClassVar[None] = None  # files have no clusters yet
 
     @property
@@ -174,7 +190,13 @@ class Scan:
         raise AttributeError(f"a Scan has no {name!r}; scan.load() gives a Sample in memory")
 
     def load(self) -> Sample:
-        """All rows as a Sample in memory."""
+        """Read all rows into memory.
+
+        Returns
+        -------
+        Sample
+            The same rows, for everything that needs all of them at once.
+        """
         tables = [pa.Table.from_batches([batch.rows]) for batch in self._batches(drop=False)]
         if not tables:
             raise without_rows(self.files)
@@ -204,12 +226,34 @@ class Scan:
         """None yet: what there is to say shows when the rows are read."""
         return ()
 
-    def only(self, part: Part) -> Scan:
-        """The rows of one piece of the files."""
+    def only(self, part: FilePart) -> Scan:
+        """Name the rows of one piece of the files.
+
+        Parameters
+        ----------
+        part : FilePart
+            A file, or some row groups of one.
+
+        Returns
+        -------
+        Scan
+            The same columns of that piece.
+        """
         return replace(self, files=(part.path,), parts=(part,))
 
     def chunks(self, size: int) -> Iterator[Chunk]:
-        """All rows in order, at most `size` at a time, checked as they come."""
+        """Read all rows in order, checked as they come.
+
+        Parameters
+        ----------
+        size : int
+            Largest number of rows at a time.
+
+        Returns
+        -------
+        iterator of Chunk
+            The rows that count, with their labels.
+        """
         first, seen, dropped = self.parts[0].start if self.parts else 0, set[Any](), 0
         held: Chunk | None = None  # until it is known what was dropped after it
         for batch in self._batches():
@@ -244,17 +288,30 @@ class Scan:
         Parameters
         ----------
         size : int
-            Largest number of rows.
+            How many rows are chosen at most.
 
         Returns
         -------
         Pilot
-            The chosen rows without labels, and how many rows there are.
+            Those rows without labels, and the number of all rows, counted on the way.
         """
         return self.pilot_of([self.candidates(size)], size)
 
     def pilot_of(self, found: Sequence[Candidates], size: int) -> Pilot:
-        """The rows with the smallest tickets among candidates of several pieces."""
+        """Choose the rows with the smallest tickets among candidates of several pieces.
+
+        Parameters
+        ----------
+        found : sequence of Candidates
+            What a pass over each piece has found.
+        size : int
+            How many rows are chosen at most.
+
+        Returns
+        -------
+        Pilot
+            Those rows without labels, and how many rows all pieces have.
+        """
         drawn, rows = _smallest([(lot.tickets, lot.rows) for lot in found], size)
         if drawn.size < 2:
             told = "1 row" if drawn.size else "no rows"
@@ -309,7 +366,7 @@ class Scan:
 
     def _batches(self, *, drop: bool = True) -> Iterator[Batch]:
         """The rows as they are read, without those that are to be dropped."""
-        for part in self.parts or tuple(Part(path) for path in self.files):
+        for part in self.parts or tuple(FilePart(path) for path in self.files):
             offset = part.offset
             with closing(sound_batches(part, self.roles)) as batches:
                 for batch in batches:

@@ -9,7 +9,6 @@ import io
 import os
 import shutil
 import zlib
-from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -23,32 +22,19 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 
-from itrust._core import InputError, IntArray, counted, did_you_mean, listed
+from itrust._core import InputError, IntArray, counted
 from itrust.data.encoding import kind_of
+from itrust.data.formats import (
+    Delimited,
+    FilePart,
+    ending_of,
+    format_of,
+    format_of_bytes,
+    known_format,
+)
 
-BATCH_ROWS = 65_536
-CSV_BLOCK_BYTES = 2**23
-NAMES = {".csv": "CSV", ".tsv": "TSV", ".txt": "TSV", ".parquet": "Parquet"}
-FORMATS = {".parquet": "parquet", ".feather": "feather", ".arrow": "feather", ".ipc": "feather"}
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"FEA1": ".feather"}
 GZIP = b"\x1f\x8b"
 HEAD_BYTES = 2**16  # of a stream, to tell what it holds
-
-
-@dataclass(frozen=True)
-class Part:
-    """A piece of the rows: a file or some row groups of a Parquet file.
-
-    `start` is the number of its first row that counts in the whole, `offset` in its file;
-    `rows` is how many count, where that is known.
-    """
-
-    path: Path
-    row_groups: tuple[int, ...] | None = None
-    offset: int = 0
-    start: int = 0
-    rows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +84,7 @@ def list_files(path: Any) -> list[Path]:
             f"scan takes paths, not a {type(path).__name__}; frames go to Sample", argument="path"
         )
     text = os.path.expanduser(os.fspath(path))
-    if os.path.isfile(text) and _is_known(Path(text)):
+    if os.path.isfile(text) and format_of(Path(text)):
         return [Path(text)]
     if os.path.isdir(text):
         hidden = (".", "_")
@@ -106,8 +92,8 @@ def list_files(path: Any) -> list[Path]:
             file
             for file in Path(text).rglob("*")
             if file.is_file()
-            and _is_known(file)
-            and _ending(file) != ".txt"
+            and format_of(file)
+            and ending_of(file) != ".txt"
             and not any(part.startswith(hidden) for part in file.relative_to(text).parts)
         )
         if not found:
@@ -122,19 +108,17 @@ def list_files(path: Any) -> list[Path]:
         return _one_format(text, [file for one in found for file in list_files(str(one))])
     if not os.path.isfile(text):
         raise InputError("there is no file {value}", argument="path", value=text)
-    if not _is_known(Path(text)):
-        known = listed([*FORMATS, *SEPARATORS], max_items=20)
-        raise InputError(f"the ending must be one of {known} (text files also with .gz)", file=text)
+    known_format(Path(text))
     return [Path(text)]
 
 
 def _one_format(place: str, files: list[Path]) -> list[Path]:
     """The same files; of two formats one is often made from the other, and would count twice."""
-    formats = sorted({NAMES.get(_ending(file), "Feather") for file in files})
+    formats = sorted({known_format(file).title for file in files})
     if len(formats) > 1:
         raise InputError(
             f"{{file}} holds files of several formats, {' and '.join(formats)}; name those of "
-            f"one, such as '*{_ending(files[0])}'",
+            f"one, such as '*{ending_of(files[0])}'",
             file=place,
         )
     return files
@@ -151,15 +135,6 @@ def partition_keys(place: str, files: Sequence[Path]) -> list[str]:
         inner = file.relative_to(place) if file.is_relative_to(place) else file
         keys |= dict.fromkeys(part.split("=", 1)[0] for part in inner.parts[:-1] if "=" in part)
     return list(keys)
-
-
-def _ending(path: Path) -> str:
-    return Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
-
-
-def _is_known(path: Path) -> bool:
-    is_text = _ending(path) in SEPARATORS
-    return is_text or (_ending(path) in FORMATS and path.suffix != ".gz")
 
 
 @contextmanager
@@ -196,27 +171,9 @@ def legible(text: str) -> str:
     )
 
 
-def read_batches(part: Part, names: list[str]) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of a file, or of some of its row groups, in order."""
-    if _ending(part.path) in SEPARATORS:
-        yield from _open_csv(part.path, names)
-        return
-    if _ending(part.path) == ".parquet":
-        # Not the dataset reader: it keeps the column chunks of a file until the file's end.
-        with pa.parquet.ParquetFile(part.path, pre_buffer=False) as file:
-            groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
-            for group in groups:  # batches end with their group, so partitions change no sum
-                yield from file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names)
-        return
-    data = pa.dataset.dataset(part.path, format="feather")
-    for batch in data.to_batches(columns=names, batch_size=BATCH_ROWS, batch_readahead=4):
-        if batch.num_rows:
-            yield batch
-
-
-def sound_batches(part: Part, names: list[str]) -> Generator[pa.RecordBatch, None, None]:
+def sound_batches(part: FilePart, names: list[str]) -> Generator[pa.RecordBatch, None, None]:
     """The same; what cannot be read is one sentence."""
-    with closing(read_batches(part, names)) as batches:
+    with closing(_generated(known_format(part.path).batches(part, names))) as batches:
         while True:
             with reading(part.path):
                 batch = next(batches, None)
@@ -225,13 +182,17 @@ def sound_batches(part: Part, names: list[str]) -> Generator[pa.RecordBatch, Non
             yield batch
 
 
+def _generated(batches: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch, None, None]:
+    yield from batches
+
+
 def read_table(files: Sequence[Path], names: list[str]) -> pa.Table:
     """All rows of some columns, in memory."""
     refuse_other_kinds(files, names)
     tables = [
         pa.Table.from_batches([plain_columns(batch)])
         for path in files
-        for batch in sound_batches(Part(path), names)
+        for batch in sound_batches(FilePart(path), names)
     ]
     if not tables:
         raise without_rows(files)
@@ -252,26 +213,15 @@ def read_untouched(files: Sequence[Path], names: list[str]) -> pa.Table:
     tables = []
     for path in files:
         with reading(path):
-            tables.append(_untouched(path, names))
+            tables.append(known_format(path).untouched(path, names))
     with reading(files[0]):
         table = pa.concat_tables(tables, promote_options="permissive") if tables[1:] else tables[0]
     return table.unify_dictionaries()  # a Feather file has room for one dictionary a column
 
 
-def _untouched(path: Path, names: list[str]) -> pa.Table:
-    if _ending(path) in SEPARATORS:
-        with _open_csv(path, names, types=dict.fromkeys(names, pa.string())) as reader:
-            return reader.read_all()
-    _schema(path, names)
-    if _ending(path) == ".parquet":
-        with pa.parquet.ParquetFile(path) as file:
-            return file.read().select(names)
-    return pa.feather.read_table(path).select(names)
-
-
 def is_text(path: Path) -> bool:
     """Whether a file is CSV or the like, which has no types."""
-    return _ending(path) in SEPARATORS
+    return not known_format(path).has_types
 
 
 def refuse_other_kinds(files: Sequence[Path], names: list[str]) -> None:
@@ -292,20 +242,7 @@ def refuse_other_kinds(files: Sequence[Path], names: list[str]) -> None:
 def column_names(path: Path) -> list[str]:
     """All columns of a file."""
     with reading(path):
-        return list(_schema(path, []).names)
-
-
-def ending_of(head: bytes) -> str:
-    r"""The ending that goes with the first bytes of a file that has no name.
-
-    >>> ending_of(b"PAR1"), ending_of(b"y\tp, q\tr\n"), ending_of(b"y,p\n")
-    ('.parquet', '.tsv', '.csv')
-    """
-    for magic, ending in MAGIC.items():
-        if head.startswith(magic):
-            return ending
-    header = head.split(b"\n", 1)[0]
-    return ".tsv" if header.count(b"\t") > header.count(b",") else ".csv"
+        return list(known_format(path).schema(path).names)
 
 
 def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
@@ -326,7 +263,7 @@ def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
     if not plain.stat().st_size:
         raise InputError("{file} is empty", file=stem)
     with plain.open("rb") as file:
-        ending = ending_of(file.read(HEAD_BYTES))
+        ending = format_of_bytes(file.read(HEAD_BYTES)).endings[0]
     return plain.rename(folder / f"{stem}{ending}")
 
 
@@ -336,77 +273,11 @@ def _unpacked(path: Path) -> Any:
     return gzip.open(path) if packed else path.open("rb")
 
 
-def _open_csv(path: Path, names: list[str], types: dict[str, pa.DataType] | None = None) -> Any:
-    """A streaming reader; what looks like integers or is empty at first is read as float64.
-
-    With `types` given, these count, and no text is taken for a missing value.
-    """
-    parse = pa.csv.ParseOptions(delimiter=SEPARATORS[_ending(path)], newlines_in_values=True)
-    read = pa.csv.ReadOptions(block_size=CSV_BLOCK_BYTES)
-    with pa.csv.open_csv(path, read, parse) as reader:
-        schema = reader.schema
-    _require(path, names, schema.names)
-    for name in names or schema.names:
-        if pa.types.is_binary(schema.field(name).type):
-            raise InputError(
-                "column {column} is not UTF-8 text; save it as UTF-8", file=path.name, column=name
-            )
-    nullable = types is None
-    types = types or {name: _lasting_type(schema.field(name).type) for name in names}
-    convert = pa.csv.ConvertOptions(
-        column_types=types, include_columns=names, strings_can_be_null=nullable
-    )
-    return pa.csv.open_csv(path, read, parse, convert)
-
-
-def _lasting_type(kind: pa.DataType) -> pa.DataType:
-    return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
-
-
 def column_kinds(path: Path, names: list[str]) -> dict[str, str]:
     """What each column holds, in words, from the file's schema."""
     with reading(path):
-        schema = _schema(path, names)
+        schema = known_format(path).schema(path, names)
     return {name: kind_of(schema.field(name).type) for name in names}
-
-
-def _schema(path: Path, names: list[str]) -> pa.Schema:
-    if _ending(path) in SEPARATORS:
-        with _open_csv(path, names) as reader:
-            return reader.schema
-    if _ending(path) == ".parquet":
-        schema = pa.parquet.read_schema(path)
-    else:
-        schema = pa.dataset.dataset(path, format=FORMATS[_ending(path)]).schema
-    _require(path, names, schema.names)
-    return schema
-
-
-def _require(path: Path, names: list[str], present: list[str]) -> None:
-    """Raise unless every name is there once; of no names, unless all columns differ."""
-    often = Counter(present)
-    twice = [name for name in dict.fromkeys(names or present) if often[name] > 1]
-    if twice:
-        raise InputError(
-            "names of columns must differ; {twice} stands more than once",
-            file=path.name,
-            details={"twice": listed(twice)},
-        )
-    for name in names:
-        if name not in present:
-            raise InputError(
-                "there is no column {column}; {guess}",
-                file=path.name,
-                column=name,
-                details={"guess": guess_column(name, present)},
-            )
-
-
-def guess_column(name: str, present: list[str]) -> str:
-    """What was meant by the name of a column that is not there."""
-    if len(present) == 1 and ";" in present[0]:
-        return "columns must be separated by commas (.csv) or tabs (.tsv), not semicolons"
-    return did_you_mean(name, present)
 
 
 def row_of(files: Sequence[Path], names: list[str], row: int) -> tuple[Path, int]:
@@ -415,7 +286,7 @@ def row_of(files: Sequence[Path], names: list[str], row: int) -> tuple[Path, int
     The rows are counted again: for the sake of an error, which is rare.
     """
     for path in files:
-        rows = sum(batch.num_rows for batch in sound_batches(Part(path), names))
+        rows = sum(batch.num_rows for batch in sound_batches(FilePart(path), names))
         if row < rows:
             return path, row
         row -= rows
@@ -424,10 +295,11 @@ def row_of(files: Sequence[Path], names: list[str], row: int) -> tuple[Path, int
 
 def line_of(path: Path, row: int) -> int | None:
     """The line on which a row of a text file begins, from 1; None for files without lines."""
-    if not is_text(path):
+    kind = known_format(path)
+    if not isinstance(kind, Delimited):
         return None
     with _unpacked(path) as raw, io.TextIOWrapper(raw, "utf-8", "replace", newline="") as file:
-        records = csv.reader(file, delimiter=SEPARATORS[_ending(path)])
+        records = csv.reader(file, delimiter=kind.separator)
         filled = (cells for cells in records if cells)  # Arrow, too, passes over empty lines
         try:
             cells = next(islice(filled, row + 1, None))  # the names come first

@@ -1,55 +1,42 @@
 """Engines that compute e'Pe for the data and many redraws at once."""
 
-from itrust.engines.auto import Auto, EngineChoice, as_engine
+from itrust.engines.auto import Auto
+from itrust.engines.auto import EngineChoice as EngineChoice
+from itrust.engines.auto import as_engine as as_engine
 from itrust.engines.certificate import Certificate
 from itrust.engines.dask import Dask
 from itrust.engines.factor import Factor
-from itrust.engines.moments import MAX_ROWS_OF_TRIANGLES, NullMoments, third_moments
-from itrust.engines.outcome import KernelOutcome, Outcome, finite
-from itrust.engines.passes import Additive, Drawing, Drawn, Products, Tally, Work
-from itrust.engines.protocol import (
-    Engine,
-    Plan,
-    Purpose,
-    Survey,
-    amount_of_work,
-    columns_at_once,
-    weight_unit,
-)
-from itrust.engines.stream import ordered_map
-from itrust.engines.tally import tally_notes
-from itrust.engines.threads import available_threads, one_blas_thread
+from itrust.engines.moments import MAX_ROWS_OF_TRIANGLES as MAX_ROWS_OF_TRIANGLES
+from itrust.engines.moments import NullMoments as NullMoments
+from itrust.engines.moments import third_moments as third_moments
+from itrust.engines.outcome import KernelOutcome as KernelOutcome
+from itrust.engines.outcome import Outcome as Outcome
+from itrust.engines.outcome import finite as finite
+from itrust.engines.passes import Additive as Additive
+from itrust.engines.passes import Drawing as Drawing
+from itrust.engines.passes import Drawn as Drawn
+from itrust.engines.passes import Products as Products
+from itrust.engines.passes import Tally as Tally
+from itrust.engines.passes import Work as Work
+from itrust.engines.protocol import Engine
+from itrust.engines.protocol import Plan as Plan
+from itrust.engines.protocol import Purpose as Purpose
+from itrust.engines.protocol import Survey as Survey
+from itrust.engines.protocol import amount_of_work as amount_of_work
+from itrust.engines.protocol import columns_at_once as columns_at_once
+from itrust.engines.protocol import weight_unit as weight_unit
+from itrust.engines.stream import ordered_map as ordered_map
+from itrust.engines.tally import tally_notes as tally_notes
+from itrust.engines.threads import available_threads as available_threads
+from itrust.engines.threads import one_blas_thread as one_blas_thread
 from itrust.engines.tiles import Tiles
 
 __all__ = [
-    "MAX_ROWS_OF_TRIANGLES",
-    "Additive",
     "Auto",
     "Certificate",
     "Dask",
-    "Drawing",
-    "Drawn",
     "Engine",
-    "EngineChoice",
     "Factor",
-    "KernelOutcome",
-    "NullMoments",
-    "Outcome",
-    "Plan",
-    "Products",
-    "Purpose",
-    "Survey",
-    "Tally",
     "Tiles",
-    "Work",
-    "amount_of_work",
-    "as_engine",
-    "available_threads",
-    "columns_at_once",
-    "finite",
-    "one_blas_thread",
-    "ordered_map",
-    "tally_notes",
-    "third_moments",
-    "weight_unit",
 ]
+__dir__ = __all__.copy  # what tab completion offers

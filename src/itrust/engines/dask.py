@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pyarrow.parquet
-
 from itrust._core import Advance, InputError
-from itrust.data import Candidates, Part, Scan, Source
+from itrust.data import Candidates, FilePart, Scan, Source, known_format
 from itrust.engines.factor import Factor
 from itrust.engines.lowrank import LowRankPlan
 from itrust.engines.passes import Drawing, Totals, Work, accumulate_all
@@ -108,7 +106,7 @@ def _checked(source: Source) -> Scan:
     return source
 
 
-def _counted_parts(client: Any, scan: Scan) -> tuple[Part, ...]:
+def _counted_parts(client: Any, scan: Scan) -> tuple[FilePart, ...]:
     """The partitions that have rows, and which row of the whole each begins with."""
     parts = _partitions(scan)
     if any(part.rows is None for part in parts):
@@ -150,23 +148,11 @@ def _merged(
     return total
 
 
-def _partitions(scan: Scan) -> list[Part]:
-    """Whole files, and of Parquet files some row groups at a time; rows where they are known."""
-    parts: list[Part] = []
-    for path in scan.files:
-        if path.suffix.lower() != ".parquet":
-            parts.append(Part(path))
-            continue
-        metadata = pyarrow.parquet.read_metadata(path)
-        group: list[int] = []
-        offset = rows = 0
-        for number in range(metadata.num_row_groups):
-            group.append(number)
-            rows += metadata.row_group(number).num_rows
-            if rows >= PART_ROWS or number == metadata.num_row_groups - 1:
-                known = None if scan.missing == "drop" else rows
-                parts.append(Part(path, tuple(group), offset, rows=known))
-                offset, rows, group = offset + rows, 0, []
+def _partitions(scan: Scan) -> list[FilePart]:
+    """Pieces of all files that can be read alone; rows where they are known."""
+    parts = [part for path in scan.files for part in known_format(path).parts(path, PART_ROWS)]
+    if scan.missing == "drop":  # how many rows count is not what the file says
+        parts = [replace(part, rows=None) for part in parts]
     return parts
 
 

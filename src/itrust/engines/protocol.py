@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from itrust._core import Advance, FloatArray
-from itrust.data import Part, Pilot, Points, Source
+from itrust.data import FilePart, Pilot, Points, Source
 from itrust.engines.moments import NullMoments
 from itrust.engines.outcome import Columns, KernelOutcome, Outcome, pair_weight_of
 from itrust.engines.passes import Additive, Drawing, Totals, Work
@@ -37,14 +37,14 @@ class Survey:
         Random rows of the whole, at least as many as the engine needs.
     pilot : Pilot
         Those of them that the engine uses.
-    parts : tuple of Part
+    parts : tuple of FilePart
         The pieces that other machines read; empty on one machine.
     """
 
     source: Source
     rows: Pilot
     pilot: Pilot
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FilePart, ...] = ()
 
     @classmethod
     def of(cls, source: Source, size: int, min_rows: int = 0) -> Survey:

@@ -217,22 +217,22 @@ class Sum(Compound):
 
     terms: tuple[Kernel, ...]
 
+    def __repr__(self) -> str:
+        return " + ".join(repr(term) for term in self.terms)
+
+    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
+        return SumGram(tuple(term.gram(left, right) for term in self.terms))
+
     @property
     def parts(self) -> tuple[Kernel, ...]:
         return self.terms
-
-    def _of(self, parts: tuple[Kernel, ...]) -> Kernel:
-        return Sum(parts)
 
     @property
     def supremum(self) -> float:
         return math.fsum(term.supremum for term in self.terms)
 
-    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        return SumGram(tuple(term.gram(left, right) for term in self.terms))
-
-    def __repr__(self) -> str:
-        return " + ".join(repr(term) for term in self.terms)
+    def _of(self, parts: tuple[Kernel, ...]) -> Kernel:
+        return Sum(parts)
 
 
 @dataclass(frozen=True)

@@ -115,12 +115,12 @@ class Precomputed(Kernel):
         return float(np.abs(self.matrix).max())
 
     @property
-    def reads_columns(self) -> bool:
-        return False
-
-    @property
     def is_positional(self) -> bool:
         return True
+
+    @property
+    def reads_columns(self) -> bool:
+        return False
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         n = len(self.matrix)

@@ -271,9 +271,10 @@ class PowerGram(Gram):
     Parameters
     ----------
     base : Gram
-        The matrix.
+        The matrix whose entries are raised; it is evaluated in blocks, as this one
+        is.
     power : {2, 3}
-        Each entry is raised to it.
+        What the entries are raised to: the variance needs squares, the skewness cubes.
     """
 
     base: Gram

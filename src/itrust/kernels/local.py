@@ -100,7 +100,8 @@ class LocalKernel:
         Parameters
         ----------
         factor : float
-            What to multiply by.
+            What to multiply by, on predictions and covariates alike; above 1 the test looks for
+            smoother biases.
 
         Returns
         -------

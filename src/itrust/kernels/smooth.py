@@ -175,7 +175,8 @@ class Laplace(SmoothKernel):
         Parameters
         ----------
         gamma : float or sequence of float
-            One over the width: one number for all columns or one for each, above 0.
+            One over the width, above 0. Several numbers are for as many columns, in the order in
+            which the sample has them.
 
         Returns
         -------

@@ -77,7 +77,8 @@ class Scale(WidthRule):
     Parameters
     ----------
     factor : float
-        What the spread is multiplied by; 1 by default.
+        What the spread is multiplied by; 1 by default, which for normal values is their standard
+        deviation.
 
     Examples
     --------

@@ -109,9 +109,10 @@ def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolA
     rows : range
         Numbers of the rows, n of them.
     draws : range
-        Numbers of the draws.
+        Numbers of the draws, one column each.
     seed : int
-        What the randomness comes from.
+        Of all draws: each label depends on it, on its row and on its draw, and on nothing
+        else.
 
     Returns
     -------

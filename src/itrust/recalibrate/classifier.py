@@ -150,7 +150,8 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Parameters
         ----------
         X : (n, d) array or frame
-            The features, as in `fit`.
+            What `predict_proba` takes. The threshold is 1/2, whatever the share of positive
+            labels.
 
         Returns
         -------

@@ -25,6 +25,9 @@ TOO_MANY_SHARED = 0.5
 class Recalibration:
     """One method of recalibration, judged on rows that it has not seen.
 
+    All scores are of the recalibrated probabilities of the test rows; `fitted` makes those of
+    other rows.
+
     Attributes
     ----------
     name : str

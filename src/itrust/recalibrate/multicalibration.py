@@ -304,27 +304,19 @@ class ProportionalMulticalibration(_Patching):
     rho : float
         Mean labels below rho are taken as rho in the tolerance; without it a category of almost no
         positive labels would never be done.
-    min_rows : int
-        Smallest number of rows of a category, as in `Multicalibration`.
-    bins : int
-        Number of bins of the prediction.
-    parts : int
-        Number of intervals that a number is cut into.
-    crossings : int
-        Largest number of covariates whose cells are crossed to make groups.
     eta : float
         Share of the distance that a shift removes; all of it by default.
-    max_sweeps : int
-        Largest number of rounds through all categories.
+    min_rows, bins, parts, crossings, max_sweeps : int
+        As in `Multicalibration`, with the same defaults.
 
     Attributes
     ----------
-    converged_ : bool
-        Whether the last round had nothing to shift.
-    sweeps_ : int
-        Number of rounds that were made.
     patches_ : list of Patch
-        The shifts, in order.
+        The shifts, in the order in which they are applied.
+    converged_ : bool
+        Whether no category was left to shift, after `sweeps_` rounds of at most `max_sweeps`.
+    sweeps_ : int
+        How many rounds there were.
 
     Examples
     --------
@@ -339,11 +331,11 @@ class ProportionalMulticalibration(_Patching):
         alpha: float = 0.1,
         gamma: float = 0.05,
         rho: float = 0.1,
+        eta: float = 1.0,
         min_rows: int = 20,
         bins: int = 10,
         parts: int = 5,
         crossings: int = 2,
-        eta: float = 1.0,
         max_sweeps: int = 100,
     ) -> None:
         self.alpha, self.gamma, self.rho, self.eta = alpha, gamma, rho, eta

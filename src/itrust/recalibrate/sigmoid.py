@@ -108,9 +108,9 @@ class Temperature(Sigmoid):
     Examples
     --------
     >>> import itrust as it
-    >>> few = it.simulate.survey(2_000, rng=0).sample
-    >>> round(it.recalibrate.Temperature().fit(few).temperature_, 2)
-    1.05
+    >>> p = [0.1, 0.2, 0.9]
+    >>> it.recalibrate.Temperature().fit(it.Sample([0, 1, 1], p)).predict(p).round(2)
+    array([0.22, 0.31, 0.78])
     """
 
     def __init__(self, edge: float | None = None) -> None:
@@ -174,9 +174,9 @@ class Beta(Sigmoid):
     Examples
     --------
     >>> import itrust as it
-    >>> few = it.simulate.survey(2_000, rng=0).sample
-    >>> round(it.recalibrate.Beta().fit(few).b_, 2)
-    1.74
+    >>> beta = it.recalibrate.Beta().fit(it.simulate.survey(2_000, rng=0).sample)
+    >>> round(beta.b_, 2), beta.predict([0.0]) > 0
+    (1.74, array([ True]))
     """
 
     def _fit(self, sample: Sample) -> None:

@@ -1,18 +1,16 @@
 """The numbers people report: how they are written, their bias, their estimates on a population."""
 
-from itrust.tasks import parser
-from itrust.tasks.bias import (
-    TaskFinding,
-    TaskResult,
-    checked_tasks,
-    covered,
-    evaluate_tasks,
-)
+from itrust.tasks import parser as parser
+from itrust.tasks.bias import TaskFinding, TaskResult
+from itrust.tasks.bias import checked_tasks as checked_tasks
+from itrust.tasks.bias import covered as covered
+from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
 from itrust.tasks.expressions import Task
-from itrust.tasks.makers import as_tasks, mean, prevalence, share
+from itrust.tasks.makers import as_tasks as as_tasks
+from itrust.tasks.makers import mean, prevalence, share
 from itrust.tasks.parser import parse, parse_condition
 from itrust.tasks.population import Assumption, Estimate, TaskEstimate
-from itrust.tasks.scores import spread_of
+from itrust.tasks.scores import spread_of as spread_of
 
 __all__ = [
     "Assumption",
@@ -21,15 +19,10 @@ __all__ = [
     "TaskEstimate",
     "TaskFinding",
     "TaskResult",
-    "as_tasks",
-    "checked_tasks",
-    "covered",
-    "evaluate_tasks",
     "mean",
     "parse",
     "parse_condition",
-    "parser",
     "prevalence",
     "share",
-    "spread_of",
 ]
+__dir__ = __all__.copy  # what tab completion offers

@@ -46,7 +46,7 @@ class TaskResult(Result):
     Attributes
     ----------
     task : Task
-        The number.
+        The number that is judged, with its tolerance.
     plugin : float
         The estimate with probabilities in place of labels.
     from_labels : float
@@ -155,9 +155,9 @@ def evaluate_tasks(
     alpha : float
         Error that the intervals are allowed together.
     draws : int
-        How often labels are redrawn.
+        Number of redraws, which all tasks share.
     rng : int, Generator or None
-        Seed of the draws; None takes a new one.
+        Seed of the redraws; None takes another each time.
 
     Returns
     -------
@@ -243,7 +243,21 @@ def _uncertainty(shares: FloatArray, leaning: FloatArray, sample: Sample) -> tup
 def checked_tasks(
     sample: Sample, tasks: Sequence[Task]
 ) -> tuple[list[Linearised], list[Linearised], list[Linearised]]:
-    """Plug-in, from labels, and sensitivity to labels, of every task; refuses what cannot be."""
+    """Estimate every task in three ways; refuse what is no task or has no finite value.
+
+    Parameters
+    ----------
+    sample : Sample
+        Rows with labels.
+    tasks : sequence of Task
+        What to estimate on them.
+
+    Returns
+    -------
+    three lists of Linearised
+        Plug-in estimates, estimates from labels, and plug-in estimates with their sensitivity
+        to labels.
+    """
     w = sample.weights_or_ones
     with_p, with_y = (TaskRows(sample.points, w, s) for s in (sample.p, sample.y))
     for task in tasks:
@@ -277,7 +291,20 @@ def covariates_of(task: Task, points: Points) -> tuple[str, ...]:
 
 
 def covered(result: TaskResult, judged: Sequence[str]) -> TaskResult:
-    """Note the covariates of a task that were not judged."""
+    """Note the covariates of a task that were not judged.
+
+    Parameters
+    ----------
+    result : TaskResult
+        What was found about the task.
+    judged : sequence of str
+        Covariates that were judged.
+
+    Returns
+    -------
+    TaskResult
+        With `uncovered` and a note, where there is something to note.
+    """
     left_out = tuple(name for name in result.covariates if name not in judged)
     if not left_out:
         return result

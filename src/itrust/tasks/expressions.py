@@ -20,7 +20,7 @@ import numpy as np
 from itrust._core import FloatArray, InputError, Rng, checked_positive, counted
 from itrust.data import Points, Population, Predicate, Sample, quoted
 from itrust.tasks.differentials import Dual, Linearised
-from itrust.tasks.nodes import Node, number_text
+from itrust.tasks.nodes import Node, NumberNode, TwoSides
 from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Task(Node):
         Parameters
         ----------
         rows : TaskRows
-            The rows.
+            Covariates, weights and what stands for labels.
 
         Returns
         -------
@@ -97,12 +97,12 @@ class Task(Node):
         Parameters
         ----------
         rows : TaskRows
-            The rows.
+            Where the estimate and its derivatives are taken.
 
         Returns
         -------
         Linearised
-            The estimate, and its derivatives in the stand-ins.
+            The estimate, and its derivatives in the stand-ins of the rows.
         """
 
     @abstractmethod
@@ -123,7 +123,13 @@ class Task(Node):
         """
 
     def ratios(self) -> Iterator[Ratio]:
-        """The ratios that it is made of, from left to right."""
+        """Give the ratios that it is made of, from left to right.
+
+        Yields
+        ------
+        Ratio
+            Each as often as it occurs.
+        """
         for part in self.parts:
             if isinstance(part, Task):
                 yield from part.ratios()
@@ -219,9 +225,9 @@ class Task(Node):
         alpha : float
             Error that the interval is allowed.
         draws : int
-            How often labels are redrawn.
+            Number of redrawn sets of labels that the p-value counts.
         rng : int, Generator or None
-            Seed of the draws; None takes a new one.
+            Seed to redraw by; None takes a new one.
 
         Returns
         -------
@@ -333,20 +339,8 @@ def _first_name(quantity: Quantity) -> str:
     return quoted(names[0]) if names else "x"
 
 
-@dataclass(frozen=True)
-class Fixed(Task):
-    """A number in an expression.
-
-    Parameters
-    ----------
-    value : float
-        The number.
-    """
-
-    value: float
-
-    def __str__(self) -> str:
-        return number_text(self.value)
+class Fixed(NumberNode, Task):
+    """A number in an expression of tasks."""
 
     def linear(self, rows: TaskRows) -> Linearised:
         """Give the number; no row has a share in it."""
@@ -362,21 +356,8 @@ class Fixed(Task):
         return Dual(np.full_like(like.value, self.value), np.zeros_like(like.slope))
 
 
-@dataclass(frozen=True)
-class Combined(Task):
-    """Two tasks and an arithmetic sign; values follow the rules of differentials.
-
-    Parameters
-    ----------
-    left, right : Task
-        On both sides of the sign.
-    sign : {"+", "-", "*", "/"}
-        What is done with them.
-    """
-
-    left: Task
-    sign: str
-    right: Task
+class Combined(TwoSides[Task], Task):
+    """Two tasks and an arithmetic sign; values follow the rules of differentials."""
 
     def __str__(self) -> str:
         left, right = (
@@ -390,11 +371,6 @@ class Combined(Task):
             return False
         strong = self.sign in "*/"
         return (strong and part.sign in "+-") or (second and self.sign in "-/")
-
-    @property
-    def parts(self) -> tuple[Node, ...]:
-        """Both sides."""
-        return self.left, self.right
 
     def linear(self, rows: TaskRows) -> Linearised:
         """Join the estimates of both sides."""
@@ -421,7 +397,7 @@ class Named(Task):
     Parameters
     ----------
     task : Task
-        The number.
+        What gets the name.
     title : str
         Its name.
     matters : float or None

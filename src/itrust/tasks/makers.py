@@ -33,13 +33,13 @@ def mean(
         missing; or a condition such as 'race == "Black" and age >= 65'. Default: all rows.
     name : str, optional
         What a function is called in texts; default: its own name.
-    **values
+    **values : object
         The mapping of `where` as keywords, such as race="Black".
 
     Returns
     -------
     Task
-        The number, to be evaluated on a sample or estimated on a population.
+        The mean, to be evaluated on a sample or estimated on a population.
 
     Examples
     --------
@@ -56,17 +56,17 @@ def share(condition: object = None, where: object = None, **values: Any) -> Task
 
     Parameters
     ----------
-    condition : mapping, str or Predicate
-        What has to hold, as `where` of `mean`; or keywords.
+    condition : mapping, str or Predicate, optional
+        What has to hold, as `where` of `mean`; default: what the keywords say.
     where : mapping, str or Predicate, optional
         Among which rows; default: all rows.
-    **values
+    **values : object
         The mapping of `condition` as keywords, such as race="Black".
 
     Returns
     -------
     Task
-        The number, to be evaluated on a sample or estimated on a population.
+        A number between 0 and 1, unknown until it is evaluated or estimated.
 
     Examples
     --------
@@ -89,13 +89,13 @@ def prevalence(where: object = None, **values: Any) -> Task:
     ----------
     where : mapping, str or Predicate, optional
         Which rows count, as `where` of `mean`; default: all rows.
-    **values
-        The mapping of `where` as keywords, such as race="Black".
+    **values : object
+        Covariates and the value they must have, as keywords.
 
     Returns
     -------
     Task
-        The number, to be evaluated on a sample or estimated on a population.
+        The rate, which joins with other tasks to gaps and ratios.
 
     Examples
     --------
@@ -108,7 +108,18 @@ def prevalence(where: object = None, **values: Any) -> Task:
 
 
 def as_tasks(tasks: object) -> list[Task]:
-    """One task or several, as such or as text, as a list."""
+    """Turn one task or several, as such or as text, into a list.
+
+    Parameters
+    ----------
+    tasks : Task, str or sequence of them
+        The numbers.
+
+    Returns
+    -------
+    list of Task
+        Texts are parsed.
+    """
     several = [tasks] if isinstance(tasks, str | Task) else tasks
     if not isinstance(several, list | tuple):
         raise InputError(

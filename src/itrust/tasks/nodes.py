@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 
 class Node(ABC):
@@ -22,10 +24,43 @@ class Node(ABC):
         return frozenset[str]().union(*(part.names for part in self.parts))
 
 
-def number_text(value: float) -> str:
-    """All digits, and no more.
+Side = TypeVar("Side", bound=Node)
 
-    >>> number_text(2.0), number_text(0.123456789), number_text(1234567.891)
-    ('2', '0.123456789', '1234567.891')
+
+@dataclass(frozen=True)
+class NumberNode(Node):
+    """A number in a formula.
+
+    Parameters
+    ----------
+    value : float
+        The number itself; its text has all digits.
     """
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+    value: float
+
+    def __str__(self) -> str:
+        small = abs(self.value) < 1e15
+        return str(int(self.value)) if small and self.value == int(self.value) else repr(self.value)
+
+
+@dataclass(frozen=True)
+class TwoSides(Node, Generic[Side]):
+    """Two parts of a formula and the sign between them.
+
+    Parameters
+    ----------
+    left, right : Node
+        On both sides of the sign.
+    sign : {"+", "-", "*", "/", "**"}
+        What is done with them.
+    """
+
+    left: Side
+    sign: str
+    right: Side
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        """Both sides."""
+        return self.left, self.right

@@ -67,8 +67,10 @@ TOKEN = re.compile(
 CALLS = ("mean", "share", "prevalence")
 MAX_NESTED = 60
 MAX_TOKENS = 1_000
+WINDOW = 90  # characters of a long text that are shown around an error
 
 Part = TypeVar("Part", Task, Quantity)
+Inside = TypeVar("Inside")
 
 
 @dataclass(frozen=True)
@@ -185,15 +187,23 @@ class _Parser:
         self.refuse(f"there is no use for {character!r} in a task", at)
 
     def refuse(self, what: str, at: int | None = None) -> NoReturn:
-        """Say what is wrong and point at it."""
+        """Say what is wrong and point at it; the error's value is what stands there."""
         if at is None:
-            token = self.peek
-            at = len(self.text.rstrip()) if token is None else token.at
-        shown, pointer = self.text, at
-        if len(shown) > 90:  # a window around the character
-            start = max(0, at - 45)
-            shown, pointer = shown[start : start + 90], at - start
-        raise InputError(f"{what} at character {at + 1}:\n  {shown}\n  {' ' * pointer}^")
+            at = len(self.text.rstrip()) if self.peek is None else self.peek.at
+        there = next(
+            (token.text for token in self.tokens if token.at == at), self.text[at : at + 1]
+        )
+        start = max(0, at - WINDOW // 2) if len(self.text) > WINDOW else 0
+        raise InputError(
+            "{what} at character {position}:\n  {text}\n  {pointer}",
+            value=there,
+            details={
+                "what": what,
+                "position": at + 1,
+                "text": self.text[start : start + WINDOW],
+                "pointer": " " * (at - start) + "^",
+            },
+        )
 
     @property
     def peek(self) -> Token | None:
@@ -250,18 +260,14 @@ class _Parser:
         return self._arithmetic(self.factor, Combined)
 
     def factor(self) -> Task:
-        return self._smallest(
-            "task",
-            whole=self.task,
-            number=Fixed,
-            negative=lambda: Combined(Fixed(0.0), "-", self.factor()),
-            other=self.call,
-        )
+        def negative() -> Task:
+            return Combined(Fixed(0.0), "-", self.factor())
+
+        return self._smallest("task", self.task, Fixed, negative, self.call)
 
     def _smallest(
         self,
         word: str,
-        *,
         whole: Callable[[], Part],
         number: Callable[[float], Part],
         negative: Callable[[], Part],
@@ -272,14 +278,17 @@ class _Parser:
             if self.accept("-"):
                 return negative()
             if self.accept("("):
-                inside = whole()
-                self.expect(")", f"after the {word} in parentheses")
-                return inside
+                return self._closed(word, whole())
             token = self.peek
             if token is not None and token.kind == "number":
                 self.position += 1
                 return number(float(token.text))
             return other()
+
+    def _closed(self, word: str, inside: Inside) -> Inside:
+        """What stands in parentheses, once they are closed."""
+        self.expect(")", f"after the {word} in parentheses")
+        return inside
 
     def call(self) -> Task:
         token = self.peek
@@ -318,13 +327,10 @@ class _Parser:
         return Formula(base, "**", self.quantity_factor()) if self.accept("**") else base
 
     def quantity_base(self) -> Quantity:
-        return self._smallest(
-            "formula",
-            whole=self.quantity,
-            number=Number,
-            negative=lambda: Formula(Number(0.0), "-", self.quantity_factor()),
-            other=self.function,
-        )
+        def negative() -> Quantity:
+            return Formula(Number(0.0), "-", self.quantity_factor())
+
+        return self._smallest("formula", self.quantity, Number, negative, self.function)
 
     def function(self) -> Quantity:
         """A function of a quantity, or a covariate, which may be called like a function."""
@@ -364,9 +370,7 @@ class _Parser:
             if self.accept("not"):
                 return Not(self.simple())
             if self.accept("("):
-                inside = self.condition()
-                self.expect(")", "after the condition in parentheses")
-                return inside
+                return self._closed("condition", self.condition())
             return self.comparison(self.covariate())
 
     def comparison(self, name: str) -> Predicate:

@@ -43,7 +43,7 @@ class Estimate(Result):
     Attributes
     ----------
     value : float
-        The estimate.
+        What the number is estimated to be.
     stderr : float
         Its standard error.
     lower, upper : float
@@ -74,7 +74,7 @@ class TaskEstimate(Result):
     Attributes
     ----------
     task : Task
-        The number.
+        What is estimated, with its text.
     plugin : Estimate
         Probabilities in place of labels.
     recalibrated : Estimate

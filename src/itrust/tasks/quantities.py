@@ -12,7 +12,7 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError
 from itrust.data import Points, Predicate, column_of, quoted
-from itrust.tasks.nodes import Node, number_text
+from itrust.tasks.nodes import Node, NumberNode, TwoSides
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -49,20 +49,8 @@ class Quantity(Node):
         """
 
 
-@dataclass(frozen=True)
-class Number(Quantity):
-    """The same number for every row.
-
-    Parameters
-    ----------
-    value : float
-        The number.
-    """
-
-    value: float
-
-    def __str__(self) -> str:
-        return number_text(self.value)
+class Number(NumberNode, Quantity):
+    """The same number for every row."""
 
     def of(self, points: Points) -> FloatArray:
         """Repeat the number, (n,)."""
@@ -76,7 +64,7 @@ class Covariate(Quantity):
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the covariate, as the sample has it.
     """
 
     name: str
@@ -128,29 +116,11 @@ class Indicator(Quantity):
         return self.where.rows(points).astype(float)
 
 
-@dataclass(frozen=True)
-class Formula(Quantity):
-    """Two quantities and an arithmetic sign.
-
-    Parameters
-    ----------
-    left, right : Quantity
-        On both sides of the sign.
-    sign : {"+", "-", "*", "/", "**"}
-        What is done with them.
-    """
-
-    left: Quantity
-    sign: str
-    right: Quantity
+class Formula(TwoSides[Quantity], Quantity):
+    """Two quantities and an arithmetic sign."""
 
     def __str__(self) -> str:
         return f"({self.left} {self.sign} {self.right})"
-
-    @property
-    def parts(self) -> tuple[Node, ...]:
-        """Both sides."""
-        return self.left, self.right
 
     def of(self, points: Points) -> FloatArray:
         """Evaluate both sides and join them row by row, (n,)."""
@@ -167,7 +137,7 @@ class Function(Quantity):
     Parameters
     ----------
     name : str
-        Which function.
+        Which of the functions it is.
     argument : Quantity
         What it is applied to.
     """
@@ -245,17 +215,17 @@ class Callback(Quantity):
         return values
 
     def asked_by(self, points: Points) -> frozenset[str]:
-        """Find out which covariates the function reads on these rows.
+        """Find out which covariates the function reads.
 
         Parameters
         ----------
         points : Points
-            The rows.
+            What it is tried on.
 
         Returns
         -------
         frozenset of str
-            Their names.
+            Names of the covariates it asked for.
         """
         read = _Read(points)
         self.function(read)

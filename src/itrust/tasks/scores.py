@@ -26,7 +26,20 @@ def units_of(influence: FloatArray, sample: Sample) -> FloatArray:
 
 
 def spread_of(influence: FloatArray, sample: Sample) -> float:
-    """Standard error from the rows' shares; rows of a cluster are summed first."""
+    """Give the standard error of an estimate from the shares of the rows.
+
+    Parameters
+    ----------
+    influence : (n,) array
+        Share of every row in the estimate.
+    sample : Sample
+        The rows; those of a cluster are summed first.
+
+    Returns
+    -------
+    float
+        The standard error.
+    """
     shares = units_of(influence, sample)
     correction = shares.size / max(shares.size - 1, 1)
     return math.sqrt(correction * float(np.square(shares).sum()))

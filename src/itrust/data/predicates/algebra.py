@@ -54,7 +54,13 @@ class Predicate(ABC):
     def __str__(self) -> str: ...
 
     def leaves(self) -> Iterator[Predicate]:
-        """The predicates on single columns that this one is made of."""
+        """Give the predicates on single columns that this one is made of.
+
+        Returns
+        -------
+        iterator of Predicate
+            In the order in which they are written; this one, if it has no parts.
+        """
         yield self
 
     def check(self, points: Points) -> None:
@@ -130,9 +136,20 @@ class Everywhere(Predicate):
 
 @dataclass(frozen=True)
 class _Joined(Predicate):
-    """Several predicates joined by a word."""
+    """Several predicates joined by a word.
 
+    Parameters
+    ----------
+    parts : tuple of Predicate
+        What is joined.
+    """
+
+    _joined: ClassVar[np.ufunc]
     parts: tuple[Predicate, ...]
+
+    def rows(self, points: Points) -> BoolArray:
+        """Mark the rows that all parts, or any, mark, (n,)."""
+        return np.asarray(self._joined.reduce([part.rows(points) for part in self.parts]))
 
     @property
     def names(self) -> frozenset[str]:
@@ -161,38 +178,18 @@ class _Joined(Predicate):
             yield from part.leaves()
 
 
-@dataclass(frozen=True)
 class And(_Joined):
-    """Rows that are in every one of several predicates.
-
-    Parameters
-    ----------
-    parts : tuple of Predicate
-        What has to hold.
-    """
+    """Rows that are in every one of several predicates."""
 
     kind = "and"
-
-    def rows(self, points: Points) -> BoolArray:
-        """Mark the rows inside all parts, (n,)."""
-        return np.asarray(np.logical_and.reduce([part.rows(points) for part in self.parts]))
+    _joined = np.logical_and
 
 
-@dataclass(frozen=True)
 class Or(_Joined):
-    """Rows that are in one or more of several predicates.
-
-    Parameters
-    ----------
-    parts : tuple of Predicate
-        Of which one has to hold.
-    """
+    """Rows that are in one or more of several predicates."""
 
     kind = "or"
-
-    def rows(self, points: Points) -> BoolArray:
-        """Mark the rows inside any part, (n,)."""
-        return np.asarray(np.logical_or.reduce([part.rows(points) for part in self.parts]))
+    _joined = np.logical_or
 
 
 @dataclass(frozen=True)

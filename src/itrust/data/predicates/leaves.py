@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import BoolArray, InputError, checked_choice
-from itrust.data.column import Kind
+from itrust.data.column import Column, Kind
 from itrust.data.predicates.algebra import Everywhere, Predicate, all_of
 from itrust.data.predicates.grammar import quoted, written
 from itrust.data.predicates.lookup import (
@@ -46,6 +47,30 @@ class _OfOneColumn(Predicate):
         """The one column."""
         return frozenset([self.name])
 
+    @property
+    def formula(self) -> str:
+        """The name of the column and what is asked of it."""
+        return f"{quoted(self.name)} {self._asked()}"
+
+    def rows(self, points: Points) -> BoolArray:
+        """Mark the rows by the values of the column, (n,)."""
+        return self._marked(column_of(points, self.name))
+
+    def __str__(self) -> str:
+        return f"{self.name} {self._told()}"
+
+    @abstractmethod
+    def _asked(self) -> str:
+        """What follows the name in a formula."""
+
+    @abstractmethod
+    def _told(self) -> str:
+        """What follows the name in reading words."""
+
+    @abstractmethod
+    def _marked(self, column: Column) -> BoolArray:
+        """Mark the rows inside, (n,)."""
+
 
 @dataclass(frozen=True)
 class Level(_OfOneColumn):
@@ -57,6 +82,12 @@ class Level(_OfOneColumn):
         A covariate, or "prediction".
     level : object
         A level of a category, a number, or a date as text.
+
+    Examples
+    --------
+    >>> south = Level("region", "south")
+    >>> str(south), south.formula
+    ('region = south', 'region == "south"')
     """
 
     kind = "level"
@@ -66,14 +97,13 @@ class Level(_OfOneColumn):
         if self.level is None:
             raise InputError("a level is a value; Missing(name) stands for rows without one")
 
-    @property
-    def formula(self) -> str:
-        """Such as `region == "south"`."""
-        return f"{quoted(self.name)} == {written(self.level)}"
+    def _asked(self) -> str:
+        return f"== {written(self.level)}"
 
-    def rows(self, points: Points) -> BoolArray:
-        """Mark the rows with the value, (n,)."""
-        column = column_of(points, self.name)
+    def _told(self) -> str:
+        return f"= {_read(self.level)}"
+
+    def _marked(self, column: Column) -> BoolArray:
         if not column.is_category:
             return np.asarray(column.values == code_of(column, self.level))
         position = position_of(column, self.level)
@@ -81,9 +111,6 @@ class Level(_OfOneColumn):
 
     def _check(self, points: Points) -> None:
         code_of(column_of(points, self.name, prediction=False), self.level)
-
-    def __str__(self) -> str:
-        return f"{self.name} = {_read(self.level)}"
 
 
 @dataclass(frozen=True)
@@ -96,21 +123,29 @@ class OneOf(_OfOneColumn):
         A covariate, or "prediction".
     levels : tuple
         The values, each as for `Level`.
+
+    Examples
+    --------
+    >>> some = OneOf("region", ("south", "west"))
+    >>> str(some), some.formula
+    ('region = any of south, west', 'region in ("south", "west")')
     """
 
     kind = "one of"
     levels: tuple[Any, ...]
 
-    @property
-    def formula(self) -> str:
-        """Such as `region in ("south", "west")`."""
-        return f"{quoted(self.name)} in ({', '.join(map(written, self.levels))})"
+    def _asked(self) -> str:
+        return f"in ({', '.join(map(written, self.levels))})"
 
-    def rows(self, points: Points) -> BoolArray:
-        """Mark the rows with any of the values, (n,)."""
-        marked = np.zeros(len(points), dtype=bool)
+    def _told(self) -> str:
+        some = ", ".join(_read(level) for level in self.levels[:MAX_NAMED])
+        more = len(self.levels) - MAX_NAMED
+        return f"= any of {some}{f' and {more} more' if more > 0 else ''}"
+
+    def _marked(self, column: Column) -> BoolArray:
+        marked = np.zeros(len(column), dtype=bool)
         for level in self._each():
-            marked |= level.rows(points)
+            marked |= level._marked(column)
         return marked
 
     def _each(self) -> list[Level]:
@@ -120,11 +155,6 @@ class OneOf(_OfOneColumn):
         for level in self._each():
             level._check(points)
 
-    def __str__(self) -> str:
-        some = ", ".join(_read(level) for level in self.levels[:MAX_NAMED])
-        more = len(self.levels) - MAX_NAMED
-        return f"{self.name} = any of {some}{f' and {more} more' if more > 0 else ''}"
-
 
 @dataclass(frozen=True)
 class Missing(_OfOneColumn):
@@ -133,22 +163,24 @@ class Missing(_OfOneColumn):
     Parameters
     ----------
     name : str
-        A covariate.
+        The covariate that has no value there.
+
+    Examples
+    --------
+    >>> str(Missing("age")), Missing("age").formula
+    ('age missing', 'age is missing')
     """
 
     kind = "missing"
 
-    @property
-    def formula(self) -> str:
-        """Such as `age is missing`."""
-        return f"{quoted(self.name)} is missing"
+    def _asked(self) -> str:
+        return "is missing"
 
-    def rows(self, points: Points) -> BoolArray:
-        """Mark the rows without a value, (n,)."""
-        return missing_rows(column_of(points, self.name))
+    def _told(self) -> str:
+        return "missing"
 
-    def __str__(self) -> str:
-        return f"{self.name} missing"
+    def _marked(self, column: Column) -> BoolArray:
+        return missing_rows(column)
 
 
 @dataclass(frozen=True)
@@ -165,6 +197,12 @@ class Between(_OfOneColumn):
         The range in reading words, such as "30 to 40".
     holds : {"number", "boolean", "date", "category"}
         Kind of the column, which tells how the formula writes the ends.
+
+    Examples
+    --------
+    >>> middle = Between("age", 30.0, 41.0, "30 to 40")
+    >>> str(middle), middle.formula
+    ('age 30 to 40', 'age >= 30 and age < 41')
     """
 
     kind = "between"
@@ -173,29 +211,22 @@ class Between(_OfOneColumn):
     text: str
     holds: Kind = "number"
 
-    @property
-    def formula(self) -> str:
-        """Such as `age >= 30 and age < 41`."""
-        name = quoted(self.name)
-        told = [
-            f"{name} {sign} {self._end(end)}"
-            for sign, end in ((">=", self.low), ("<", self.high))
-            if math.isfinite(end)
-        ]
-        return " and ".join(told) or f"not ({name} is missing)"
+    def _asked(self) -> str:
+        """One comparison for each end that there is."""
+        ends = ((">=", self.low), ("<", self.high))
+        told = [f"{sign} {self._end(end)}" for sign, end in ends if math.isfinite(end)]
+        return f" and {quoted(self.name)} ".join(told) or "is not missing"
 
     def _end(self, end: float) -> str:
         if self.holds == "date":
             return written(date_text(end))
         return str(int(end)) if end == int(end) and abs(end) < 1e15 else repr(float(end))
 
-    def rows(self, points: Points) -> BoolArray:
-        """Mark the rows in the range, (n,)."""
-        values = column_of(points, self.name).values
-        return np.asarray((values >= self.low) & (values < self.high))
+    def _told(self) -> str:
+        return self.text
 
-    def __str__(self) -> str:
-        return f"{self.name} {self.text}"
+    def _marked(self, column: Column) -> BoolArray:
+        return np.asarray((column.values >= self.low) & (column.values < self.high))
 
 
 @dataclass(frozen=True)
@@ -210,6 +241,12 @@ class Compared(_OfOneColumn):
         Which comparison; a category knows == and != only.
     value : object
         A number, a level, or a date as text.
+
+    Examples
+    --------
+    >>> other = Compared("region", "!=", "south")
+    >>> str(other), other.formula
+    ('region != south', 'region != "south"')
     """
 
     kind = "compared"
@@ -219,20 +256,15 @@ class Compared(_OfOneColumn):
     def __post_init__(self) -> None:
         checked_choice(self.sign, "sign", tuple(OPERATORS))
 
-    @property
-    def formula(self) -> str:
-        """Such as `age >= 65`."""
-        return f"{quoted(self.name)} {self.sign} {written(self.value)}"
+    def _asked(self) -> str:
+        return f"{self.sign} {written(self.value)}"
 
-    def rows(self, points: Points) -> BoolArray:
-        """Mark the rows for which the comparison holds, (n,)."""
-        column = column_of(points, self.name)
+    def _told(self) -> str:
+        return f"{'=' if self.sign == '==' else self.sign} {_read(self.value)}"
+
+    def _marked(self, column: Column) -> BoolArray:
         value = code_of(column, self.value, self.sign)
         return np.asarray(OPERATORS[self.sign](column.values, value) & ~missing_rows(column))
-
-    def __str__(self) -> str:
-        sign = "=" if self.sign == "==" else self.sign
-        return f"{self.name} {sign} {_read(self.value)}"
 
 
 def _read(value: object) -> str:

@@ -74,9 +74,9 @@ def parts_of(column: Column, parts: int) -> list[Between]:
     Parameters
     ----------
     column : Column
-        A number or a date.
+        Numbers, or dates as days since 1970-01-01.
     parts : int
-        How many parts to cut it into.
+        How many to make where values allow it.
 
     Returns
     -------

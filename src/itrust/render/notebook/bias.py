@@ -32,9 +32,10 @@ SLICE_HEAD = ("slice", "rows", "bias", "interval", "p")
 
 
 @as_html.register
-def _(result: GroupBias) -> str:
-    table = html.table(GROUP_HEAD, [group_cells(result)])
-    return html.card("Bias in one group", table, html.notes([SIGN]))
+def _(result: PartBias) -> str:
+    head = ("where", "rows", "bias", "interval", "p")
+    row = (str(result.where), f"{result.rows:,}", *_judged(result))
+    return html.card("Bias in some of the rows", html.table(head, [row]), html.notes([SIGN]))
 
 
 @as_html.register
@@ -57,12 +58,6 @@ def _judged(part: PartBias) -> tuple[str, str, str]:
     """Bias, interval and p-value."""
     ends = html.interval(part.lower, part.upper)
     return html.number(part.bias, "+.3f"), ends, html.number(part.pvalue, ".3g")
-
-
-@as_html.register
-def _(result: Slice) -> str:
-    table = html.table(SLICE_HEAD, [slice_cells(result)])
-    return html.card("Bias in one slice", table, html.notes([SIGN]))
 
 
 @as_html.register

@@ -15,11 +15,9 @@ from itrust.bias import (
     BiasMap,
     CubicFit,
     CurvePart,
-    GroupBias,
     GroupTable,
     LocalBias,
     PartBias,
-    Slice,
     SliceTable,
 )
 from itrust.render.showing import WIDTH, as_text
@@ -30,17 +28,8 @@ CUBIC_POINTS = 5
 
 
 @as_text.register
-def _(result: GroupBias, width: int = WIDTH) -> str:  # noqa: ARG001
-    return _one_line(result, result.name)
-
-
-@as_text.register
-def _(result: Slice, width: int = WIDTH) -> str:  # noqa: ARG001
-    return _one_line(result, result.rule)
-
-
-def _one_line(part: PartBias, name: str) -> str:
-    return f"{name}: {part.bias:+.3f}, {counted(part.rows, 'row')}"
+def _(result: PartBias, width: int = WIDTH) -> str:  # noqa: ARG001
+    return f"{result.where}: {result.bias:+.3f}, {counted(result.rows, 'row')}"
 
 
 @as_text.register
@@ -97,7 +86,7 @@ def _(result: LocalBias, width: int = WIDTH) -> str:  # noqa: ARG001
     prob = result.kernel.prob
     near = "any" if prob is None else prob.describe(["p"])
     typical = f"{np.median(result.size):,.0f} effective neighbours of a typical point"
-    unshown = result.known & ~result.flagged
+    unshown, redraws = result.known & ~result.flagged, result.redraws
     rows = [
         ("rows", f"{result.sample.n:,}; {typical}"),
         *(
@@ -111,7 +100,7 @@ def _(result: LocalBias, width: int = WIDTH) -> str:  # noqa: ARG001
         ),
         ("neighbours", f"in the prediction: {near}"),
         ("", f"in covariates: {result.kernel.x.describe(names)}"),
-        ("made with", f"{result.draws:,} draws, seed {result.seed}, {result.elapsed:.2g} s"),
+        ("made with", f"{redraws.draws:,} draws, seed {redraws.seed}, {result.elapsed:.2g} s"),
     ]
     lines = [f"Local bias at {points_text(result)}", f"  {SIGN}", ""]
     lines += [f"  {name:<12}{text}" for name, text in rows]
@@ -234,7 +223,8 @@ def _(result: CubicFit, width: int = WIDTH) -> str:  # noqa: ARG001
     for part in result.groups:
         at = np.linspace(part.covariate.min(), part.covariate.max(), CUBIC_POINTS)
         told = (
-            f"{result.shown(x)}: {value:+.3f}" for x, value in zip(at, part.at(at), strict=True)
+            f"{result.column.shown(float(x), 4)}: {value:+.3f}"
+            for x, value in zip(at, part.at(at), strict=True)
         )
         lines.append(f"  {part.group:<{names}}  {', '.join(told)}")
     lines.extend(f"  {group}: fewer than four known points" for group in result.left_out)

@@ -18,6 +18,7 @@ from itrust.calibration import (
 )
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.verdict import in_words
 
 MAX_WIDTH = 80
 TITLE = 18
@@ -290,15 +291,6 @@ def sample_size_text(result: SampleSize, width: int = WIDTH) -> str:  # noqa: AR
     asked = f"with power {result.power:g} at alpha {result.alpha:g}"
     most = f"; most are needed for {result.where}" if several else ""
     return "\n".join([f"{size}{place} {asked}{most}", *(f"note: {n}" for n in result.notes)])
-
-
-def in_words(names: Sequence[str]) -> str:
-    """Names in a sentence; many are counted."""
-    if len(names) == 1:
-        return names[0]
-    if len(names) > 6:
-        return f"{len(names)} covariates"
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _some(names: Sequence[str]) -> str:

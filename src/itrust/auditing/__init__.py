@@ -1,10 +1,11 @@
 """Everything in one go: the audit, its charts, its verdict, disclosure control, several models."""
 
-from itrust.auditing.audits import Audit, Diagnosis, Missed, Overall, Provenance, audit
+from itrust.auditing.audits import Audit, audit
 from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide, NullChart
 from itrust.auditing.comparison import Comparison, Difference, ModelReport, compare
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.gate import Check, Gate, gate
+from itrust.auditing.parts import Diagnosis, Missed, Overall, Provenance
 from itrust.auditing.verdict import BAD as BAD
 from itrust.auditing.verdict import FAIR as FAIR
 from itrust.auditing.verdict import GOOD as GOOD

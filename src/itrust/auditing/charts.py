@@ -58,7 +58,18 @@ class NullChart:
 
     @classmethod
     def of(cls, test: CalibrationResult) -> NullChart | None:
-        """Put the draws of a test into bars; None for a null that is a formula."""
+        """Put the draws of a test into bars.
+
+        Parameters
+        ----------
+        test : CalibrationResult
+            Of `klce_test`.
+
+        Returns
+        -------
+        NullChart or None
+            None for a null that is a formula.
+        """
         drawn = test.null_distribution
         if drawn is None:
             return None

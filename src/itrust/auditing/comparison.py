@@ -28,16 +28,24 @@ CLIP = float(np.finfo(float).eps)  # as scikit-learn's log loss
 
 @dataclass(frozen=True, eq=False)
 class ModelReport:
-    """One model.
+    """What was found about one of several models.
 
     Attributes
     ----------
     name : str
+        As it was given to `compare`.
     accuracy : float
-        Of the label that has the larger probability.
-    brier, log_loss, ece, smooth_ece : float
+        Share of rows whose label is the one with the larger probability.
+    brier : float
+        Brier score.
+    log_loss : float
+        Mean of minus the log of the probability that the label was given.
+    ece, smooth_ece : float
+        Calibration error with ten bins, and without bins.
     test : CalibrationResult
+        Are the probabilities calibrated given the covariates?
     tasks : tuple of TaskResult
+        What the model does to the user's numbers, in the order they were given.
     """
 
     name: str
@@ -50,7 +58,13 @@ class ModelReport:
     tasks: tuple[TaskResult, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Scores, statistic and p-value of the test, and the tasks.
+        """
         numbers = ("accuracy", "brier", "log_loss", "ece", "smooth_ece")
         return {
             "name": self.name,
@@ -70,7 +84,11 @@ class Difference:
     what : str
         A score, or the plug-in estimate of a task.
     first, second : str
-    value, lower, upper : float
+        Names of the models.
+    value : float
+        The difference.
+    lower, upper : float
+        Its interval, which holds for this difference alone.
     """
 
     what: str
@@ -86,7 +104,13 @@ class Difference:
         return self.lower > 0 or self.upper < 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Give the values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Every attribute by name.
+        """
         return dict(vars(self))
 
 
@@ -97,8 +121,17 @@ class Comparison(Result):
     Attributes
     ----------
     models : tuple of ModelReport
+        One for each model, in the order they were given.
     differences : tuple of Difference
-        Every pair, every score and task; intervals each on its own.
+        Every pair of models, every score and task; each interval holds on its own.
+    alpha : float
+        Of the intervals.
+    n : int
+        Number of rows.
+    draws : int
+        Number of redraws of the labels.
+    seed : int
+        `compare(..., rng=c.seed)` makes the comparison again.
     """
 
     models: tuple[ModelReport, ...]
@@ -157,12 +190,20 @@ def compare(
     models : mapping of names to samples
         Same labels, covariates, weights and clusters; different probabilities.
     tasks : tasks or their text forms, optional
+        Numbers that you want to report, such as "mean(age)".
     on : names of covariates, optional
         What to judge the probabilities on; default: all of the samples.
     alpha : float
         Of the intervals.
     draws : int
+        Number of redraws of the labels, for every model the same.
     rng : int, Generator or None
+        Seed; None takes a new one, which the result names.
+
+    Returns
+    -------
+    Comparison
+        Scores, tests and tasks of each model, and paired differences.
 
     Examples
     --------

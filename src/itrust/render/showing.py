@@ -45,16 +45,16 @@ def as_html(result: object) -> str:
 
 
 def as_figure(result: object, ax: Any = None, **settings: Any) -> Any:
-    """A result drawn with matplotlib, which is loaded here.
+    """A result drawn with matplotlib, which is loaded here: see `itrust.figures.draw`.
 
     Parameters
     ----------
     result : Result
-        What to draw.
+        One that has a display.
     ax : matplotlib axes, optional
-        Where to draw; default: a new figure.
-    **settings
-        What the display takes.
+        Axes to draw into; default: new ones.
+    **settings : dict
+        For the display.
 
     Returns
     -------

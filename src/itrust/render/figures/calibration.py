@@ -166,7 +166,7 @@ class NullDisplay(Display):
             Labels, probabilities and covariates.
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
-        **settings
+        **settings : dict
             Those of `klce_test`.
 
         Returns

@@ -20,7 +20,6 @@ from itrust.bias import (
     CurvePart,
     LocalBias,
     bias_curve,
-    local_bias,
 )
 from itrust.data import Sample
 from itrust.render.figures.style import (
@@ -83,7 +82,7 @@ class BiasCurveDisplay(Display):
             Covariates whose values make the groups; default: all rows in one.
         ax : matplotlib axes, optional
             Where to draw all groups; default: a new figure with a panel for each.
-        **settings
+        **settings : dict
             Others of `bias_curve`.
 
         Returns
@@ -150,9 +149,9 @@ class BiasCurveDisplay(Display):
                 ax.set_title(f"{short(part.group)}\n{part.rows:,} rows", fontsize=9)
             return
         ax.plot(part.grid, part.values, color=color, linestyle=style, label=short(part.group))
-        wrong = np.nan_to_num(part.pvalues, nan=1.0) <= self.curve.bias.alpha
+        flagged = np.nan_to_num(part.pvalues, nan=1.0) <= self.curve.bias.alpha
         for sign, tone in ((1, LOW), (-1, HIGH)):
-            told = np.where(wrong & (sign * part.values > 0), part.values, np.nan)
+            told = np.where(flagged & (sign * part.values > 0), part.values, np.nan)
             ax.plot(
                 part.grid,
                 told,
@@ -198,38 +197,6 @@ class CubicDisplay(Display):
 
     def __post_init__(self) -> None:
         checked_kind(self.fit, CubicFit, "LocalBias.cubic")
-
-    @classmethod
-    def from_sample(
-        cls,
-        sample: Sample,
-        name: str,
-        by: str | Sequence[str] = (),
-        *,
-        ax: Axes | None = None,
-        **settings: Any,
-    ) -> Self:
-        """Estimate the local bias, fit cubics and draw them.
-
-        Parameters
-        ----------
-        sample : Sample
-            Labels, probabilities and covariates.
-        name : str
-            The covariate to draw along.
-        by : str or sequence of str
-            Covariates whose values make the groups; default: one group.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        **settings
-            Those of `local_bias`.
-
-        Returns
-        -------
-        CubicDisplay
-            Drawn.
-        """
-        return cls(local_bias(sample, **settings).cubic(name, by)).plot(ax)
 
     @classmethod
     def from_bias(

@@ -39,17 +39,17 @@ def forest(ax: Axes, labels: Sequence[str], rows: Sequence[Any], alpha: float) -
     ax.axvline(0, color=FAINT, linewidth=0.8, zorder=1)
     for row, part in enumerate(rows):
         value, low, high, p = part.bias, part.lower, part.upper, part.pvalue
-        wrong = p <= alpha
-        color = FAINT if not wrong else LOW if value > 0 else HIGH
-        ax.plot([low, high], [row, row], color=color, linewidth=2.2 if wrong else 1.1)
-        marker = "o" if not wrong else ">" if value > 0 else "<"
+        shown = p <= alpha
+        color = FAINT if not shown else LOW if value > 0 else HIGH
+        ax.plot([low, high], [row, row], color=color, linewidth=2.2 if shown else 1.1)
+        marker = "o" if not shown else ">" if value > 0 else "<"
         ax.plot(
             [value],
             [row],
             marker,
             color=color,
             markersize=6,
-            markerfacecolor=color if wrong else "white",
+            markerfacecolor=color if shown else "white",
         )
         ax.annotate(
             f"{value:+.3f}  p {p:.3f}".replace("-", "\N{MINUS SIGN}"),
@@ -57,7 +57,7 @@ def forest(ax: Axes, labels: Sequence[str], rows: Sequence[Any], alpha: float) -
             xycoords=("axes fraction", "data"),
             va="center",
             fontsize="small",
-            color=INK if wrong else FAINT,
+            color=INK if shown else FAINT,
         )
     ax.set_yticks(range(len(labels)), labels)
     ax.set_ylim(len(labels) - 0.5, -0.5)
@@ -108,7 +108,7 @@ class GroupDisplay(Display):
             Covariates that make the groups.
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
-        **settings
+        **settings : dict
             Others of `bias_groups`.
 
         Returns
@@ -164,10 +164,10 @@ class SliceDisplay(Display):
         Parameters
         ----------
         sample : Sample
-            Labels, probabilities and covariates.
+            One half of its rows is searched, the other judges.
         ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        **settings
+            The axes to draw into; default: new ones, as high as the slices need.
+        **settings : dict
             Those of `bias_slices`.
 
         Returns

@@ -61,7 +61,7 @@ class BiasMapDisplay(Display):
             The covariates across and up, or "prediction".
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
-        **settings
+        **settings : dict
             Others of `bias_map`.
 
         Returns

@@ -91,7 +91,7 @@ def draw(result: Any, ax: Axes | None = None, **settings: Any) -> Display:
         What to draw.
     ax : matplotlib axes, optional
         Where to draw; default: a new figure.
-    **settings
+    **settings : dict
         What the display takes.
 
     Returns

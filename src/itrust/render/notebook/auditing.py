@@ -32,7 +32,7 @@ def audit_card(audit: Audit) -> str:
         html.table(["condition", "p", ""], conditions),
         html.table(TASK_HEAD, [task_cells(task) for task in audit.tasks]),
         html.table(
-            SLICE_HEAD,
+            ["confirmed slice", *SLICE_HEAD[1:]],
             [slice_cells(part) for part in audit.diagnosis.slices.confirmed[:MAX_SLICES]],
         ),
         html.notes(

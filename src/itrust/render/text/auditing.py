@@ -22,7 +22,7 @@ def told(audit: Audit, width: int = WIDTH) -> str:
     """Give the whole audit, the verdict first."""
     head = [*wrapped(f"VERDICT  {audit.verdict}", width, "", "  ")]
     head += wrapped(audit.sentence, width, "  ")
-    warned = (f"! {alarm}" for alarm in audit.test.warnings)
+    warned = (f"! {warning}" for warning in audit.test.warnings)
     head += [line for text in warned for line in wrapped(text, width, "  ", "  ")]
     body = [line for section in sections(audit) for line in ("", *laid_out(section, width))]
     foot = [line for text in footnotes(audit) for line in wrapped(text, width, "  ", "  ")]

@@ -1,0 +1,131 @@
+"""The parts of an audit: overall calibration, what could have been missed, the diagnosis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from itrust.bias import GroupTable, LocalBias, SliceTable
+from itrust.calibration import CalibrationResult, Detectable, ReliabilityCurve
+
+SCORES = ("brier", "log_loss", "ece", "mce", "smooth_ece")
+
+
+@dataclass(frozen=True, eq=False)
+class Overall:
+    """Overall calibration, whatever the covariates; the paper calls it reliance.
+
+    Attributes
+    ----------
+    test : CalibrationResult
+        Of the prediction alone.
+    brier : float
+        Brier score.
+    log_loss : float
+        Mean of minus the log of the probability that the label was given.
+    ece, mce : float
+        Expected and largest calibration error over ten bins.
+    smooth_ece : float
+        Calibration error without bins.
+    curve : ReliabilityCurve
+        Observed rate against prediction in ten bins of equal weight.
+    """
+
+    test: CalibrationResult
+    brier: float
+    log_loss: float
+    ece: float
+    mce: float
+    smooth_ece: float
+    curve: ReliabilityCurve
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The p-value of the test, the scores and the reliability curve.
+        """
+        numbers = {name: getattr(self, name) for name in SCORES}
+        return {"pvalue": self.test.pvalue, **numbers, "curve": dict(vars(self.curve))}
+
+
+@dataclass(frozen=True, eq=False)
+class Missed:
+    """What the audit could have missed; the paper calls it confidence.
+
+    Attributes
+    ----------
+    detectable : Detectable or None
+        The smallest biases that would have been seen; None where no label can vary.
+    hoeffding_bound : float or None
+        Hoeffding's distribution-free bound on the p-value of KLCE^2; None with weights or
+        clusters.
+    """
+
+    detectable: Detectable | None
+    hoeffding_bound: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            "detectable" and "hoeffding_bound".
+        """
+        found = None if self.detectable is None else self.detectable.to_dict()
+        return {"detectable": found, "hoeffding_bound": self.hoeffding_bound}
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """Where, for whom and by how much the model is miscalibrated.
+
+    Attributes
+    ----------
+    bias : LocalBias
+        At every row, or at some of many.
+    groups : GroupTable or None
+        Every category, and every number with few values, by itself; None without any.
+    slices : SliceTable
+        Readable rules, found on one half of the rows and judged on the other.
+    """
+
+    bias: LocalBias
+    groups: GroupTable | None
+    slices: SliceTable
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            "local_bias", "groups" and "slices".
+        """
+        return {
+            "local_bias": self.bias.to_dict(),
+            "groups": None if self.groups is None else self.groups.to_dict(),
+            "slices": self.slices.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How an audit can be made again.
+
+    Attributes
+    ----------
+    command : str
+        The command line, or the lines of Python.
+    file : str or None
+        Name of the file that was audited.
+    sha256 : str or None
+        Checksum of the file.
+    """
+
+    command: str
+    file: str | None = None
+    sha256: str | None = None

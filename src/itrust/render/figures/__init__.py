@@ -53,3 +53,4 @@ __all__ = [
     "SliceDisplay",
     "draw",
 ]
+__dir__ = __all__.copy  # what tab completion offers

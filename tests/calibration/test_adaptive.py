@@ -36,15 +36,18 @@ def rejections(design, runs, draws=99):
         pytest.param(lambda rng: simulate.normal_covariates(100, 20, rng), 40, id="20 covariates"),
     ],
 )
+@pytest.mark.slow
 def test_the_level_is_plausible(design, runs):
     """A few runs of slow designs; `make study NAME=power` has many."""
     assert plausible(rejections(design, runs), runs)
 
 
+@pytest.mark.slow
 def test_the_level_is_exact():
     assert holds_level(lambda run: rejects(simulate.papers_level_design, run))
 
 
+@pytest.mark.slow
 def test_fifty_covariates_are_no_obstacle():
     """Type-II error of the paper's design; its own test has .53 and .15 here."""
     runs = 16
@@ -54,6 +57,7 @@ def test_fifty_covariates_are_no_obstacle():
 
 
 @pytest.mark.parametrize("name", simulate.ALTERNATIVES)
+@pytest.mark.slow
 def test_local_alternatives_are_seen(name):
     runs = 6
     seen = rejections(lambda rng: simulate.local_alternative(name, rng=rng), runs)
@@ -183,6 +187,7 @@ def test_a_calibrated_model_has_no_evidence_against_it():
     assert "most striking" in str(r)
 
 
+@pytest.mark.slow
 def test_an_entry_without_bias_beside_wrong_ones_is_seldom_blamed():
     """Weak null: errors that cancel along x1, elsewhere large; studentised, 5 % stay about 5 %."""
     runs, blamed = 200, 0

@@ -141,6 +141,7 @@ def test_spectral_null_by_factor_is_that_of_the_dense_matrix():
     assert it.null_sd(s, KERNEL, engine=Factor()) == pytest.approx(it.null_sd(s, KERNEL), rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_level_is_exact_for_a_kernel_of_any_rank():
     """A crude kernel is still a kernel: rank 6, whatever the certificate says."""
     crude = Factor(max_rank=6, pilot=60)

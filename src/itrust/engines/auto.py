@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from itrust._core import Advance, InputError
+from itrust._core import InputError
 from itrust.data import Source
 from itrust.engines.factor import Factor
 from itrust.engines.lowrank import LowRankPlan
 from itrust.engines.needs import refuse_what_needs_all_rows, what_needs_all_rows
-from itrust.engines.passes import Drawing, Totals, Work
+from itrust.engines.passes import Job, Totals
 from itrust.engines.plan import Plan, Purpose
 from itrust.engines.protocol import Engine
 from itrust.engines.survey import Survey
@@ -93,15 +92,8 @@ class Auto(Engine):
             return exact
         return factor, plan
 
-    def _pass(
-        self,
-        survey: Survey,
-        works: Sequence[Work],
-        drawing: Drawing,
-        unit: float,
-        advance: Advance | None,
-    ) -> Totals:
-        return Factor()._pass(survey, works, drawing, unit, advance)
+    def _pass(self, survey: Survey, job: Job) -> Totals:
+        return Factor()._pass(survey, job)
 
 
 def _pilot_rows(n: int) -> int:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from itrust._core import Advance, InputError
+from itrust._core import InputError
 from itrust.data import Source
 from itrust.engines.landmarks import make_plan
 from itrust.engines.lowrank import LowRankPlan
 from itrust.engines.needs import refuse_what_needs_all_rows
-from itrust.engines.passes import Drawing, Totals, Work, accumulate
+from itrust.engines.passes import Job, Totals, Work, accumulate
 from itrust.engines.plan import Purpose
 from itrust.engines.protocol import Engine
 from itrust.engines.stream import ordered_map
@@ -117,25 +117,18 @@ class Factor(Engine):
         wanted = [work.max_rows for work in works if work.max_rows is not None]
         return min(self.chunk, *wanted, max(1_024, n // 8))
 
-    def _pass(
-        self,
-        survey: Survey,
-        works: Sequence[Work],
-        drawing: Drawing,
-        unit: float,
-        advance: Advance | None,
-    ) -> Totals:
+    def _pass(self, survey: Survey, job: Job) -> Totals:
         work = ordered_map(
-            lambda chunk: accumulate(works, chunk, drawing, unit),
-            survey.source.chunks(self.chunk_rows(survey.n, works)),
+            lambda chunk: accumulate(job, chunk),
+            survey.source.chunks(self.chunk_rows(survey.n, job.works)),
             self.threads or available_threads(),
         )
         total: Totals | None = None
         with closing(work):  # an interrupt must not leave threads to the garbage collector
             for part in work:
                 total = part if total is None else total + part
-                if advance:
-                    advance(part.tally.rows)
+                if job.advance:
+                    job.advance(part.tally.rows)
         if total is None:
             raise InputError("there are no rows")
         return total

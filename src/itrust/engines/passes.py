@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from itrust._core import AnyArray, BoolArray, FloatArray
+from itrust._core import Advance, AnyArray, BoolArray, FloatArray
 from itrust.data import Chunk, called_impossible
 from itrust.nulls import Null, RowwiseNull
 
@@ -242,12 +242,34 @@ class Work(Protocol):
         """
 
 
-def accumulate(works: Sequence[Work], chunk: Chunk, drawing: Drawing, unit: float) -> Totals:
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What one pass over the rows has to do.
+
+    Attributes
+    ----------
+    works : sequence of Work
+        What is summed.
+    drawing : Drawing
+        The draws to make.
+    unit : float
+        Weights are divided by this.
+    advance : callable or None
+        Told the number of rows done.
+    """
+
+    works: Sequence[Work]
+    drawing: Drawing
+    unit: float
+    advance: Advance | None = None
+
+
+def accumulate(job: Job, chunk: Chunk) -> Totals:
     """What the rows of one chunk contribute to every piece of work."""
     y, p = chunk.y, chunk.p
-    w = np.ones(len(p)) if chunk.weights is None else chunk.weights / unit
-    partials = [work.begin(chunk, w, drawing.columns) for work in works]
-    for drawn in _columns(chunk, drawing) if works else ():
+    w = np.ones(len(p)) if chunk.weights is None else chunk.weights / job.unit
+    partials = [work.begin(chunk, w, job.drawing.columns) for work in job.works]
+    for drawn in _columns(chunk, job.drawing) if job.works else ():
         for partial in partials:
             partial.add(drawn)
     tally = Tally(
@@ -263,11 +285,9 @@ def accumulate(works: Sequence[Work], chunk: Chunk, drawing: Drawing, unit: floa
     return Totals(tally, tuple(partial.finished() for partial in partials))
 
 
-def accumulate_all(
-    works: Sequence[Work], chunks: Iterable[Chunk], drawing: Drawing, unit: float
-) -> Totals:
+def accumulate_all(job: Job, chunks: Iterable[Chunk]) -> Totals:
     """The same for several chunks, one after the other."""
-    parts = (accumulate(works, chunk, drawing, unit) for chunk in chunks)
+    parts = (accumulate(job, chunk) for chunk in chunks)
     total = next(parts)
     for part in parts:
         total = total + part

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itrust._core import Advance
 from itrust.data import Source
 from itrust.engines.outcome import Columns, Outcome, pair_weight_of
-from itrust.engines.passes import Drawing, Totals, Work
+from itrust.engines.passes import Drawing, Job, Totals, Work
 from itrust.engines.plan import Plan, Purpose
 from itrust.engines.survey import Survey
 from itrust.engines.tally import checked_tally
@@ -133,13 +133,8 @@ class Engine(ABC):
         drawing = drawing or Drawing()
         passing = [*works, *(plan.work for plan in plans if plan.work is not None)]
         unit = passing[0].unit if passing else 1.0
-        totals = self._pass(
-            survey,
-            passing,
-            drawing if passing else Drawing(),
-            unit,
-            advance if passing else None,
-        )
+        job = Job(passing, drawing, unit, advance) if passing else Job((), Drawing(), unit)
+        totals = self._pass(survey, job)
         pair_weight = pair_weight_of(survey.source, totals.tally, unit)
         checked_tally(totals.tally, pair_weight)
         columns = None
@@ -169,14 +164,7 @@ class Engine(ABC):
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan: ...
 
     @abstractmethod
-    def _pass(
-        self,
-        survey: Survey,
-        works: Sequence[Work],
-        drawing: Drawing,
-        unit: float,
-        advance: Advance | None,
-    ) -> Totals:
+    def _pass(self, survey: Survey, job: Job) -> Totals:
         """Add every piece of work up over all rows."""
 
     def _settled(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Engine:  # noqa: ARG002

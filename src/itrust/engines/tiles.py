@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from itrust.data import Points, Sample, Source
 from itrust.engines.factor import Factor
 from itrust.engines.moments import NullMoments, third_moments, triangles_of
 from itrust.engines.outcome import Columns, KernelOutcome
-from itrust.engines.passes import Additive, Drawing, Totals, Work
+from itrust.engines.passes import Additive, Job, Totals
 from itrust.engines.plan import Plan, Purpose
 from itrust.engines.protocol import Engine
 from itrust.engines.survey import Survey
@@ -63,15 +63,8 @@ class Tiles(Engine):
         assert sample is not None
         return TiledPlan(kernel, self, sample)
 
-    def _pass(
-        self,
-        survey: Survey,
-        works: Sequence[Work],
-        drawing: Drawing,
-        unit: float,
-        advance: Advance | None,
-    ) -> Totals:
-        return Factor()._pass(survey, works, drawing, unit, advance)
+    def _pass(self, survey: Survey, job: Job) -> Totals:
+        return Factor()._pass(survey, job)
 
     def forms(
         self, gram: Gram, residuals: FloatArray, advance: Advance | None = None

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -153,3 +154,13 @@ def test_tab_completion_offers_only_what_is_meant():
         if inspect.ismodule(space)
     }
     assert {name: more for name, more in offered.items() if more} == {}
+
+
+def test_the_architecture_page_shows_this_house():
+    page = (ROOT.parents[1] / "ARCHITECTURE.md").read_text()
+    tree = page.split("```")[1]
+    packages = set(re.findall(r"^  (\w+)/ ", tree, re.MULTILINE))
+    modules = {name for name in ROOT_MODULES if re.search(rf"^  .*\b{name}  ", tree, re.MULTILINE)}
+    assert packages | modules == set(DEPTH) - {"itrust", "__main__"}
+    spoken = re.findall(rf"`((?:{'|'.join(DEPTH)})/[\w/.]*)`", page)
+    assert [place for place in spoken if not (ROOT / place).exists()] == []

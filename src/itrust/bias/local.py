@@ -33,12 +33,13 @@ from itrust._core import (
 from itrust.bias.bands import Band, critical_value, mean_intervals, null_band
 from itrust.bias.groups import GroupTable, groups_of
 from itrust.bias.neighbours import CUT, Neighbours, neighbour_kernel
-from itrust.bias.redraws import Redraws, rowwise_null
+from itrust.bias.redraws import Redraws
 from itrust.bias.slices import HALVES, SliceTable, slices_of
 from itrust.bias.smoothing import average
 from itrust.calibration import step_down
 from itrust.data import Column, Points, Population, Sample
 from itrust.kernels import RBF, LocalKernel
+from itrust.nulls import fitting_null
 
 if TYPE_CHECKING:
     from itrust.bias.cubic import CubicFit
@@ -514,7 +515,7 @@ def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -
     Infinite where most are: such widths would leave next to nothing to look at.
     """
     rows = smallest_tickets(tickets(0, held.n), POINTS_OF_MANY)
-    null = rowwise_null(fit)
+    null = fitting_null(fit.clusters)
     weights = Neighbours(held.points.take(rows), kernel, cut)
     averages = average(fit, weights, null, draws=0, seed=0, title="widths")
     enough = np.nan_to_num(averages.moments.size) >= MIN_NEIGHBOURS

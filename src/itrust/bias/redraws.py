@@ -10,7 +10,7 @@ from typing import Any
 from itrust._core import InputError, Rng, as_seed, checked_share, counted
 from itrust.calibration import checked_draws, cluster_notes, null_warnings
 from itrust.data import Sample, checked_sample
-from itrust.nulls import Bernoulli, Rademacher, RowwiseNull
+from itrust.nulls import RowwiseNull, fitting_null
 
 MAX_ALPHA = 0.5
 ROUNDING = 1e-9
@@ -66,7 +66,7 @@ class Redraws:
         """
         checked_sample(sample)
         number = checked_reach(draws, alpha, parts)
-        return cls(sample, rowwise_null(sample), number, as_seed(rng), float(alpha))
+        return cls(sample, fitting_null(sample.clusters), number, as_seed(rng), float(alpha))
 
     def again(
         self,
@@ -132,11 +132,6 @@ class Redraws:
             )
             said.extend(cluster_notes(sample, self.null)[1:])  # few clusters
         return tuple(said)
-
-
-def rowwise_null(sample: Sample) -> RowwiseNull:
-    """Redrawn labels, or signs flipped by cluster if the sample has clusters."""
-    return Bernoulli() if sample.cluster is None else Rademacher()
 
 
 def checked_alpha(alpha: object) -> float:

@@ -7,7 +7,7 @@ from itrust.calibration.assumptions import assumption_notes
 from itrust.data import Sample, Scan, Source, checked_sample
 from itrust.engines import Survey
 from itrust.kernels import LocalKernel
-from itrust.nulls import Bernoulli, Null, Rademacher
+from itrust.nulls import Null, fitting_null
 
 FEW_CLUSTERS = 20
 SIGNS_BY_CLUSTER = (
@@ -40,7 +40,7 @@ def checked_draws(draws: object) -> int:
 def checked_null(null: Null | None, source: Source) -> Null:
     """The null that was asked for, or the one that fits the rows."""
     if null is None:
-        return Bernoulli() if source.clusters is None else Rademacher()
+        return fitting_null(source.clusters)
     if not isinstance(null, Null):
         raise InputError(f"null must be one of itrust.nulls, such as Bernoulli(), not {null!r}")
     return null
@@ -69,7 +69,7 @@ def null_warnings(source: Source, null: Null) -> tuple[str, ...]:
         One sentence for each; each is a Python warning, too.
     """
     found = assumption_notes(source)
-    if source.clusters is None or isinstance(null, Rademacher):
+    if source.clusters is None or null.keeps_clusters:
         return found
     name = type(null).__name__
     return (*found, f"{name}() takes rows as independent and ignores the clusters")
@@ -83,14 +83,14 @@ def cluster_notes(source: Source, null: Null) -> list[str]:
     source : Source
         The rows.
     null : Null
-        Signs are flipped by `Rademacher` alone.
+        What the draws were made by.
 
     Returns
     -------
     list of str
         Empty without clusters.
     """
-    if source.clusters is None or not isinstance(null, Rademacher):
+    if source.clusters is None or not null.keeps_clusters:
         return []
     notes = [SIGNS_BY_CLUSTER]
     if source.clusters < FEW_CLUSTERS:

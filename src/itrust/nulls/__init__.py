@@ -2,6 +2,7 @@
 
 from itrust.nulls.analytic import Hoeffding, Spectral
 from itrust.nulls.base import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull
+from itrust.nulls.fitting import fitting_null as fitting_null
 from itrust.nulls.simulated import Bernoulli, Permutation, Rademacher, ResidualBootstrap
 from itrust.nulls.simulated import redrawn_labels as redrawn_labels
 

@@ -26,11 +26,14 @@ class Null(ABC):
         What the null does, in a few words.
     is_local_calibration : bool
         Whether its hypothesis is local calibration; that of the paper's code is another one.
+    keeps_clusters : bool
+        Whether draws keep the dependence within clusters; others take rows as independent.
     """
 
     exact: ClassVar[bool]
     meaning: ClassVar[str]
     is_local_calibration: ClassVar[bool] = True
+    keeps_clusters: ClassVar[bool] = False
 
     def to_dict(self) -> dict[str, Any]:
         """Give the name, the settings and whether it is exact, ready for JSON.

@@ -53,3 +53,7 @@ __all__ = [
     "SliceDisplay",
     "draw",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,12 +4,15 @@ NAME ?= level
 # Pins apply to the build environment too.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: demo test lint types unit browser format docs bench study paper oldest clean
+.PHONY: demo test quick lint types unit browser format docs bench study paper oldest clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
 	@$(BIN)/itrust demo --report report.html
 
 test: lint types unit     ## everything CI checks
+
+quick: .venv/test         ## what fits between two edits: all tests but the slow ones
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m "not slow" tests src website
 
 lint: .venv/test
 	$(BIN)/ruff check .

@@ -18,6 +18,13 @@ def data_folder() -> Path:
     pytest.skip(message)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pages of the documentation are slow: each runs from its first line to its last."""
+    for item in items:
+        if item.path.suffix == ".md":
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _pages_leave_no_files(request: pytest.FixtureRequest) -> None:
     """Doctests of Markdown pages write into a temporary folder, and draw without a window."""

@@ -20,6 +20,8 @@ import pytest
 import itrust as it
 from doc_blocks import DOCS, EXAMPLES, ROOT, Block, Runner, blocks_of, complaints
 
+pytestmark = pytest.mark.slow
+
 if os.environ.get("ITRUST_REQUIRE_DATA") != "1":  # where everything is required, its lack fails
     pytest.importorskip("mkdocs", reason="comes with the test extra")
 PAGES = {path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))}

@@ -8,6 +8,8 @@ import pytest
 
 import itrust as it
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[1] / "examples" / "mlflow_audit.py"
 
 

@@ -6,6 +6,8 @@ from scipy.stats import binom
 
 from oracles import holds_level
 
+pytestmark = pytest.mark.slow
+
 
 def passes(rate, times=100, **settings):
     """How often a test that rejects in a share `rate` of runs is believed."""

@@ -9,6 +9,8 @@ import kit
 import paper
 import type1
 
+pytestmark = pytest.mark.slow
+
 BY_NAME = {study.name: study for study in paper.STUDIES}
 
 

@@ -16,6 +16,8 @@ import paper
 import table1
 import type1
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "paper"
 BY_NAME = {study.name: study for study in paper.STUDIES}

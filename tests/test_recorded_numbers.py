@@ -41,6 +41,8 @@ from itrust.kernels import (
     RationalQuadratic,
 )
 
+pytestmark = pytest.mark.slow
+
 KEPT = Path(__file__).with_name("recorded_numbers.json")
 RELATIVE, ABSOLUTE = 1e-9, 1e-14  # the latter for what is 0 up to rounding
 DIGITS = 9  # of the audit's numbers where they stand without their names

@@ -57,6 +57,7 @@ def test_words_and_tables(comparison):
         comparison["trut"]
 
 
+@pytest.mark.slow
 def test_intervals_of_differences_cover():
     runs, missed = 50, 0
     rng = np.random.default_rng(0)

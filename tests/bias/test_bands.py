@@ -63,6 +63,7 @@ def test_too_few_draws_have_no_critical_value():
 
 
 @pytest.mark.parametrize("truth", ["as predicted", "far off", "cancelling"])
+@pytest.mark.slow
 def test_the_interval_covers_the_bias_of_a_group(truth):
     rng = np.random.default_rng(7)
     missed, runs = 0, 250

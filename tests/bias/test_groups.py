@@ -76,6 +76,7 @@ def test_missing_numbers_are_a_group():
     assert it.bias_groups(sample, "lab", draws=19, rng=0)["lab missing"].rows == 50
 
 
+@pytest.mark.slow
 def test_any_group_is_blamed_in_5_percent_of_calibrated_samples():
     def blames(run):
         rng = np.random.default_rng([1, run])
@@ -87,6 +88,7 @@ def test_any_group_is_blamed_in_5_percent_of_calibrated_samples():
     assert holds_level(blames)
 
 
+@pytest.mark.slow
 def test_biases_that_cancel_within_a_group_do_not_blame_it():
     """The weak null: without studentising, far more than 5 % of such groups are blamed."""
     runs, wrong = 400, 0
@@ -98,6 +100,7 @@ def test_biases_that_cancel_within_a_group_do_not_blame_it():
     assert plausible(wrong, runs)  # valid in the limit; .062 in 2,000 runs at these 300 rows
 
 
+@pytest.mark.slow
 def test_intervals_cover_all_groups_together():
     runs, missed = 300, 0
     shift = {"u": 0.1, "v": -0.08, "w": 0.0}
@@ -215,6 +218,7 @@ def households(rng, units: int, size: int, groups: int) -> it.Sample:
 
 
 @pytest.mark.parametrize(("units", "groups"), [(80, 2), (40, 4)])
+@pytest.mark.slow
 def test_clusters_keep_level_and_coverage(units, groups):
     runs, wrong, missed = 150, 0, 0
     for run in range(runs):
@@ -235,6 +239,7 @@ def test_a_group_that_is_one_household_knows_nothing():
         assert group.upper == pytest.approx(1 - group.predicted, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_intervals_hold_where_hardly_any_event_is_expected():
     runs, missed = 40, 0
     for run in range(runs):
@@ -247,6 +252,7 @@ def test_intervals_hold_where_hardly_any_event_is_expected():
     assert missed / runs <= 0.05 or plausible(missed, runs)
 
 
+@pytest.mark.slow
 def test_single_precision_keeps_the_level_where_draws_tie(monkeypatch):
     monkeypatch.setattr("itrust.bias.smoothing.MAX_IN_DOUBLE", 0)
     runs, wrong = 400, 0

@@ -144,6 +144,7 @@ GRID = it.Population(np.tile([0.3, 0.5], 25), {"x": np.repeat(np.linspace(0.01, 
 LOCAL = LocalKernel(RBF(0.15), RBF(0.05))
 
 
+@pytest.mark.slow
 def test_no_point_in_the_right_half_is_flagged_more_often_than_promised():
     rng, runs, wrong = np.random.default_rng(3), 250, 0
     for run in range(runs):
@@ -155,6 +156,7 @@ def test_no_point_in_the_right_half_is_flagged_more_often_than_promised():
     assert wrong / runs <= 0.05 or plausible(wrong, runs)
 
 
+@pytest.mark.slow
 def test_without_a_cut_points_of_the_right_half_are_blamed():
     rng, tails, ended = np.random.default_rng(3), 0, 0
     for run in range(40):
@@ -173,6 +175,7 @@ def test_without_a_cut_points_of_the_right_half_are_blamed():
     [(0.2, 0.7, 0.0), (0.02, 0.04, 0.1), (0.3, 0.6, 0.3)],
     ids=["null", "f near 0, truth .12", "far from the null"],
 )
+@pytest.mark.slow
 def test_the_confidence_band_covers_the_smoothed_bias(low, high, shift):
     rng, runs, missed = np.random.default_rng(11), 300, 0
     null_missed = 0
@@ -192,6 +195,7 @@ def test_the_confidence_band_covers_the_smoothed_bias(low, high, shift):
         assert null_missed > 0.2 * runs  # the null band is not a confidence band
 
 
+@pytest.mark.slow
 def test_the_null_band_holds_its_level_on_calibrated_rows():
     runs = 250
     wrong = 0
@@ -218,6 +222,7 @@ def test_widths_chosen_by_labels_leave_those_rows_out():
     assert chosen[1] < 0.6 * chosen[0]
 
 
+@pytest.mark.slow
 def test_the_choice_of_widths_does_not_spoil_the_level():
     runs, wrong = 120, 0
     for run in range(runs):

@@ -33,6 +33,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.slow
 def test_planted_slices_are_found_and_confirmed(name):
     runs, found = 16, 0
     for run in range(runs):
@@ -46,6 +47,7 @@ def test_planted_slices_are_found_and_confirmed(name):
     assert found >= 12  # studies/bias.py has the long run
 
 
+@pytest.mark.slow
 def test_a_right_model_has_a_confirmed_slice_in_at_most_5_percent():
     runs, wrong = 40, 0
     for run in range(runs):

@@ -131,8 +131,8 @@ def test_the_pvalue_is_the_same_for_any_number_of_draws_at_a_time(monkeypatch, k
     monkeypatch.setattr(Engine, "run", counted)
     whole = it.klce_test(s, kernel, rng=3, draws=499)
     assert batches == [range(499)]
-    monkeypatch.setattr("itrust.engines.protocol.MIN_COLUMNS", 100)
-    monkeypatch.setattr("itrust.engines.protocol.BATCH_BYTES", 1)
+    monkeypatch.setattr("itrust.engines.plan.MIN_COLUMNS", 100)
+    monkeypatch.setattr("itrust.engines.plan.BATCH_BYTES", 1)
     batched = it.klce_test(s, kernel, rng=3, draws=499)
     assert batches[1:] == [range(at, min(at + 100, 499)) for at in range(0, 499, 100)]
     assert batched.pvalue == whole.pvalue

@@ -10,6 +10,8 @@ from itrust import nulls, simulate
 from itrust.kernels import RBF, LocalKernel
 from oracles import holds_level, plausible
 
+pytestmark = pytest.mark.slow
+
 DRAWS = 99
 DEFAULT = LocalKernel()
 NARROW = LocalKernel(RBF(0.1), RBF(0.1))

@@ -25,6 +25,7 @@ def three(n=300, seed=0, *, wrong=0.0):
     return MulticlassSample(y, told / told.sum(axis=1, keepdims=True), x)
 
 
+@pytest.mark.slow
 def test_the_level_is_exact():
     runs = 100
     count = sum(

@@ -34,6 +34,7 @@ def test_covariates_that_say_nothing_are_left_out():
     assert kernel.count("Constant()") >= 2
 
 
+@pytest.mark.slow
 def test_the_level_is_exact_and_tuning_on_the_tested_rows_is_not():
     runs, honest, greedy = 200, 0, 0
     for run in range(runs):
@@ -46,6 +47,7 @@ def test_the_level_is_exact_and_tuning_on_the_tested_rows_is_not():
     assert greedy > 0.15 * runs
 
 
+@pytest.mark.slow
 def test_it_beats_the_default_kernel_on_a_narrow_bump():
     runs, tuned, default = 15, 0, 0
     for run in range(runs):

@@ -16,6 +16,7 @@ RIDGE = Ridge(alpha=1.0)
 
 
 @pytest.mark.parametrize("folds", [Forward(3), Across(2)])
+@pytest.mark.slow
 def test_the_level_holds(folds):
     runs = 300
     count = sum(
@@ -28,6 +29,7 @@ def test_the_level_holds(folds):
     assert count <= 0.05 * runs or plausible(count, runs)
 
 
+@pytest.mark.slow
 def test_sums_over_folds_that_see_each_other_would_not_be_valid():
     """Why Across is combined by Bonferroni: both folds' witnesses err together."""
     from scipy.stats import norm

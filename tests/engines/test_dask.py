@@ -14,7 +14,7 @@ from itrust import InputError, nulls
 from itrust.engines import Dask, Drawing
 
 # The cluster's own processes and sockets warn as they please.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")

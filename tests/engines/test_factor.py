@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info
 import itrust as it
 from itrust import InputError, Sample, nulls, simulate
 from itrust.engines import Drawing, Factor, Tiles
-from itrust.engines.passes import accumulate
+from itrust.engines.passes import Job, accumulate
 from itrust.kernels import RBF, Constant, Delta, LocalKernel, Precomputed
 from oracles import holds_level
 
@@ -90,9 +90,10 @@ def test_sums_of_parts_are_the_sum_of_the_whole():
     plan = Factor().plan(Factor().survey(s), kernel)
     (whole,) = s.chunks(s.n)
     drawing = Drawing(nulls.Bernoulli(), range(20), 5)
-    parts = [accumulate([plan.work], chunk, drawing, plan.unit) for chunk in s.chunks(700)]
+    job = Job([plan.work], drawing, plan.unit)
+    parts = [accumulate(job, chunk) for chunk in s.chunks(700)]
     total = sum(parts[1:], parts[0])
-    once = accumulate([plan.work], whole, drawing, plan.unit)
+    once = accumulate(job, whole)
     forms = [
         plan.outcome(found.parts[0], None, diagonals=True, advance=None).over_pairs
         for found in (total, once)
@@ -141,6 +142,7 @@ def test_spectral_null_by_factor_is_that_of_the_dense_matrix():
     assert it.null_sd(s, KERNEL, engine=Factor()) == pytest.approx(it.null_sd(s, KERNEL), rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_level_is_exact_for_a_kernel_of_any_rank():
     """A crude kernel is still a kernel: rank 6, whatever the certificate says."""
     crude = Factor(max_rank=6, pilot=60)

@@ -132,10 +132,10 @@ def test_an_engine_of_ones_own_takes_three_methods(town):
         def __init__(self):
             self.passes = 0
 
-        def survey(self, source, min_rows=0):
+        def _survey(self, source, min_rows):
             return Factor().survey(source, min_rows)
 
-        def plan(self, survey, kernel, purpose=None):
+        def _plan(self, survey, kernel, purpose):
             return Factor().plan(survey, kernel, purpose)
 
         def _pass(self, *arguments):

@@ -110,6 +110,7 @@ def test_scale_rises_and_outliers_do_not_squeeze_the_rest():
     assert heights[-2] - heights[0] > 0.9
 
 
+@pytest.mark.slow
 def test_local_bias_is_recalibrated_and_the_test_confirms_it():
     calibration, test = tilted(6_000).split([0.5, 0.5], rng=0)
     fix = Local().fit(calibration)
@@ -128,6 +129,7 @@ def test_steps_tell_what_was_tried():
     assert len(fix.corrections_) == sum(s.kept for s in fix.steps_ if s.stage.startswith("local"))
 
 
+@pytest.mark.slow
 def test_a_right_model_is_left_as_it_is():
     """Level .1 for corrections, a standard error for the map: most right models stay as given."""
     touched = 0
@@ -151,6 +153,7 @@ def test_repeats_to_the_last_bit():
     assert told[0] == told[1]
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_hardly_matters():
     sample = tilted(3_000)
     other = sample.take(np.random.default_rng(0).permutation(3_000))
@@ -176,6 +179,7 @@ def test_repeated_rows_do_not_make_a_gain_surer():
         assert _is_better(np.tile(gains, 10), many, errors) == once
 
 
+@pytest.mark.slow
 def test_many_levels_do_not_drown_the_numbers():
     rng = np.random.default_rng(0)
     z, x = rng.normal(size=6_000), rng.random(6_000)
@@ -207,6 +211,7 @@ def test_two_rows_are_answered(cluster):
     assert told == pytest.approx([0.4])
 
 
+@pytest.mark.slow
 def test_many_rows_take_passes_instead_of_memory(monkeypatch):
     """The same correction whether features are kept or made again, and from a start on few rows."""
     sample = tilted(3_000)
@@ -239,6 +244,7 @@ def test_settings_are_checked(settings, message):
         Local(**settings).fit(tilted(100))
 
 
+@pytest.mark.slow
 def test_the_papers_forest_is_recalibrated(data_folder):
     """Its own split: KLCE^2 at most half of any method's of the paper, and the best Brier score."""
     calibration, test = (

@@ -18,6 +18,8 @@ from selenium.webdriver.support.select import Select
 import itrust as it
 import paper
 
+pytestmark = pytest.mark.slow
+
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 FLAGS = (
     *("headless=new", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run"),

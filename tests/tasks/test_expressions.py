@@ -190,6 +190,7 @@ def test_a_sample_without_positives_says_so():
     assert found.finding is TaskFinding.NO_ESTIMATE
 
 
+@pytest.mark.slow
 def test_the_sharp_null_holds_its_level():
     both = [tasks.mean("x1"), tasks.parse("prevalence(x2 > 0) - prevalence(x2 <= 0)")]
 
@@ -207,6 +208,7 @@ def cancelling(rng, n: int = 400) -> it.Sample:
     return it.Sample(rng.random(n) < 0.5, p, {"x": rng.normal(size=n)})
 
 
+@pytest.mark.slow
 def test_a_task_without_bias_is_not_blamed_for_a_wrong_model():
     runs, wrong, plain = 300, 0, 0
     task = tasks.prevalence()
@@ -221,6 +223,7 @@ def test_a_task_without_bias_is_not_blamed_for_a_wrong_model():
     assert plain > 0.2 * runs  # without studentising
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_bias():
     """Of a mean among positives, a gap, and with weights; the truth from two million rows."""
     many = it.simulate.survey(2_000_000, rng=99)
@@ -291,6 +294,7 @@ def test_a_rare_task_does_not_take_the_others_power():
     assert both[0].pvalue <= 0.02
 
 
+@pytest.mark.slow
 def test_a_gap_of_means_without_bias_is_not_blamed():
     """Two groups off by the same amount, the prevalence wrong in one of them only."""
     task = tasks.mean("x", where={"g": "a"}) - tasks.mean("x", where={"g": "b"})
@@ -319,6 +323,7 @@ def test_a_handful_of_equal_labels_is_no_certainty():
     assert alone.finding is not TaskFinding.WITHIN_TOLERANCE
 
 
+@pytest.mark.slow
 def test_clusters_keep_the_level_of_a_task():
     task = tasks.prevalence() - 2 * tasks.mean("x")
 

@@ -27,6 +27,7 @@ def truth_of(task, many: it.simulate.Simulated) -> float:
     return task.linear(TaskRows(many.sample.points, ones, many.truth)).value
 
 
+@pytest.mark.slow
 def test_intervals_cover_and_prediction_powered_ones_are_shorter():
     many = it.simulate.survey(1_000_000, rng=99)
     wanted = {
@@ -90,6 +91,7 @@ def test_recalibration_moves_a_calibrated_model_little_and_another_much():
         assert moved < 2.0 if trustworthy else moved > 4.0
 
 
+@pytest.mark.slow
 def test_weights_make_a_biased_sample_of_labels_right():
     """Old people are labelled twice as often; weights undo that."""
     many = it.simulate.survey(400_000, rng=7)
@@ -140,6 +142,7 @@ def test_nobody_near_is_told():
     assert rest.n == 400
 
 
+@pytest.mark.slow
 def test_recalibration_counts_noise_and_not_the_bias_it_removes():
     """A large smooth bias: the interval covers, and is no wider than that of labels."""
     runs, missed, wider = 100, 0, 0

@@ -32,11 +32,31 @@ class Folds(ABC):
 
     @abstractmethod
     def roles(self) -> Iterator[tuple[Sequence[int], int]]:
-        """Folds to learn from and the fold to test on, in turn."""
+        """Give the folds to learn from and the fold to test on, in turn.
+
+        Returns
+        -------
+        iterator
+            Of pairs: numbers of the folds to learn from, number of the fold to test on.
+        """
+
+    def combined(self, pvalues: FloatArray) -> float:
+        """Combine the p-values of all tested folds into one.
+
+        Parameters
+        ----------
+        pvalues : (k,) array
+            One for each tested fold.
+
+        Returns
+        -------
+        float
+            Valid if each of them is.
+        """
+        return self._combined(pvalues)
 
     @abstractmethod
-    def combined(self, pvalues: FloatArray) -> float:
-        """One p-value for all tested folds."""
+    def _combined(self, pvalues: FloatArray) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -58,8 +78,7 @@ class Forward(Folds):
         """Folds to learn from and the fold to test on, in turn."""
         return ((range(k), k) for k in range(1, self.number))
 
-    def combined(self, pvalues: FloatArray) -> float:
-        """Upper tail of -2 sum of logs as chi-square."""
+    def _combined(self, pvalues: FloatArray) -> float:
         return float(chi2.sf(-2 * np.log(pvalues).sum(), 2 * pvalues.size))
 
 
@@ -83,6 +102,5 @@ class Across(Folds):
         everyone = range(self.number)
         return (([j for j in everyone if j != k], k) for k in everyone)
 
-    def combined(self, pvalues: FloatArray) -> float:
-        """Bonferroni."""
+    def _combined(self, pvalues: FloatArray) -> float:
         return min(1.0, pvalues.size * float(pvalues.min()))

@@ -22,7 +22,18 @@ def checked_source(source: object) -> Sample | Scan:
 
 
 def checked_draws(draws: object) -> int:
-    """Pass a number of draws on; refuse anything else."""
+    """Pass a number of draws on; refuse anything else.
+
+    Parameters
+    ----------
+    draws : object
+        What a user passed.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
     return checked_count(draws, "draws")
 
 
@@ -43,7 +54,20 @@ def resolved_kernel(kernel: LocalKernel | None, survey: Survey) -> LocalKernel:
 
 
 def null_warnings(source: Source, null: Null) -> tuple[str, ...]:
-    """Warnings where the data contradict the assumptions of the null."""
+    """Warn where the data contradict the assumptions of the null.
+
+    Parameters
+    ----------
+    source : Source
+        The rows; those in files are not looked at.
+    null : Null
+        Whose assumptions are meant.
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each; each is a Python warning, too.
+    """
     found = assumption_notes(source)
     if source.clusters is None or isinstance(null, Rademacher):
         return found
@@ -52,7 +76,20 @@ def null_warnings(source: Source, null: Null) -> tuple[str, ...]:
 
 
 def cluster_notes(source: Source, null: Null) -> list[str]:
-    """What flipped signs mean for a sample with clusters."""
+    """Say what flipped signs mean for a sample with clusters.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    null : Null
+        Signs are flipped by `Rademacher` alone.
+
+    Returns
+    -------
+    list of str
+        Empty without clusters.
+    """
     if source.clusters is None or not isinstance(null, Rademacher):
         return []
     notes = [SIGNS_BY_CLUSTER]

@@ -9,13 +9,13 @@ import numpy as np
 
 from itrust._core import FloatArray, Result, counted, plain
 from itrust.calibration.multiplicity import TIE
-from itrust.calibration.results import Finding, evidence_of
+from itrust.calibration.results import Finding, WithFindings
 
 MAX_IN_DICT = 10  # findings of a class
 
 
 @dataclass(frozen=True)
-class ClassResult:
+class ClassResult(WithFindings):
     """What one class shows against the rest.
 
     Attributes
@@ -31,7 +31,7 @@ class ClassResult:
     pvalue : float
         Adjusted for all classes (step-down max-T).
     findings : tuple of Finding
-        What the checks show, the largest scores first.
+        What the checks show, the largest scores first; adjusted for the checks of all classes.
     """
 
     name: Any
@@ -40,21 +40,6 @@ class ClassResult:
     unadjusted_pvalue: float
     pvalue: float
     findings: tuple[Finding, ...]
-
-    def evidence(self, alpha: float = 0.05) -> tuple[Finding, ...]:
-        """Give the findings that count for this class, adjusted for the checks of all classes.
-
-        Parameters
-        ----------
-        alpha : float
-            Adjusted p-values up to this count.
-
-        Returns
-        -------
-        tuple of Finding
-            The most striking first; empty where nothing was found.
-        """
-        return evidence_of(self.findings, alpha)
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.
@@ -92,18 +77,14 @@ class MulticlassResult(Result):
         Number of rows.
     names : tuple of str
         Names of the covariates.
-    draws : int
-        Number of draws.
-    seed : int
-        Makes the same draws again.
     impossible : int
         Rows with a label that the model gave probability 0.
+    draws, seed : int
+        Number of draws, and the seed that makes the same ones again.
     elapsed : float
-        Seconds.
-    assumption_warnings : tuple of str
-        Where the data contradict the assumptions of the null.
-    notes : tuple of str
-        Data-quality notes.
+        Seconds that the test took.
+    assumption_warnings, notes : tuple of str
+        Where the data contradict the assumptions of the null; data-quality notes.
     """
 
     statistic: float

@@ -13,16 +13,39 @@ TIE = 1e-9  # draws within this share of the largest value count as ties with th
 
 
 def unadjusted_pvalues(scores: FloatArray) -> FloatArray:
-    """(1 + draws at least as large) / (1 + draws) for every row, data first, (E,)."""
+    """Give (1 + draws at least as large) / (1 + draws) for every row.
+
+    Parameters
+    ----------
+    scores : (E, 1 + draws) array
+        The data first.
+
+    Returns
+    -------
+    (E,) array
+        As if each row had been the only one.
+    """
     return _shares(scores, np.arange(len(scores)), lambda part: part)
 
 
 def step_down(scores: FloatArray) -> FloatArray:
-    """Step-down max-T p-values (Westfall and Young 1993), (E,).
+    """Give step-down max-T p-values (Westfall and Young 1993).
 
     The largest score is compared with the maxima of all rows, the second with the maxima
-    of all but that row, and so on. Scores (E, 1 + draws) are on one scale, data first.
+    of all but that row, and so on.
 
+    Parameters
+    ----------
+    scores : (E, 1 + draws) array
+        On one scale, the data first.
+
+    Returns
+    -------
+    (E,) array
+        Adjusted for all rows.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> step_down(np.array([[3.0, 1.0, 2.0, 0.0], [2.0, 2.5, 0.0, 0.0]]))
     array([0.25, 0.5 ])

@@ -169,10 +169,8 @@ def prepare_one(
 
     Parameters
     ----------
-    survey : Survey
-        Made by the engine.
-    engine : Engine
-        Who computes.
+    survey, engine
+        As for `prepare`.
     kernel : LocalKernel
         With its widths.
     null : Null or None

@@ -98,8 +98,54 @@ def evidence_of(findings: Sequence[Finding], alpha: float = 0.05) -> tuple[Findi
     return tuple(told)
 
 
+class WithFindings:
+    """What results with findings have in common.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        What every check shows, the largest score first.
+    """
+
+    findings: tuple[Finding, ...]
+
+    def evidence(self, alpha: float = 0.05) -> tuple[Finding, ...]:
+        """Give the findings that count at this level, each thing once, in the plainest form.
+
+        Parameters
+        ----------
+        alpha : float
+            Adjusted p-values up to this count.
+
+        Returns
+        -------
+        tuple of Finding
+            The most striking first; empty where nothing was found.
+        """
+        return evidence_of(self.findings, alpha)
+
+    def finding(self, name: str) -> Finding:
+        """Give what one check shows.
+
+        Parameters
+        ----------
+        name : str
+            Of the check, as in the dictionary.
+
+        Returns
+        -------
+        Finding
+            Its scores and p-values.
+        """
+        for finding in self.findings:
+            if finding.name == name:
+                return finding
+        known = [finding.name for finding in self.findings]
+        raise InputError(f"there is no check {name!r}; {did_you_mean(name, known)}")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationResult(Result):
+class CalibrationResult(WithFindings, Result):
     """Outcome of `klce_test`. Facts are stored; the p-value is derived from them.
 
     Attributes
@@ -218,40 +264,6 @@ class CalibrationResult(Result):
         """Covariates that the checks read, as far as the dictionary tells."""
         seen = self.dictionary.covariates
         return tuple(n for n in self.names if n in seen) if seen else self.names
-
-    def evidence(self, alpha: float = 0.05) -> tuple[Finding, ...]:
-        """Give the findings that count at this level, each thing once, in the plainest form.
-
-        Parameters
-        ----------
-        alpha : float
-            Adjusted p-values up to this count.
-
-        Returns
-        -------
-        tuple of Finding
-            The most striking first; empty where nothing was found.
-        """
-        return evidence_of(self.findings, alpha)
-
-    def finding(self, name: str) -> Finding:
-        """Give what one check shows.
-
-        Parameters
-        ----------
-        name : str
-            Of the check, as in the dictionary.
-
-        Returns
-        -------
-        Finding
-            Its scores and p-values.
-        """
-        for finding in self.findings:
-            if finding.name == name:
-                return finding
-        known = [finding.name for finding in self.findings]
-        raise InputError(f"there is no check {name!r}; {did_you_mean(name, known)}")
 
     @property
     def warnings(self) -> tuple[str, ...]:

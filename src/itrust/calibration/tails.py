@@ -54,8 +54,20 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     """Where a standardised, skewed value would lie on the normal scale (Wilson and Hilferty 1931).
 
     A shifted gamma law of this skewness (of either sign) becomes nearly normal; what lies beyond
-    the end of its support counts as the end. Arguments are broadcast.
+    the end of its support counts as the end.
 
+    Parameters
+    ----------
+    z, skewness : arrays
+        Standardised values and the skewness of their laws; broadcast.
+
+    Returns
+    -------
+    array
+        On the scale of a standard normal.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> float(np.round(normal_score(np.array(3.0), np.array(0.5)), 3))  # normal tail: .0055
     2.544
@@ -69,8 +81,20 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
 
 
 def from_normal_score(score: FloatArray, skewness: FloatArray) -> FloatArray:
-    """The standardised value with this normal score: the inverse of `normal_score`.
+    """Give the standardised value with this normal score: the inverse of `normal_score`.
 
+    Parameters
+    ----------
+    score, skewness : arrays
+        Normal scores and the skewness of the laws; broadcast.
+
+    Returns
+    -------
+    array
+        Standardised values.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> float(np.round(from_normal_score(normal_score(np.array(1.7), np.array(-0.8)), -0.8), 9))
     1.7
@@ -87,10 +111,22 @@ def _half_skewness(skewness: FloatArray) -> tuple[FloatArray, AnyArray]:
 
 
 def upper_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
-    """The normal score of an upper tail: -Phi^-1(P(Z >= z)) for a shifted gamma law, exactly.
+    """Give the normal score of an upper tail: -Phi^-1(P(Z >= z)) for a shifted gamma law, exactly.
 
-    Skewness of either sign; z is not negative. Infinite beyond the end of the support.
+    Parameters
+    ----------
+    z : array
+        Standardised values, not negative.
+    skewness : array
+        Of the laws, of either sign; broadcast.
 
+    Returns
+    -------
+    array
+        Infinite beyond the end of the support.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> float(np.round(upper_score(np.array(3.0), np.array(0.5)), 3))
     2.547

@@ -71,11 +71,9 @@ class WitnessResult(Result):
     seed : int
         Makes the same folds and draws again.
     elapsed : float
-        Seconds.
-    assumption_warnings : tuple of str
-        Where the data contradict the assumptions of the null.
-    notes : tuple of str
-        Data-quality notes.
+        Seconds that learning and testing took.
+    assumption_warnings, notes : tuple of str
+        Where the data contradict the assumptions of the null; data-quality notes.
     """
 
     parts: tuple[FoldResult, ...]

@@ -3,7 +3,6 @@
 from itrust.data.column import Column as Column
 from itrust.data.column import share_codes as share_codes
 from itrust.data.design_matrix import Table as Table
-from itrust.data.files import Candidates as Candidates
 from itrust.data.files import Scan, scan
 from itrust.data.formats import FORMATS as FORMATS
 from itrust.data.formats import FilePart as FilePart
@@ -56,6 +55,7 @@ from itrust.data.rows import Points as Points
 from itrust.data.rows import called_impossible as called_impossible
 from itrust.data.sample import Sample
 from itrust.data.sample import checked_sample as checked_sample
+from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
 

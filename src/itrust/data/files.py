@@ -24,7 +24,6 @@ from itrust._core import (
     InputError,
     counted,
     listed,
-    smallest_tickets,
     tickets,
 )
 from itrust.data.formats import FilePart
@@ -39,7 +38,7 @@ from itrust.data.readers import (
 )
 from itrust.data.rows import Chunk, Points
 from itrust.data.sample import Sample
-from itrust.data.source import Pilot
+from itrust.data.source import Candidates, Pilot, smallest_of
 
 
 def scan(
@@ -117,25 +116,6 @@ def _refuse_wrong_roles(roles: list[str]) -> None:
             "a column has one role only; {twice} has several",
             details={"twice": listed(set(twice))},
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """Rows that may belong to the pilot rows, from one pass over some files.
-
-    Attributes
-    ----------
-    tickets : (m,) array
-        The random number of each row.
-    rows : pyarrow.Table
-        The rows, as many as tickets.
-    n : int
-        How many rows the pass has seen.
-    """
-
-    tickets: FloatArray
-    rows: pa.Table
-    n: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -312,7 +292,7 @@ class Scan:
         Pilot
             Those rows without labels, and how many rows all pieces have.
         """
-        drawn, rows = _smallest([(lot.tickets, lot.rows) for lot in found], size)
+        drawn, rows = smallest_of([(lot.tickets, lot.rows) for lot in found], size)
         if drawn.size < 2:
             told = "1 row" if drawn.size else "no rows"
             raise InputError(f"the files hold {told} that count; a sample needs at least 2")
@@ -347,9 +327,9 @@ class Scan:
                 part = pa.Table.from_batches([batch.rows]).take(pa.array(rows))
                 with batch.located(rows):
                     self._read(part, with_label=False)
-                found = [_smallest([*found, (drawn[rows], part)], size)]
+                found = [smallest_of([*found, (drawn[rows], part)], size)]
                 bar = float(found[0][0].max()) if found[0][0].size == size else max_ticket
-        return Candidates(*_smallest(found, size), n=first - start)
+        return Candidates(*smallest_of(found, size), n=first - start)
 
     def _read(self, frame: Any, *, with_label: bool = True) -> dict[str, Any]:
         columns = frame_columns(frame if isinstance(frame, pa.Table) else pa.table(frame))
@@ -407,16 +387,3 @@ def _other_labels(seen: set[Any], other: Any, column: pa.Array) -> frozenset[Any
             details={"others": listed(seen)},
         )
     return frozenset([other])
-
-
-def _smallest(
-    candidates: Sequence[tuple[FloatArray, pa.Table]], size: int
-) -> tuple[FloatArray, pa.Table]:
-    """The `size` smallest tickets of several lots, in the order of the rows, and their rows."""
-    lots = [(drawn, rows) for drawn, rows in candidates if drawn.size]
-    if not lots:
-        return np.empty(0), pa.table({})
-    drawn = np.concatenate([ticket for ticket, _ in lots])
-    table = pa.concat_tables([rows for _, rows in lots], promote_options="permissive")
-    chosen = smallest_tickets(drawn, size)
-    return drawn[chosen], table.take(pa.array(chosen)).combine_chunks()

@@ -5,9 +5,12 @@ Engines and tests take a `Source`. Whoever needs all rows at once asks `in_memor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
 
 from itrust._core import FloatArray, smallest_tickets
 from itrust.data.rows import Chunk, Points
@@ -54,6 +57,38 @@ class Pilot:
             return self
         kept = smallest_tickets(self.tickets, size)
         return Pilot(self.points.take(kept), self.variances[kept], self.tickets[kept], self.n)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Rows that may belong to the pilot rows, from one pass over some files.
+
+    Attributes
+    ----------
+    tickets : (m,) array
+        The random number of each row.
+    rows : pyarrow.Table
+        The rows, as many as tickets.
+    n : int
+        How many rows the pass has seen.
+    """
+
+    tickets: FloatArray
+    rows: pa.Table
+    n: int
+
+
+def smallest_of(
+    candidates: Sequence[tuple[FloatArray, pa.Table]], size: int
+) -> tuple[FloatArray, pa.Table]:
+    """The `size` smallest tickets of several lots, in the order of the rows, and their rows."""
+    lots = [(drawn, rows) for drawn, rows in candidates if drawn.size]
+    if not lots:
+        return np.empty(0), pa.table({})
+    drawn = np.concatenate([ticket for ticket, _ in lots])
+    table = pa.concat_tables([rows for _, rows in lots], promote_options="permissive")
+    chosen = smallest_tickets(drawn, size)
+    return drawn[chosen], table.take(pa.array(chosen)).combine_chunks()
 
 
 class Source(Protocol):

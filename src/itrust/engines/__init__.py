@@ -6,7 +6,6 @@ from itrust.engines.auto import as_engine as as_engine
 from itrust.engines.certificate import Certificate
 from itrust.engines.dask import Dask
 from itrust.engines.factor import Factor
-from itrust.engines.moments import MAX_ROWS_OF_TRIANGLES as MAX_ROWS_OF_TRIANGLES
 from itrust.engines.moments import NullMoments as NullMoments
 from itrust.engines.moments import third_moments as third_moments
 from itrust.engines.outcome import KernelOutcome as KernelOutcome
@@ -18,14 +17,14 @@ from itrust.engines.passes import Drawn as Drawn
 from itrust.engines.passes import Products as Products
 from itrust.engines.passes import Tally as Tally
 from itrust.engines.passes import Work as Work
+from itrust.engines.plan import Plan as Plan
+from itrust.engines.plan import Purpose as Purpose
+from itrust.engines.plan import amount_of_work as amount_of_work
+from itrust.engines.plan import columns_at_once as columns_at_once
 from itrust.engines.protocol import Engine
-from itrust.engines.protocol import Plan as Plan
-from itrust.engines.protocol import Purpose as Purpose
-from itrust.engines.protocol import Survey as Survey
-from itrust.engines.protocol import amount_of_work as amount_of_work
-from itrust.engines.protocol import columns_at_once as columns_at_once
-from itrust.engines.protocol import weight_unit as weight_unit
 from itrust.engines.stream import ordered_map as ordered_map
+from itrust.engines.survey import Survey as Survey
+from itrust.engines.survey import weight_unit as weight_unit
 from itrust.engines.tally import tally_notes as tally_notes
 from itrust.engines.threads import available_threads as available_threads
 from itrust.engines.threads import one_blas_thread as one_blas_thread

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from itrust._core import Advance, InputError
+from itrust._core import InputError
 from itrust.data import Source
 from itrust.engines.factor import Factor
 from itrust.engines.lowrank import LowRankPlan
 from itrust.engines.needs import refuse_what_needs_all_rows, what_needs_all_rows
-from itrust.engines.passes import Drawing, Totals, Work
-from itrust.engines.protocol import Engine, Plan, Purpose, Survey
+from itrust.engines.passes import Job, Totals
+from itrust.engines.plan import Plan, Purpose
+from itrust.engines.protocol import Engine
+from itrust.engines.survey import Survey
 from itrust.engines.tiles import MAX_DENSE_ROWS, Tiles
 from itrust.kernels import LocalKernel
 from itrust.nulls import AnalyticNull
@@ -58,16 +59,13 @@ class Auto(Engine):
     kernel on up to 60,000 rows. What needs all rows at once takes tiles.
     """
 
-    def survey(self, source: Source, min_rows: int = 0) -> Survey:
-        """Count the rows and choose random ones."""
+    def _survey(self, source: Source, min_rows: int) -> Survey:
         return Survey.of(source, Factor.pilot, min_rows)
 
-    def plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose | None = None) -> Plan:
-        """Plan with the engine that is chosen."""
-        return self._chosen(survey, kernel, purpose or Purpose())[1]
+    def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan:
+        return self._chosen(survey, kernel, purpose)[1]
 
-    def settled(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Engine:
-        """The engine that is chosen for a kernel."""
+    def _settled(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Engine:
         return self._chosen(survey, kernel, purpose)[0]
 
     def _chosen(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> tuple[Engine, Plan]:
@@ -89,20 +87,13 @@ class Auto(Engine):
             if n <= MAX_ROWS_FOR_EXACT:
                 return exact
             factor = replace(factor, tolerance=FINE)
-        plan = factor.plan(survey, kernel, purpose)
+        plan = factor._plan(survey, kernel, purpose)
         if dense and _tiles_are_better(n, plan, factor, purpose):
             return exact
         return factor, plan
 
-    def _pass(
-        self,
-        survey: Survey,
-        works: Sequence[Work],
-        drawing: Drawing,
-        unit: float,
-        advance: Advance | None,
-    ) -> Totals:
-        return Factor()._pass(survey, works, drawing, unit, advance)
+    def _pass(self, survey: Survey, job: Job) -> Totals:
+        return Factor()._pass(survey, job)
 
 
 def _pilot_rows(n: int) -> int:

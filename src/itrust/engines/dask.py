@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from itrust._core import Advance, InputError
+from itrust._core import InputError
 from itrust.data import Candidates, FilePart, Scan, Source, known_format
 from itrust.engines.factor import Factor
-from itrust.engines.lowrank import LowRankPlan
-from itrust.engines.passes import Drawing, Totals, Work, accumulate_all
-from itrust.engines.protocol import Engine, Plan, Purpose, Survey
+from itrust.engines.passes import Job, Totals, accumulate_all
+from itrust.engines.plan import Plan, Purpose
+from itrust.engines.protocol import Engine
+from itrust.engines.survey import Survey
 from itrust.engines.threads import one_blas_thread
 from itrust.kernels import LocalKernel
 
@@ -59,8 +60,8 @@ class Dask(Engine):
         with client:
             yield client
 
-    def survey(self, source: Source, min_rows: int = 0) -> Survey:
-        """Cut the files into partitions, count rows and choose random ones, on the workers."""
+    def _survey(self, source: Source, min_rows: int) -> Survey:
+        # The workers cut the files into partitions, count rows and choose random ones.
         scan = _checked(source)
         size = max(self.factor.pilot, min_rows)
         with self.connected() as client:
@@ -74,29 +75,17 @@ class Dask(Engine):
         rows = scan.pilot_of(found, size)
         return Survey(scan, rows, rows.first(self.factor.pilot), parts)
 
-    def plan(
-        self, survey: Survey, kernel: LocalKernel, purpose: Purpose | None = None
-    ) -> LowRankPlan:
-        """As `Factor` plans."""
+    def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan:
         return self.factor.plan(survey, kernel, purpose)
 
-    def _pass(
-        self,
-        survey: Survey,
-        works: Sequence[Work],
-        drawing: Drawing,
-        unit: float,
-        advance: Advance | None,
-    ) -> Totals:
+    def _pass(self, survey: Survey, job: Job) -> Totals:
         scan = _checked(survey.source)
         pieces = [scan.only(part) for part in survey.parts]
-        settings = (drawing, unit, self.factor.chunk_rows(survey.n, works))
-        tell = None if advance is None else lambda: advance(survey.n / len(pieces))
+        chunk = self.factor.chunk_rows(survey.n, job.works)
         with self.connected() as client:
-            return _merged(client, pieces, works, settings, tell)
+            return _merged(client, pieces, job, chunk, survey.n)
 
-    def describe(self, survey: Survey, plan: Plan) -> str:
-        """The plan, and on how many partitions it ran."""
+    def _describe(self, survey: Survey, plan: Plan) -> str:
         return f"{plan.describe()} on {len(survey.parts)} Dask partitions"
 
 
@@ -121,29 +110,23 @@ def _counted_parts(client: Any, scan: Scan) -> tuple[FilePart, ...]:
     return tuple(placed)
 
 
-def _merged(
-    client: Any,
-    pieces: Sequence[Scan],
-    works: Sequence[Work],
-    settings: tuple[Drawing, float, int],
-    tell: Callable[[], None] | None,
-) -> Totals:
+def _merged(client: Any, pieces: Sequence[Scan], job: Job, chunk: int, n: int) -> Totals:
     """The sums of all pieces, merged in pairs on the workers."""
     from distributed import as_completed, wait
 
     keys = {"pure": False}
     # A task, not scattered data: the scheduler can make it again when a worker is lost.
-    shared = client.submit(_pass_on, works, **keys)
+    shared = client.submit(_pass_on, replace(job, advance=None), **keys)
     wait(shared)  # type: ignore[no-untyped-call]
-    client.replicate(shared)  # else all work queues where the works lie
-    leaves = [client.submit(_accumulate, piece, shared, *settings, **keys) for piece in pieces]
+    client.replicate(shared)  # else all work queues where the job lies
+    leaves = [client.submit(_accumulate, piece, shared, chunk, **keys) for piece in pieces]
     level = leaves
     while len(level) > 1:
         pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
         level = [client.submit(_merge, *pair, **keys) for pair in pairs]
-    if tell:
+    if job.advance:
         for _ in as_completed(leaves):  # type: ignore[no-untyped-call]
-            tell()
+            job.advance(n / len(leaves))
     total: Totals = level[0].result()
     return total
 
@@ -164,15 +147,13 @@ def _candidates(piece: Scan, size: int, max_ticket: float) -> Candidates:
     return piece.candidates(size, max_ticket)
 
 
-def _accumulate(
-    piece: Scan, works: Sequence[Work], drawing: Drawing, unit: float, chunk: int
-) -> Totals:
+def _accumulate(piece: Scan, job: Job, chunk: int) -> Totals:
     with one_blas_thread():
-        return accumulate_all(works, piece.chunks(chunk), drawing, unit)
+        return accumulate_all(job, piece.chunks(chunk))
 
 
-def _pass_on(works: Sequence[Work]) -> Sequence[Work]:
-    return works
+def _pass_on(job: Job) -> Job:
+    return job
 
 
 def _merge(first: Totals, second: Totals | None = None) -> Totals:

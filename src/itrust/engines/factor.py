@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from itrust._core import Advance, InputError
+from itrust._core import InputError
 from itrust.data import Source
 from itrust.engines.landmarks import make_plan
 from itrust.engines.lowrank import LowRankPlan
 from itrust.engines.needs import refuse_what_needs_all_rows
-from itrust.engines.passes import Drawing, Totals, Work, accumulate
-from itrust.engines.protocol import Engine, Purpose, Survey
+from itrust.engines.passes import Job, Totals, Work, accumulate
+from itrust.engines.plan import Purpose
+from itrust.engines.protocol import Engine
 from itrust.engines.stream import ordered_map
+from itrust.engines.survey import Survey
 from itrust.engines.threads import available_threads, one_blas_thread
 from itrust.kernels import LocalKernel
 
@@ -60,15 +62,11 @@ class Factor(Engine):
         if not 0 < self.tolerance < 1 or min(counts) < 1:
             raise InputError(f"{self!r}: tolerance in (0, 1), the rest at least 1")
 
-    def survey(self, source: Source, min_rows: int = 0) -> Survey:
-        """Count the rows and choose random ones, `pilot` of them or more."""
+    def _survey(self, source: Source, min_rows: int) -> Survey:
         return Survey.of(source, self.pilot, min_rows)
 
-    def plan(
-        self, survey: Survey, kernel: LocalKernel, purpose: Purpose | None = None
-    ) -> LowRankPlan:
-        """Choose landmarks from random rows of the whole, always the same; sees no label."""
-        purpose = purpose or Purpose()
+    def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> LowRankPlan:
+        # Landmarks come from random rows of the whole, always the same; no label is seen.
         refuse_what_needs_all_rows(kernel, purpose.null)
         asked = self.asked_for(purpose)
         with one_blas_thread():  # else the landmarks would depend on the number of threads
@@ -81,7 +79,18 @@ class Factor(Engine):
             )
 
     def asked_for(self, purpose: Purpose) -> Factor:
-        """The engine with the tolerance and rank that a purpose deserves."""
+        """Give the engine with the tolerance and rank that a purpose deserves.
+
+        Parameters
+        ----------
+        purpose : Purpose
+            What a kernel is evaluated for.
+
+        Returns
+        -------
+        Factor
+            Rougher for kernels that only lend power.
+        """
         if purpose.is_main:
             return self
         return replace(
@@ -91,29 +100,35 @@ class Factor(Engine):
         )
 
     def chunk_rows(self, n: int, works: Sequence[Work] = ()) -> int:
-        """Rows at once: fewer when there are few in all, so that every thread has work."""
+        """Give the number of rows at once: fewer when there are few, so that all threads have work.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows in all.
+        works : sequence of Work
+            What is summed, which may want fewer rows.
+
+        Returns
+        -------
+        int
+            At most `chunk`.
+        """
         wanted = [work.max_rows for work in works if work.max_rows is not None]
         return min(self.chunk, *wanted, max(1_024, n // 8))
 
-    def _pass(
-        self,
-        survey: Survey,
-        works: Sequence[Work],
-        drawing: Drawing,
-        unit: float,
-        advance: Advance | None,
-    ) -> Totals:
+    def _pass(self, survey: Survey, job: Job) -> Totals:
         work = ordered_map(
-            lambda chunk: accumulate(works, chunk, drawing, unit),
-            survey.source.chunks(self.chunk_rows(survey.n, works)),
+            lambda chunk: accumulate(job, chunk),
+            survey.source.chunks(self.chunk_rows(survey.n, job.works)),
             self.threads or available_threads(),
         )
         total: Totals | None = None
         with closing(work):  # an interrupt must not leave threads to the garbage collector
             for part in work:
                 total = part if total is None else total + part
-                if advance:
-                    advance(part.tally.rows)
+                if job.advance:
+                    job.advance(part.tally.rows)
         if total is None:
             raise InputError("there are no rows")
         return total

@@ -18,7 +18,8 @@ from itrust.engines.certificate import Certificate
 from itrust.engines.moments import NullMoments, some_of, third_moments
 from itrust.engines.outcome import Columns, KernelOutcome
 from itrust.engines.passes import Additive, Drawn, Products
-from itrust.engines.protocol import Plan, Survey
+from itrust.engines.plan import Plan
+from itrust.engines.survey import Survey
 from itrust.kernels import Gram, LocalKernel, Rows, split_match
 
 VANISHING = 1e-20

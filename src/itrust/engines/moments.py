@@ -42,16 +42,49 @@ class NullMoments:
     def of_one(
         cls, expected: float, variance: float, triangles: float, pairs: float
     ) -> NullMoments:
-        """Moments of a single kernel."""
+        """Put the moments of a single kernel into arrays.
+
+        Parameters
+        ----------
+        expected, variance, triangles, pairs : float
+            As the attributes say.
+
+        Returns
+        -------
+        NullMoments
+            Of one form.
+        """
         moments = (expected, variance, triangles, pairs, 0.0)
         return cls(*(np.array([moment]) for moment in moments))
 
     def skewness_of_singles(self, expected: FloatArray) -> FloatArray:
-        """Skewness of the sums along single features, all rows; `expected` is their variance."""
+        """Give the skewness of the sums along single features, all rows.
+
+        Parameters
+        ----------
+        expected : (E,) array
+            Their variance.
+
+        Returns
+        -------
+        (E,) array
+            Of either sign.
+        """
         return np.asarray(self.cubic / self.expected**1.5 / np.sqrt(expected / self.expected))
 
     def of_forms(self, expected: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Standard deviation and skewness of the forms, all rows."""
+        """Give standard deviation and skewness of the forms, all rows.
+
+        Parameters
+        ----------
+        expected : (E,) array
+            Mean of the diagonal term of all rows.
+
+        Returns
+        -------
+        sd, skewness : (E,) arrays
+            Skewness is not negative.
+        """
         ratio = expected / self.expected
         variance = self.variance * ratio**2
         third = self.triangles * ratio**3 + self.pairs * ratio**2
@@ -59,12 +92,36 @@ class NullMoments:
         return np.sqrt(variance), np.maximum(third / some**1.5, 0.0)
 
     def take(self, kept: IntArray) -> NullMoments:
-        """Keep some entries."""
+        """Keep some entries.
+
+        Parameters
+        ----------
+        kept : array of int
+            Their positions.
+
+        Returns
+        -------
+        NullMoments
+            In this order.
+        """
         return NullMoments(**{name: values[kept] for name, values in vars(self).items()})
 
 
 def third_moments(p: FloatArray, variances: FloatArray) -> FloatArray:
-    """E (w e)^3 = w^3 v (1 - 2p), from w^2 v."""
+    """Give E (w e)^3 = w^3 v (1 - 2p), from w^2 v.
+
+    Parameters
+    ----------
+    p : (n,) array
+        Probabilities.
+    variances : (n,) array
+        w^2 p (1 - p).
+
+    Returns
+    -------
+    (n,) array
+        The third moment of every weighted residual.
+    """
     v = p * (1 - p)
     w = np.sqrt(np.divide(variances, v, out=np.zeros_like(v), where=v > 0))
     return np.asarray(variances * w * (1 - 2 * p))

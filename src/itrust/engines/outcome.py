@@ -83,7 +83,18 @@ class KernelOutcome(ABC):
 
     @abstractmethod
     def refined(self, moments: NullMoments) -> NullMoments:
-        """Moments of the plan, with those that all rows have told put in their place."""
+        """Put moments that all rows have told in the place of those from pilot rows.
+
+        Parameters
+        ----------
+        moments : NullMoments
+            Of the plan.
+
+        Returns
+        -------
+        NullMoments
+            Of all rows, as far as they are known.
+        """
 
     @abstractmethod
     def spectrum(self) -> FloatArray:
@@ -95,7 +106,18 @@ class KernelOutcome(ABC):
 
     @abstractmethod
     def certificate(self, pair_weight: float) -> Certificate | None:
-        """How far the kernel is from the true one; None where it is the true one."""
+        """Tell how far the kernel is from the true one.
+
+        Parameters
+        ----------
+        pair_weight : float
+            Sum over i != j of w_i w_j.
+
+        Returns
+        -------
+        Certificate or None
+            None where the kernel is the true one.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +151,18 @@ def pair_weight_of(source: Source, tally: Tally, unit: float) -> float:
 
 
 def finite(sums: FloatArray) -> FloatArray:
-    """Pass sums on; refuse what overflowed."""
+    """Pass sums on; refuse what overflowed.
+
+    Parameters
+    ----------
+    sums : array
+        Of any shape.
+
+    Returns
+    -------
+    array
+        The same.
+    """
     if not np.isfinite(sums).all():
         raise InputError("the statistic is not finite; rescale the columns that the kernel sees")
     return sums

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from itrust._core import AnyArray, BoolArray, FloatArray
+from itrust._core import Advance, AnyArray, BoolArray, FloatArray
 from itrust.data import Chunk, called_impossible
 from itrust.nulls import Null, RowwiseNull
 
@@ -67,7 +67,25 @@ def _plus(a: Any, b: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Tally(Additive):
-    """What everybody wants to know about the rows, whatever the work."""
+    """What everybody wants to know about the rows, whatever the work.
+
+    Attributes
+    ----------
+    rows : int
+        How many there are.
+    weight, weight2 : float
+        Sums of weights and of their squares.
+    positives : int
+        Rows whose label counts as 1.
+    other_labels : frozenset
+        Values that count as 0, where known.
+    dropped : int
+        Rows that were left out for missing covariates.
+    impossible : int
+        Rows with a label that the model gave probability 0.
+    certain : int
+        Rows with a probability of 0 or 1.
+    """
 
     rows: int
     weight: float
@@ -96,7 +114,12 @@ class Totals(Additive):
 class Drawn:
     """Some columns of the matrix whose column 0 is the data and whose others are draws.
 
-    `values` are labels (boolean) or residuals (float), (rows, columns).
+    Attributes
+    ----------
+    columns : slice
+        Which columns.
+    values : (rows, columns) array
+        Labels (boolean) or residuals (float).
     """
 
     columns: slice
@@ -113,7 +136,18 @@ class Drawn:
         return self.values.astype(np.float32)
 
     def as_type(self, dtype: DTypeLike) -> AnyArray:
-        """Values as numbers."""
+        """Give the values as numbers.
+
+        Parameters
+        ----------
+        dtype : numpy type
+            float32 or float64.
+
+        Returns
+        -------
+        (rows, columns) array
+            Converted once for all who want single precision.
+        """
         return self.single if np.dtype(dtype) == np.float32 else self.values.astype(np.float64)
 
 
@@ -127,6 +161,7 @@ class Products:
     squares : (n, q) array
         Q, weights included; of the same type.
     p : (n,) array
+        Probabilities of the rows.
     """
 
     def __init__(self, features: AnyArray, squares: AnyArray, p: FloatArray) -> None:
@@ -145,7 +180,20 @@ class Products:
         return np.concatenate(parts)[:, None]
 
     def of(self, drawn: Drawn, rows: Any = slice(None)) -> tuple[AnyArray, AnyArray]:
-        """F'e (r, columns) and Q'e^2 (q, columns) for these rows of the drawn ones."""
+        """Multiply features and squares with some columns.
+
+        Parameters
+        ----------
+        drawn : Drawn
+            The columns.
+        rows : index
+            Which rows of the drawn ones belong to the features; default: all.
+
+        Returns
+        -------
+        (r, columns) and (q, columns) arrays
+            F'e and Q'e^2.
+        """
         values = drawn.as_type(self.features.dtype)[rows]
         if not drawn.is_label:
             return self.features.T @ values, self.squares.T @ np.square(values)
@@ -176,15 +224,52 @@ class Work(Protocol):
         """Most rows that should be in hand at a time; None where it does not matter."""
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> Partial:
-        """Start on a chunk with its weights; `columns` counts the data and all draws."""
+        """Start on a chunk.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Some rows.
+        weights : (n,) array
+            Their weights, divided by the unit.
+        columns : int
+            The data and all draws.
+
+        Returns
+        -------
+        Partial
+            Takes in columns, some at a time.
+        """
 
 
-def accumulate(works: Sequence[Work], chunk: Chunk, drawing: Drawing, unit: float) -> Totals:
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What one pass over the rows has to do.
+
+    Attributes
+    ----------
+    works : sequence of Work
+        What is summed.
+    drawing : Drawing
+        The draws to make.
+    unit : float
+        Weights are divided by this.
+    advance : callable or None
+        Told the number of rows done.
+    """
+
+    works: Sequence[Work]
+    drawing: Drawing
+    unit: float
+    advance: Advance | None = None
+
+
+def accumulate(job: Job, chunk: Chunk) -> Totals:
     """What the rows of one chunk contribute to every piece of work."""
     y, p = chunk.y, chunk.p
-    w = np.ones(len(p)) if chunk.weights is None else chunk.weights / unit
-    partials = [work.begin(chunk, w, drawing.columns) for work in works]
-    for drawn in _columns(chunk, drawing) if works else ():
+    w = np.ones(len(p)) if chunk.weights is None else chunk.weights / job.unit
+    partials = [work.begin(chunk, w, job.drawing.columns) for work in job.works]
+    for drawn in _columns(chunk, job.drawing) if job.works else ():
         for partial in partials:
             partial.add(drawn)
     tally = Tally(
@@ -200,11 +285,9 @@ def accumulate(works: Sequence[Work], chunk: Chunk, drawing: Drawing, unit: floa
     return Totals(tally, tuple(partial.finished() for partial in partials))
 
 
-def accumulate_all(
-    works: Sequence[Work], chunks: Iterable[Chunk], drawing: Drawing, unit: float
-) -> Totals:
+def accumulate_all(job: Job, chunks: Iterable[Chunk]) -> Totals:
     """The same for several chunks, one after the other."""
-    parts = (accumulate(works, chunk, drawing, unit) for chunk in chunks)
+    parts = (accumulate(job, chunk) for chunk in chunks)
     total = next(parts)
     for part in parts:
         total = total + part

@@ -19,7 +19,18 @@ def checked_tally(tally: Tally, pair_weight: float) -> Tally:
 
 
 def tally_notes(tally: Tally) -> tuple[str, ...]:
-    """Data-quality notes that only a whole pass over rows in files can make."""
+    """Make the data-quality notes that need a whole pass over rows in files.
+
+    Parameters
+    ----------
+    tally : Tally
+        Of all rows.
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each.
+    """
     said = (
         [f"dropped {counted(tally.dropped, 'row')} with missing covariates"]
         if tally.dropped

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,8 +14,10 @@ from itrust.data import Points, Sample, Source
 from itrust.engines.factor import Factor
 from itrust.engines.moments import NullMoments, third_moments, triangles_of
 from itrust.engines.outcome import Columns, KernelOutcome
-from itrust.engines.passes import Additive, Drawing, Totals, Work
-from itrust.engines.protocol import Engine, Plan, Purpose, Survey
+from itrust.engines.passes import Additive, Job, Totals
+from itrust.engines.plan import Plan, Purpose
+from itrust.engines.protocol import Engine
+from itrust.engines.survey import Survey
 from itrust.engines.threads import available_threads, one_blas_thread
 from itrust.kernels import Gram, LocalKernel, PowerGram
 
@@ -46,32 +48,23 @@ class Tiles(Engine):
     def __str__(self) -> str:
         return f"tiles of {self.tile}"
 
-    def survey(self, source: Source, min_rows: int = 0) -> Survey:
-        """Choose random rows of a sample; rows in files are refused."""
+    def _survey(self, source: Source, min_rows: int) -> Survey:
         if source.in_memory is None:
             raise InputError("tiles need a Sample in memory; use scan.load() or engine='auto'")
         return Survey.of(source, Factor.pilot, min_rows)
 
-    def plan(
+    def _plan(
         self,
         survey: Survey,
         kernel: LocalKernel,
-        purpose: Purpose | None = None,  # noqa: ARG002
+        purpose: Purpose,  # noqa: ARG002
     ) -> TiledPlan:
-        """Take the kernel as it is."""
         sample = survey.source.in_memory
         assert sample is not None
         return TiledPlan(kernel, self, sample)
 
-    def _pass(
-        self,
-        survey: Survey,
-        works: Sequence[Work],
-        drawing: Drawing,
-        unit: float,
-        advance: Advance | None,
-    ) -> Totals:
-        return Factor()._pass(survey, works, drawing, unit, advance)
+    def _pass(self, survey: Survey, job: Job) -> Totals:
+        return Factor()._pass(survey, job)
 
     def forms(
         self, gram: Gram, residuals: FloatArray, advance: Advance | None = None

@@ -68,7 +68,7 @@ class HeightScale:
 
 
 @dataclass(frozen=True, eq=False)
-class Coordinate:
+class BasisCoordinate:
     """A covariate, or the prediction, and the functions it is read by.
 
     A row that none of the levels fits, or whose number is missing, has 0 in all features of the
@@ -81,7 +81,7 @@ class Coordinate:
     sizes: tuple[float, ...]  # of the line and the waves, or of the levels
 
     @classmethod
-    def of(cls, column: Column, name: str | None, width: float) -> Coordinate:
+    def of(cls, column: Column, name: str | None, width: float) -> BasisCoordinate:
         """Read the rows of a column, labels unseen."""
         if column.is_category:
             codes, counts = np.unique(column.values[~column.missing], return_counts=True)
@@ -119,7 +119,7 @@ class Coordinate:
 class Basis:
     """The features of some coordinates: products of up to three of their functions."""
 
-    coordinates: tuple[Coordinate, ...]
+    coordinates: tuple[BasisCoordinate, ...]
     terms: tuple[tuple[Letter, ...], ...]
     sizes: FloatArray
 
@@ -127,8 +127,8 @@ class Basis:
     def of(cls, points: Points, width: float, max_terms: int) -> Basis:
         """The largest features of the kernel with this width, at most `max_terms`; no labels."""
         coordinates = (
-            Coordinate.of(points.prediction, PREDICTION, width),
-            *(Coordinate.of(column, column.name, width) for column in points.columns),
+            BasisCoordinate.of(points.prediction, PREDICTION, width),
+            *(BasisCoordinate.of(column, column.name, width) for column in points.columns),
         )
 
         def rank(term: tuple[tuple[Letter, ...], float]) -> tuple[bool, float, int]:
@@ -180,7 +180,7 @@ class Basis:
     def from_dict(cls, facts: dict[str, Any]) -> Basis:
         """The inverse of `to_dict`."""
         coordinates = tuple(
-            Coordinate(
+            BasisCoordinate(
                 c["name"],
                 c["knots"] and HeightScale(np.array(c["knots"]), np.array(c["heights"])),
                 tuple(map(unpacked, c["levels"])),
@@ -193,7 +193,7 @@ class Basis:
 
 
 def _terms(
-    coordinates: Sequence[Coordinate], max_terms: int
+    coordinates: Sequence[BasisCoordinate], max_terms: int
 ) -> list[tuple[tuple[Letter, ...], float]]:
     """Products of functions of different coordinates with their sizes, all that may count."""
     singles = [

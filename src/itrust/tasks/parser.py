@@ -50,7 +50,7 @@ from itrust.tasks.quantities import (
     Formula,
     Function,
     Indicator,
-    Number,
+    NumberQuantity,
     Quantity,
 )
 
@@ -328,9 +328,9 @@ class _Parser:
 
     def quantity_base(self) -> Quantity:
         def negative() -> Quantity:
-            return Formula(Number(0.0), "-", self.quantity_factor())
+            return Formula(NumberQuantity(0.0), "-", self.quantity_factor())
 
-        return self._smallest("formula", self.quantity, Number, negative, self.function)
+        return self._smallest("formula", self.quantity, NumberQuantity, negative, self.function)
 
     def function(self) -> Quantity:
         """A function of a quantity, or a covariate, which may be called like a function."""

@@ -49,7 +49,7 @@ class Quantity(Node):
         """
 
 
-class Number(NumberNode, Quantity):
+class NumberQuantity(NumberNode, Quantity):
     """The same number for every row."""
 
     def of(self, points: Points) -> FloatArray:

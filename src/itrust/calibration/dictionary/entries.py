@@ -140,7 +140,20 @@ class Dictionary:
 
     @classmethod
     def of_one(cls, kernel: LocalKernel, covariates: tuple[str, ...]) -> Dictionary:
-        """A dictionary of one check: a single kernel on all covariates."""
+        """A dictionary of one check: a single kernel on all covariates.
+
+        Parameters
+        ----------
+        kernel : LocalKernel
+            The kernel.
+        covariates : tuple of str
+            Names of the covariates.
+
+        Returns
+        -------
+        Dictionary
+            With one entry, "kernel".
+        """
         return cls((Entry("kernel", "own", covariates, kernel=kernel),), {"own": 1.0})
 
     @property

@@ -1,0 +1,94 @@
+"""What is known about the rows before a label is looked at."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from itrust.data import FilePart, Pilot, Points, Source
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What is known about the rows before a label is looked at; made by an engine.
+
+    Attributes
+    ----------
+    source : Source
+        The rows.
+    rows : Pilot
+        Random rows of the whole, at least as many as the engine needs.
+    pilot : Pilot
+        Those of them that the engine uses.
+    parts : tuple of FilePart
+        The pieces that other machines read; empty on one machine.
+    """
+
+    source: Source
+    rows: Pilot
+    pilot: Pilot
+    parts: tuple[FilePart, ...] = ()
+
+    @classmethod
+    def of(cls, source: Source, size: int, min_rows: int = 0) -> Survey:
+        """Choose random rows on this machine.
+
+        Parameters
+        ----------
+        source : Source
+            The rows.
+        size : int
+            Most rows that the engine uses.
+        min_rows : int
+            Rows that others want.
+
+        Returns
+        -------
+        Survey
+            Without parts.
+        """
+        rows = source.pilot(max(size, min_rows))
+        return cls(source, rows, rows.first(size))
+
+    @property
+    def n(self) -> int:
+        """Number of rows in the whole."""
+        return self.rows.n
+
+    @cached_property
+    def unit(self) -> float:
+        """The size of the weights, by which they are divided."""
+        return weight_unit(self.pilot)
+
+    @property
+    def points(self) -> Points:
+        """Predictions and covariates of all rows in memory, or of the pilot rows of files."""
+        whole = self.source.in_memory
+        return self.pilot.points if whole is None else whole.points
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Data-quality notes: those of the source, and about the columns of pilot rows."""
+        if self.source.in_memory is not None:
+            return self.source.notes
+        notes = (said for column in self.pilot.points.columns for said in column.notes())
+        return (*self.source.notes, *notes)
+
+
+def weight_unit(pilot: Pilot) -> float:
+    """Give the size of weights: the root of their mean square, in proportion to p(1 - p).
+
+    Parameters
+    ----------
+    pilot : Pilot
+        Random rows with their variances.
+
+    Returns
+    -------
+    float
+        1 without weights.
+    """
+    p, variances = pilot.points.p, pilot.variances
+    spread = float((p * (1 - p)).sum())
+    return math.sqrt(variances.sum() / spread) if spread and variances.any() else 1.0

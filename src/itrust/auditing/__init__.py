@@ -11,12 +11,12 @@ from itrust.auditing.verdict import FAIR as FAIR
 from itrust.auditing.verdict import GOOD as GOOD
 from itrust.auditing.verdict import OPEN as OPEN
 from itrust.auditing.verdict import TONES as TONES
-from itrust.auditing.verdict import Coordinate as Coordinate
 from itrust.auditing.verdict import Evidence as Evidence
 from itrust.auditing.verdict import ImpossibleLabels as ImpossibleLabels
 from itrust.auditing.verdict import Judgement, Verdict
 from itrust.auditing.verdict import Overlooked as Overlooked
 from itrust.auditing.verdict import PointBias as PointBias
+from itrust.auditing.verdict import PointCoordinate as PointCoordinate
 from itrust.auditing.verdict import Tone as Tone
 from itrust.auditing.verdict import tone_of as tone_of
 

@@ -56,12 +56,12 @@ class Gate:
 
 
 def gate(audit: Audit) -> Gate:
-    """Put an audit to the gate.
+    """Decide whether a build may go on, check by check.
 
     Parameters
     ----------
     audit : Audit
-        What was found.
+        Whose verdict opens or closes the gate.
 
     Returns
     -------

@@ -128,7 +128,7 @@ class ImpossibleLabels:
 
 
 @dataclass(frozen=True)
-class Coordinate:
+class PointCoordinate:
     """One covariate of a point.
 
     Attributes
@@ -155,7 +155,7 @@ class PointBias:
 
     Attributes
     ----------
-    coordinates : tuple of Coordinate
+    coordinates : tuple of PointCoordinate
         The first four covariates of the point.
     prediction : float
         The model's probability there.
@@ -163,7 +163,7 @@ class PointBias:
         Local bias with its confidence band.
     """
 
-    coordinates: tuple[Coordinate, ...]
+    coordinates: tuple[PointCoordinate, ...]
     prediction: float
     bias: float
     lower: float
@@ -178,7 +178,7 @@ class PointBias:
             shown = column.shown(cell, 4) if isinstance(cell, float) else str(cell)
             text = "missing" if cell is None else shown
             where = Missing(column.name) if cell is None else level_of(column, column.values[k])
-            coordinates.append(Coordinate(column.name, cell, text, where))
+            coordinates.append(PointCoordinate(column.name, cell, text, where))
         return cls(
             tuple(coordinates),
             float(bias.points.p[k]),

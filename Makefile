@@ -4,7 +4,7 @@ NAME ?= level
 # Pins apply to the build environment too.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: demo test quick lint types unit browser format docs bench study paper oldest clean
+.PHONY: demo test quick pages lint types unit browser format docs bench study paper oldest clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
 	@$(BIN)/itrust demo --report report.html
@@ -41,6 +41,10 @@ browser:                  ## install Chromium for the tests, where that is allow
 format: .venv/test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Runs every block of the pages; those of the real data sets want ITRUST_DATA.
+pages: .venv/test         ## write what blocks print now into the pages that say something else
+	OMP_NUM_THREADS=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/doc_blocks.py $(PAGES)
 
 # Material's note on a future MkDocs is for its authors' readers, not for ours.
 docs: .venv/docs          ## the site, into build/site

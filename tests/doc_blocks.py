@@ -36,6 +36,9 @@ TIME = re.compile(r"\b\d[\d.]* (s|seconds)\b")
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 EXAMPLES = ROOT / "examples"
+README = ROOT / "README.md"
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}  # pages that use MLflow
+QUIET |= {"MLFLOW_ALLOW_FILE_STORE": "true"}
 RUN, DATA = ("python", "sh", "console"), ("toml", "yaml", "json")
 GATE_CLOSED = 1
 
@@ -207,8 +210,8 @@ def rewritten(page: Path, folder: Path) -> str:
         follows = block.language == "text" and block.follows and last is not None and last.is_run
         if follows and not says(block.body, runner.printed):
             text = text.replace(f"```text\n{block.body}```", f"```text\n{runner.printed}```", 1)
-        elif block.language != "text":
-            runner.run(block)
+        elif block.language in (("python",) if page == README else RUN + DATA):
+            runner.run(block)  # commands of the README are for the reader's own files
         last = block
     doctests = Rewriter()
     doctests.run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
@@ -223,11 +226,13 @@ def main(pages: list[str]) -> None:
 
     mpl.use("Agg")
     sys.path.insert(0, str(EXAMPLES))
-    chosen = [Path(page) for page in pages] or [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]
+    os.environ.update(QUIET)
+    chosen = [Path(page) for page in pages] or [*sorted(DOCS.rglob("*.md")), README]
     here = Path.cwd()
     for page in [path.resolve() for path in chosen]:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
+            os.environ["MLFLOW_TRACKING_URI"] = (Path(folder) / "store").as_uri()
             try:
                 text = rewritten(page, Path(folder))
             finally:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import itrust as it
-from doc_blocks import DOCS, EXAMPLES, ROOT, Block, Runner, blocks_of, complaints
+from doc_blocks import DOCS, EXAMPLES, QUIET, ROOT, Block, Runner, blocks_of, complaints
 
 pytestmark = pytest.mark.slow
 
@@ -48,8 +48,8 @@ def test_every_block_of_a_page_runs_and_prints_what_it_says(name, request, tmp_p
     blocks = blocks_of(text)
     if any(block.is_run and "it.datasets." in block.body for block in blocks):
         request.getfixturevalue("data_folder")
-    for variable in ("MLFLOW_DISABLE_TELEMETRY", "DO_NOT_TRACK", "MLFLOW_ALLOW_FILE_STORE"):
-        monkeypatch.setenv(variable, "true")
+    for variable, value in QUIET.items():
+        monkeypatch.setenv(variable, value)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
     monkeypatch.syspath_prepend(EXAMPLES)
     monkeypatch.chdir(tmp_path)

@@ -39,7 +39,7 @@ def outcome_in_weights(sample: Sample) -> str | None:
     """Weights that go with the labels beyond what p and x explain.
 
     A regression tree takes out of the weights what is a function of (p, x); it never sees a
-    label. Looks at 20,000 rows at most.
+    label. Uses 20,000 rows at most.
     """
     if sample.weights is None or np.ptp(sample.weights) == 0 or sample.n < MIN_ROWS:
         return None
@@ -71,8 +71,8 @@ def _all_columns(sample: Sample) -> list[Column]:
 def dependence_of_twins(sample: Sample) -> str | None:
     """Many small groups of rows with identical (p, x) whose labels agree more than neighbours'.
 
-    Labels also agree where the model is wrong, but then those of neighbouring rows do, too: the
-    agreement between groups next to each other is taken off. Cost O(n log n).
+    Labels also agree where the model is miscalibrated, but then those of neighbouring rows do,
+    too: the agreement between groups next to each other is taken off. Cost O(n log n).
     """
     ordered = np.sort(sample.p)
     may_be_twins = int(np.count_nonzero(ordered[1:] == ordered[:-1]))

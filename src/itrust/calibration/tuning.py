@@ -40,7 +40,7 @@ class TunedKernel:
     start : float
         The same ratio of the default kernel.
     rows : int
-        Number of rows looked at.
+        Number of rows that were used.
     """
 
     kernel: LocalKernel
@@ -55,7 +55,7 @@ def tune_widths(sample: Sample) -> TunedKernel:
     The labels of these rows are used: never test the kernel on them. Numbers get a multiple of
     their median distance or are left out, categories match exactly, by half, or are left
     out. The standard deviation is that under the alternative, sqrt(4 var(h_i) / n + null
-    variance) with h_i the mean of e_i P_ij e_j over j. Looks at 800 rows at most; cost 800^2
+    variance) with h_i the mean of e_i P_ij e_j over j. Uses 800 rows at most; cost 800^2
     for each of about 21 tries a column.
 
     Parameters

@@ -4,7 +4,7 @@ P ~ F F' with F = K(rows, landmarks) T. The residual R = P - F F' is positive se
 diagonal bounds it, and under the null the error's standard deviation relative to the statistic's
 own is at most trace(V R) / ||V^(1/2) P V^(1/2)||_F (diagonal left out of the norm).
 
-The null variance v = p(1 - p) vanishes where the model is sure, and there a wrong model errs the
+The null variance v = p(1 - p) vanishes where the model is sure, and there a bad model errs the
 most. So the same ratio must be small with v plus its mean in place of v, too: confident rows get
 their share of the landmarks. The certificate counts v alone.
 """

@@ -46,9 +46,9 @@ FULL_WIDTHS = (1.0, 2.0, 0.5, 0.25)  # times the default widths
 TENTHS, FIFTHS = 10, 5
 FEW_COLUMNS = 20  # up to here every smooth entry gets all its waves
 FEW_NUMBERS = 10  # up to here pairs of numbers get smooth entries, too
-MAX_LEVELS = 40  # of a category that are looked at one by one
+MAX_LEVELS = 40  # of a category that are checked one by one
 MAX_PAIR_FEATURES = 3_000
-MIN_ROWS = 5  # of a level, among the pilot rows, to be looked at by itself
+MIN_ROWS = 5  # of a level, among the pilot rows, to be a check of its own
 
 
 def default_dictionary_for(points: Points) -> Dictionary:
@@ -82,7 +82,7 @@ def default_dictionary_for(points: Points) -> Dictionary:
 
 @dataclass(frozen=True, eq=False)
 class _Described:
-    """A column, the levels it is looked at by, and whether values are missing."""
+    """A column, the levels that are checked, and whether values are missing."""
 
     name: str
     levels: tuple[Any, ...]  # of the pilot rows, frequent ones first; empty for a number

@@ -166,7 +166,7 @@ def fading(width: float, order: int) -> float:
 
 @dataclass(frozen=True)
 class Slope(Term):
-    """The logit of the prediction, held within [-6, 6]: what a wrong temperature leans on."""
+    """The logit of the prediction, held within [-6, 6]: where a bad temperature shows."""
 
     column: ColumnName = None
 

@@ -51,7 +51,7 @@ class Dataset:
     Attributes
     ----------
     file : str
-        Name of the file in the cache or folder.
+        Name of the file in the cache, or in a folder of one's own.
     url, sha256 : str
         Where the file comes from, and the checksum of the bytes there: a file with other bytes is
         refused.
@@ -86,6 +86,14 @@ def _meanings(text: str) -> dict[str, str]:
     return {name: meaning for name, _, meaning in parts}
 
 
+def _from_the_authors(
+    file: str, sha256: str, columns: str, licence: str, source: str | None = None
+) -> Dataset:
+    """A data set that the paper's authors have published, there called `source`."""
+    url = f"{AUTHORS}/{source or file}"
+    return Dataset(file, url, sha256, licence, _meanings(columns))
+
+
 COMPAS = Dataset(
     file="compas-two-years.csv",
     url="https://raw.githubusercontent.com/propublica/compas-analysis/"
@@ -114,12 +122,12 @@ COMPAS = Dataset(
     """),
 )
 
-AHS2019 = Dataset(
+AHS2019 = _from_the_authors(
     file="ahs2019.csv",
-    url=f"{AUTHORS}/AHS_2019_Cleaned.csv",
+    source="AHS_2019_Cleaned.csv",
     sha256="97145c7fe05ab720fbaeb73996c8fff83ef7dd6745f5ae6fcb9c777fc338a0b9",
     licence="none stated by the source; the survey is a publication of the US government",
-    columns=_meanings("""
+    columns="""
         BLACK: 1 if a member of the household is African-American
         HHSEX: sex of the householder: 1 male, 2 female
         METRO: 1 in a metropolitan area
@@ -131,15 +139,13 @@ AHS2019 = Dataset(
         HINCP: log10 of the household's income
         DIVISION: census division, 1 to 9
         OWNER: label: 1 if the home is owned
-    """),
+    """,
 )
 
-ADULT = Dataset(
+ADULT = _from_the_authors(
     file="adult.csv",
-    licence="none stated by the source; UCI gives CC BY 4.0",
-    url=f"{AUTHORS}/adult.csv",
     sha256="1f13ee2bf9d7c66098429281ab91fa1b51cbabd3b805cc365b3c6b44491ea2c0",
-    columns=_meanings("""
+    columns="""
         age: years
         workclass: kind of employer (may be missing)
         fnlwgt: census weight
@@ -155,15 +161,14 @@ ADULT = Dataset(
         hours-per-week: hours worked
         native-country: of birth (may be missing)
         income: label: <=50K (the paper's positive class) or >50K
-    """),
+    """,
+    licence="none stated by the source; UCI gives CC BY 4.0",
 )
 
-HEART = Dataset(
-    licence="none stated by the source; quoted elsewhere as ODbL 1.0",
+HEART = _from_the_authors(
     file="heart.csv",
-    url=f"{AUTHORS}/heart.csv",
     sha256="948420b084d8a3a0ca42b8419fce9aee175879e43f8aedf712377899a67aa49b",
-    columns=_meanings("""
+    columns="""
         Age: years
         Sex: M or F
         ChestPainType: four classes
@@ -176,7 +181,8 @@ HEART = Dataset(
         Oldpeak: ST depression
         ST_Slope: three classes
         HeartDisease: label: 1 if diseased
-    """),
+    """,
+    licence="none stated by the source; quoted elsewhere as ODbL 1.0",
 )
 
 

@@ -317,7 +317,7 @@ def uniform_shift(n: int = 300, shift: float = 0.12, rng: Rng = None) -> Simulat
     Parameters
     ----------
     n : int
-        Number of rows.
+        Number of rows to simulate.
     shift : float
         By how much the truth exceeds the prediction, at most .15.
     rng : int, numpy Generator or None

@@ -118,7 +118,7 @@ def prepared_test(
     kernel: LocalKernel | Checks | None = None,
     null: Null | None = None,
     *,
-    draws: int = 999,
+    draws: int,
     rng: Rng = None,
     engine: EngineChoice = "auto",
     progress: bool | None = None,

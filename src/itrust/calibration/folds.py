@@ -30,7 +30,6 @@ class Folds(ABC):
         if isinstance(self.number, bool) or not isinstance(self.number, int) or self.number < 2:
             raise InputError(f"folds must be a whole number of at least 2, not {self.number!r}")
 
-    @abstractmethod
     def roles(self) -> Iterator[tuple[Sequence[int], int]]:
         """Give the folds to learn from and the fold to test on, in turn.
 
@@ -39,6 +38,7 @@ class Folds(ABC):
         iterator
             Of pairs: numbers of the folds to learn from, number of the fold to test on.
         """
+        return self._roles()
 
     def combined(self, pvalues: FloatArray) -> float:
         """Combine the p-values of all tested folds into one.
@@ -56,6 +56,9 @@ class Folds(ABC):
         return self._combined(pvalues)
 
     @abstractmethod
+    def _roles(self) -> Iterator[tuple[Sequence[int], int]]: ...
+
+    @abstractmethod
     def _combined(self, pvalues: FloatArray) -> float: ...
 
 
@@ -63,19 +66,17 @@ class Folds(ABC):
 class Forward(Folds):
     """Learn from the folds before k, test on k; Fisher's combination.
 
-    Each p-value is valid given all folds before it, which is what Fisher's sum needs. All
-    folds but the first are tested on.
+    Each p-value is valid given all folds before it, which is what Fisher's sum needs.
 
     Parameters
     ----------
     number : int
-        Number of folds.
+        Number of folds, of which all but the first are tested on.
     """
 
     meaning: ClassVar[str] = "learned from the folds before, combined by Fisher's sum"
 
-    def roles(self) -> Iterator[tuple[Sequence[int], int]]:
-        """Folds to learn from and the fold to test on, in turn."""
+    def _roles(self) -> Iterator[tuple[Sequence[int], int]]:
         return ((range(k), k) for k in range(1, self.number))
 
     def _combined(self, pvalues: FloatArray) -> float:
@@ -92,13 +93,12 @@ class Across(Folds):
     Parameters
     ----------
     number : int
-        Number of folds.
+        Number of folds; each is tested on once.
     """
 
     meaning: ClassVar[str] = "learned from all other folds, smallest p-value times their number"
 
-    def roles(self) -> Iterator[tuple[Sequence[int], int]]:
-        """Folds to learn from and the fold to test on, in turn."""
+    def _roles(self) -> Iterator[tuple[Sequence[int], int]]:
         everyone = range(self.number)
         return (([j for j in everyone if j != k], k) for k in everyone)
 

@@ -189,7 +189,7 @@ def _class_results(
         )
     )
     together = ClassResult(
-        "all together", sample.n, float(form[0]), float(own[0]), float(adjusted[0]), ()
+        "all together", sample.n, float(form[0]), float(own[0]), float(adjusted[0])
     )
     return together, classes
 

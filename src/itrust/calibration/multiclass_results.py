@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, Result, counted, plain
+from itrust._core import FloatArray, counted, plain
 from itrust.calibration.multiplicity import TIE
-from itrust.calibration.results import Finding, WithFindings
+from itrust.calibration.results import Finding, WithFindings, WithRun
 
 MAX_IN_DICT = 10  # findings of a class
 
@@ -32,6 +32,7 @@ class ClassResult(WithFindings):
         Adjusted for all classes (step-down max-T).
     findings : tuple of Finding
         What the checks show, the largest scores first; adjusted for the checks of all classes.
+        Empty for the form over all classes.
     """
 
     name: Any
@@ -39,7 +40,7 @@ class ClassResult(WithFindings):
     statistic: float
     unadjusted_pvalue: float
     pvalue: float
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.
@@ -55,7 +56,7 @@ class ClassResult(WithFindings):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MulticlassResult(Result):
+class MulticlassResult(WithRun):
     """Outcome of `multiclass_test`.
 
     Attributes
@@ -93,14 +94,8 @@ class MulticlassResult(Result):
     null_distribution: FloatArray
     together: ClassResult
     classes: tuple[ClassResult, ...]
-    n: int
-    names: tuple[str, ...]
-    draws: int
     seed: int
     impossible: int
-    elapsed: float
-    assumption_warnings: tuple[str, ...]
-    notes: tuple[str, ...]
 
     @property
     def pvalue(self) -> float:
@@ -121,20 +116,12 @@ class MulticlassResult(Result):
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "statistic": self.statistic,
-            "null_sd": self.null_sd,
-            "pvalue": self.pvalue,
-            "score": self.score,
+            **self._by_name("statistic", "null_sd", "pvalue", "score"),
             "together": self.together.to_dict(),
             "classes": [result.to_dict() for result in self.classes],
             "n": self.n,
             "on": self.names,
-            "draws": self.draws,
-            "seed": self.seed,
-            "impossible": self.impossible,
-            "elapsed": self.elapsed,
-            "warnings": self.warnings,
-            "notes": self.notes,
+            **self._by_name("draws", "seed", "impossible", "elapsed", "warnings", "notes"),
         }
 
     def _rows(self) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ class Scores:
     Attributes
     ----------
     entries : tuple of Entry
-        The checks that can vary.
+        The checks that can vary under the null.
     weights : (E,) array
         Of the checks; they sum to 1.
     log_tails : (E, 1 + draws) array
@@ -175,13 +175,13 @@ def _gathered(
     return Scores(
         entries=prepared.entries,
         weights=prepared.weights,
+        is_single=prepared.is_single,
+        tail=_tail(prepared, null, float(checks.statistic[0]), first),
         log_tails=checks.log_tails,
         standardised=checks.standardised,
-        is_single=prepared.is_single,
         sd=checks.sd,
         skewness=checks.skewness,
         statistic=checks.statistic,
-        tail=_tail(prepared, null, float(checks.statistic[0]), first),
         n=first.tally.rows,
         impossible=first.tally.impossible,
         engine=prepared.engine.describe(survey, main),

@@ -88,10 +88,8 @@ def detectable_by(
     ----------
     test : PreparedTest
         From `prepared_test`, over a dictionary.
-    alpha : float
-        The size of the test.
-    power : float
-        With which a shift shall be seen.
+    alpha, power : float
+        The size of the test, and the power with which a shift shall be seen.
     checks : int
         Number of simulated samples; 0 leaves the simulation out.
 
@@ -156,16 +154,14 @@ def sample_size(
     where : str, optional
         A region in the words of `detectable`, such as "everywhere" or "region = south";
         default: every region with 1 % of the rows or more.
-    alpha : float
-        The size of the test.
-    power : float
-        With which the bias shall be seen.
+    alpha, power : float
+        The size of the test, and the power with which the bias shall be seen.
     dictionary : Dictionary or mapping of names to kernels, optional
         Default: that of `klce_test`.
     draws : int
         Number of draws behind the critical score.
     rng : int, Generator or None
-        Same seed, same answer.
+        Same seed, same numbers of rows; None: another seed in each call.
     engine : "auto", Tiles, Factor or Dask
         As for `klce_test`.
 

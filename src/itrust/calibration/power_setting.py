@@ -35,10 +35,8 @@ class Demand:
 
     Attributes
     ----------
-    alpha : float
-        The size of the test.
-    power : float
-        With which a bias shall be seen.
+    alpha, power : float
+        The size of the test, and the power with which a bias shall be seen.
     """
 
     alpha: float
@@ -63,7 +61,7 @@ class PowerSetting:
     Attributes
     ----------
     prepared : Prepared
-        The test.
+        The test with its checks and plans.
     sensitivity : Sensitivity
         Its power against shifts, in closed form.
     pilot : Points

@@ -48,6 +48,8 @@ class PlannedKernel:
 class Prepared:
     """All that can be known before a label is looked at.
 
+    Made by `prepare` or `prepare_one`; `score` then reads the labels.
+
     Attributes
     ----------
     survey : Survey
@@ -56,26 +58,26 @@ class Prepared:
         Who computes.
     dictionary : Dictionary
         The checks that were asked for.
+    weights : (E,) array
+        Of the checks that can vary; they sum to 1.
+    is_alone : bool
+        Whether a single kernel is tested by its statistic, without a scale.
     bank : Bank
         The checks that are made of features.
     kernels : tuple of PlannedKernel
         The checks that are kernels, and the one that gives the statistic.
     main : int
         Which of the kernels gives the statistic.
-    weights : (E,) array
-        Of the checks that can vary; they sum to 1.
-    is_alone : bool
-        Whether a single kernel is tested by its statistic, without a scale.
     """
 
     survey: Survey
     engine: Engine
     dictionary: Dictionary
+    weights: FloatArray
+    is_alone: bool
     bank: Bank
     kernels: tuple[PlannedKernel, ...]
     main: int
-    weights: FloatArray
-    is_alone: bool
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -154,11 +156,11 @@ def prepare(
         survey=survey,
         engine=engine,
         dictionary=dictionary,
+        weights=np.array(weights),
+        is_alone=False,
         bank=bank,
         kernels=kernels,
         main=main,
-        weights=np.array(weights),
-        is_alone=False,
     )
 
 
@@ -189,11 +191,11 @@ def prepare_one(
         survey=survey,
         engine=engine,
         dictionary=dictionary,
+        weights=np.ones(1),
+        is_alone=True,
         bank=make_bank([], survey.pilot, survey.unit),
         kernels=(PlannedKernel(dictionary.entries[0], plan, None),),
         main=0,
-        weights=np.ones(1),
-        is_alone=True,
     )
 
 

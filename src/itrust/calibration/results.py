@@ -65,6 +65,9 @@ class Finding(Result):
     pvalue: float
     alike: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Finding: {self.name!r}, p {self.pvalue:.4g}>"
+
     def _facts(self) -> dict[str, Any]:
         return {
             **vars(self),
@@ -72,9 +75,6 @@ class Finding(Result):
             "shape": self.shape.value,
             "sentence": str(self),
         }
-
-    def __repr__(self) -> str:
-        return f"<Finding: {self.name!r}, p {self.pvalue:.4g}>"
 
 
 def evidence_of(findings: Sequence[Finding], alpha: float = 0.05) -> tuple[Finding, ...]:
@@ -144,8 +144,35 @@ class WithFindings:
         raise InputError(f"there is no check {name!r}; {did_you_mean(name, known)}")
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class WithRun(Result):
+    """What every test tells about its run.
+
+    Attributes
+    ----------
+    n, draws : int
+        Number of rows and of draws.
+    names : tuple of str
+        Names of the covariates.
+    elapsed : float
+        Seconds that the test took.
+    assumption_warnings, notes : tuple of str
+        Where the data contradict the assumptions of the null; data-quality notes.
+    """
+
+    n: int
+    draws: int
+    names: tuple[str, ...]
+    elapsed: float
+    assumption_warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def _by_name(self, *names: str) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationResult(WithFindings, Result):
+class CalibrationResult(WithFindings, WithRun):
     """Outcome of `klce_test`. Facts are stored; the p-value is derived from them.
 
     Attributes
@@ -206,20 +233,14 @@ class CalibrationResult(WithFindings, Result):
     findings: tuple[Finding, ...]
     dictionary: Dictionary
     is_adaptive: bool
-    n: int
-    draws: int
-    names: tuple[str, ...]
     kernel: LocalKernel
     null: Null
     seed: int | None
     engine: str
     certificate: Certificate | None
-    elapsed: float
     weighted: bool
     clusters: int | None
     impossible: int
-    assumption_warnings: tuple[str, ...]
-    notes: tuple[str, ...]
 
     @cached_property
     def at_least(self) -> int:
@@ -311,12 +332,7 @@ class CalibrationResult(WithFindings, Result):
     def _facts(self) -> dict[str, Any]:
         """Draws are summarised (the seed makes them again); of findings, the largest scores."""
         return {
-            "statistic": self.statistic,
-            "pvalue": self.pvalue,
-            "pvalue_is_below": self.pvalue_is_below,
-            "score": self.score,
-            "n": self.n,
-            "draws": self.draws,
+            **self._by_name("statistic", "pvalue", "pvalue_is_below", "score", "n", "draws"),
             "on": self.names,
             "kernel": self.kernel.to_dict(),
             "null": self.null.to_dict(),
@@ -324,12 +340,7 @@ class CalibrationResult(WithFindings, Result):
             "seed": self.seed,
             "engine": self.engine,
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
-            "elapsed": self.elapsed,
-            "weighted": self.weighted,
-            "clusters": self.clusters,
-            "impossible": self.impossible,
-            "warnings": self.warnings,
-            "notes": self.notes,
+            **self._by_name("elapsed", "weighted", "clusters", "impossible", "warnings", "notes"),
             "is_adaptive": self.is_adaptive,
             "dictionary": self.dictionary.to_dict(),
             "findings": [finding.to_dict() for finding in self.findings[:MAX_IN_DICT]],

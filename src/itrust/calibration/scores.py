@@ -40,7 +40,7 @@ def brier(sample: Sample | Scan) -> float:
     Parameters
     ----------
     sample : Sample or Scan
-        The rows, in memory or in a file.
+        Labels and probabilities, in memory or in a file.
 
     Returns
     -------
@@ -191,13 +191,13 @@ class ReliabilityCurve(Result):
     rows: IntArray
     share: FloatArray
 
+    def _facts(self) -> dict[str, FloatArray | IntArray]:
+        return {**vars(self), "gap": self.gap}
+
     @property
     def gap(self) -> FloatArray:
         """Observed minus predicted rate of each bin; positive: the model underestimates."""
         return self.observed - self.predicted
-
-    def _facts(self) -> dict[str, FloatArray | IntArray]:
-        return {**vars(self), "gap": self.gap}
 
     def _rows(self) -> list[dict[str, float]]:
         facts = self._facts()
@@ -309,7 +309,7 @@ def smooth_ece(sample: Sample | Scan) -> float:
     Parameters
     ----------
     sample : Sample or Scan
-        The rows; one pass over them suffices.
+        The rows, in memory or in a file; one pass over them suffices.
 
     Returns
     -------

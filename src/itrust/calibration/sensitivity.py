@@ -35,7 +35,7 @@ class Sensitivity:
     Attributes
     ----------
     prepared : Prepared
-        The test.
+        The test whose power is computed, with its checks.
     p, weights : (m,) arrays
         Of rows that stand for all.
     features : (R, m) array

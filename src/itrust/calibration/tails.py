@@ -64,7 +64,7 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     Returns
     -------
     array
-        On the scale of a standard normal.
+        Where they lie on the scale of a standard normal.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def from_normal_score(score: FloatArray, skewness: FloatArray) -> FloatArray:
     Parameters
     ----------
     score, skewness : arrays
-        Normal scores and the skewness of the laws; broadcast.
+        Normal scores, and the skewness of the laws that they come from; broadcast.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def upper_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     Returns
     -------
     array
-        Infinite beyond the end of the support.
+        Of the same shape; infinite beyond the end of the support.
 
     Examples
     --------

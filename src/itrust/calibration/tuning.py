@@ -34,7 +34,7 @@ class TunedKernel:
     Attributes
     ----------
     kernel : LocalKernel
-        With the chosen widths.
+        A kernel for the prediction and one for every covariate, with the chosen widths.
     ratio : float
         KLCE^2 over its standard deviation on the rows it was tuned on; biased upwards.
     start : float
@@ -103,8 +103,8 @@ def tune_widths(sample: Sample) -> TunedKernel:
 def tuned_test(
     sample: Sample,
     *,
-    share: float = 0.5,
     null: Null | None = None,
+    share: float = 0.5,
     draws: int = 999,
     rng: Rng = None,
     engine: EngineChoice = "auto",
@@ -115,10 +115,10 @@ def tuned_test(
     ----------
     sample : Sample
         Labels, probabilities and covariates.
-    share : float
-        Share of the rows to tune on.
     null : Null, optional
         As for `klce_test`.
+    share : float
+        Share of the rows to tune on.
     draws : int
         Number of draws; the smallest possible p-value is 1 / (1 + draws).
     rng : int, Generator or None

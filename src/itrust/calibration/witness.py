@@ -16,10 +16,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from itrust._core import FloatArray, InputError, IntArray, Result, Rng, as_seed
+from itrust._core import FloatArray, InputError, IntArray, Rng, as_seed
 from itrust.calibration.folds import Folds, Forward
 from itrust.calibration.inputs import checked_draws, checked_null, cluster_notes, null_warnings
 from itrust.calibration.multiplicity import TIE
+from itrust.calibration.results import WithRun
 from itrust.data import Sample, Table, checked_sample
 from itrust.nulls import Null, RowwiseNull
 
@@ -32,10 +33,8 @@ class FoldResult:
 
     Attributes
     ----------
-    learned_from : int
-        Number of rows that the witness was learned from.
-    tested_on : int
-        Number of rows that it was tested on.
+    learned_from, tested_on : int
+        Number of rows that the witness was learned from, and of those it was tested on.
     correlation : float
         Of the witness with the residuals it had not seen.
     pvalue : float
@@ -49,7 +48,7 @@ class FoldResult:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WitnessResult(Result):
+class WitnessResult(WithRun):
     """Outcome of `witness_test`.
 
     Attributes
@@ -79,14 +78,8 @@ class WitnessResult(Result):
     parts: tuple[FoldResult, ...]
     folds: Folds
     regressor: str
-    n: int
-    names: tuple[str, ...]
     null: Null
-    draws: int
     seed: int
-    elapsed: float
-    assumption_warnings: tuple[str, ...]
-    notes: tuple[str, ...]
 
     @property
     def pvalue(self) -> float:
@@ -107,11 +100,7 @@ class WitnessResult(Result):
             "n": self.n,
             "on": self.names,
             "null": self.null.to_dict(),
-            "draws": self.draws,
-            "seed": self.seed,
-            "elapsed": self.elapsed,
-            "warnings": self.warnings,
-            "notes": self.notes,
+            **self._by_name("draws", "seed", "elapsed", "warnings", "notes"),
         }
 
     def _rows(self) -> list[dict[str, Any]]:

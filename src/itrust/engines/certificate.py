@@ -14,7 +14,7 @@ class Certificate:
     Attributes
     ----------
     rank : int
-        Number of features that stand for the kernel.
+        Number of features that stand in the kernel's place.
     bound : float
         Under the null, the error's standard deviation is at most this share of the
         statistic's own. Uses no label. In single precision a small part of it, for rounding, is

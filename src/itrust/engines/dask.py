@@ -41,7 +41,13 @@ class Dask(Engine):
 
     @contextmanager
     def connected(self) -> Iterator[Any]:
-        """The client; one made from an address is closed again."""
+        """Give the client; one made from an address is closed again.
+
+        Yields
+        ------
+        dask.distributed.Client
+            Connected to its scheduler.
+        """
         if not isinstance(self.client, str) and not hasattr(self.client, "submit"):
             raise InputError(f"Dask needs a client or a scheduler's address, not {self.client!r}")
         if not isinstance(self.client, str):

@@ -84,7 +84,7 @@ class Factor(Engine):
         Parameters
         ----------
         purpose : Purpose
-            What a kernel is evaluated for.
+            What a kernel is evaluated for, and whether it is the main one.
 
         Returns
         -------

@@ -47,7 +47,7 @@ class LowRankPlan(Plan):
     Attributes
     ----------
     kernel : LocalKernel
-        The kernel with its widths.
+        The true kernel with its widths, which the features approximate.
     landmarks : Points
         The points that stand for all.
     blocks : tuple of LandmarkBlock

@@ -24,7 +24,7 @@ class Columns:
     Attributes
     ----------
     sample : Sample
-        All rows.
+        All rows, which are in memory.
     weights : (n,) array
         Their weights, divided by the unit.
     residuals : (n, 1 + draws) array
@@ -85,10 +85,12 @@ class KernelOutcome(ABC):
     def refined(self, moments: NullMoments) -> NullMoments:
         """Put moments that all rows have told in the place of those from pilot rows.
 
+        A plan that has seen all rows before has nothing to put in their place.
+
         Parameters
         ----------
         moments : NullMoments
-            Of the plan.
+            As the plan gave them, before the pass over the rows.
 
         Returns
         -------
@@ -127,13 +129,13 @@ class Outcome:
     Attributes
     ----------
     tally : Tally
-        Facts about the rows.
+        Facts about all rows, whatever the work.
     pair_weight : float
         Sum over i != j of w_i w_j.
     works : tuple
         The sums of every piece of work.
     kernels : tuple of KernelOutcome
-        What every plan has found.
+        What every plan has found, in the order of the plans.
     """
 
     tally: Tally
@@ -156,7 +158,7 @@ def finite(sums: FloatArray) -> FloatArray:
     Parameters
     ----------
     sums : array
-        Of any shape.
+        Forms or other sums, of any shape.
 
     Returns
     -------

@@ -25,6 +25,8 @@ DRAWS_AT_ONCE = 1_024
 class Drawing:
     """Which draws of which null; the data stand before them as column 0.
 
+    Batches of draws differ in their numbers alone, so they can be made one after the other.
+
     Attributes
     ----------
     null : Null or None
@@ -113,6 +115,8 @@ class Totals(Additive):
 @dataclass(frozen=True, eq=False)
 class Drawn:
     """Some columns of the matrix whose column 0 is the data and whose others are draws.
+
+    A null either redraws labels, kept as booleans, or changes residuals, kept as numbers.
 
     Attributes
     ----------
@@ -249,7 +253,7 @@ class Job:
     Attributes
     ----------
     works : sequence of Work
-        What is summed.
+        What is summed over the rows.
     drawing : Drawing
         The draws to make.
     unit : float

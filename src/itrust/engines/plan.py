@@ -66,10 +66,12 @@ class Plan(ABC):
     def moments(self, survey: Survey) -> NullMoments:
         """Give moments of the form under the null, from what the survey knows.
 
+        A plan that takes the kernel as it is asks all rows; one with features asks the pilot rows.
+
         Parameters
         ----------
         survey : Survey
-            That the plan was made for.
+            That the plan was made for; the pilot rows are in it.
 
         Returns
         -------

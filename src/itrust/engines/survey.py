@@ -16,7 +16,7 @@ class Survey:
     Attributes
     ----------
     source : Source
-        The rows.
+        The rows, in memory or in files.
     rows : Pilot
         Random rows of the whole, at least as many as the engine needs.
     pilot : Pilot

@@ -32,7 +32,7 @@ class Tiles(Engine):
     Parameters
     ----------
     tile : int
-        Rows and columns of a tile.
+        Number of rows, and of columns, of a tile.
     threads : int, optional
         Default: the cores this process may use, or OMP_NUM_THREADS if that is smaller. The
         answer is the same to the last bit for any number of threads.
@@ -79,12 +79,14 @@ class Tiles(Engine):
         gram : Gram (n, n)
             Symmetric.
         residuals : (n, B) array
+            One column for the data or a draw, weights included.
         advance : callable, optional
             Told the number of kernel values done.
 
         Returns
         -------
         (B,) array
+            The form of every column.
         """
         total = np.zeros(residuals.shape[1])
         starts = range(0, len(residuals), self.tile)
@@ -205,7 +207,7 @@ class TiledOutcome(KernelOutcome):
     Attributes
     ----------
     plan : TiledPlan
-        The kernel and its rows.
+        What was planned: the kernel and its rows.
     variances : (n,) array
         Null variances of the weighted residuals.
     over_pairs, diagonal : (1 + draws,) arrays

@@ -176,6 +176,8 @@ class Compound(Kernel):
 class Product(Compound):
     """The product of kernels; write `a * b`.
 
+    Rows are alike where every factor finds them alike.
+
     Parameters
     ----------
     factors : tuple of Kernel
@@ -209,6 +211,8 @@ class Product(Compound):
 class Sum(Compound):
     """The sum of kernels; write `a + b`.
 
+    Rows are alike where any one of the terms finds them alike.
+
     Parameters
     ----------
     terms : tuple of Kernel
@@ -239,6 +243,8 @@ class Sum(Compound):
 class On(Kernel):
     """A kernel applied to named covariates only; write `kernel.on("income")`.
 
+    Other covariates make no difference to its value.
+
     Parameters
     ----------
     kernel : Kernel
@@ -254,6 +260,9 @@ class On(Kernel):
     def supremum(self) -> float:
         return self.kernel.supremum
 
+    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
+        return self.kernel.gram(self._chosen(left), self._chosen(right))
+
     @property
     def is_positional(self) -> bool:
         return self.kernel.is_positional
@@ -263,9 +272,6 @@ class On(Kernel):
 
     def widened(self, factor: float) -> Kernel:
         return On(self.kernel.widened(factor), self.names)
-
-    def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
-        return self.kernel.gram(self._chosen(left), self._chosen(right))
 
     def to_dict(self) -> dict[str, Any]:
         return {**self.kernel.to_dict(), "on": list(self.names)}

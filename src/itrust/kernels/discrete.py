@@ -111,12 +111,12 @@ class Precomputed(Kernel):
         object.__setattr__(self, "matrix", matrix)
 
     @property
-    def supremum(self) -> float:
-        return float(np.abs(self.matrix).max())
-
-    @property
     def is_positional(self) -> bool:
         return True
+
+    @property
+    def supremum(self) -> float:
+        return float(np.abs(self.matrix).max())
 
     @property
     def reads_columns(self) -> bool:

@@ -139,10 +139,12 @@ class RBF(SmoothKernel):
     def from_gamma(cls, gamma: float | Sequence[float]) -> Self:
         """Make the kernel from scikit-learn's convention exp(-gamma d^2).
 
+        The width of a column is 1 / sqrt(2 gamma).
+
         Parameters
         ----------
         gamma : float or sequence of float
-            One for all columns or one for each, above 0; the width is 1 / sqrt(2 gamma).
+            One for all columns or one for each, above 0.
 
         Returns
         -------

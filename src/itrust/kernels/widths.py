@@ -22,6 +22,8 @@ class WidthRule(ABC):
     def __call__(self, present: FloatArray) -> float:
         """Choose a width.
 
+        Labels are not handed in, so that no rule can look at them.
+
         Parameters
         ----------
         present : (m,) array of float

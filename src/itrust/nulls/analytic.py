@@ -54,12 +54,12 @@ class Hoeffding(AnalyticNull):
         return not self.papers_constant
 
     def blocks(self, n: int) -> int:
-        """Count the independent pairs of the bound.
+        """Count the independent pairs of the bound, m in its formula.
 
         Parameters
         ----------
         n : int
-            Number of rows.
+            Number of rows of the sample.
 
         Returns
         -------

@@ -58,6 +58,8 @@ class Gate:
 def gate(audit: Audit) -> Gate:
     """Put an audit to the gate.
 
+    Whatever a part of the audit shows, its check fails only where the verdict closes the gate.
+
     Parameters
     ----------
     audit : Audit

@@ -134,9 +134,6 @@ class LocalBias(Result):
     kernel: LocalKernel
     cut: float
     min_neighbours: int
-    notes: tuple[str, ...]
-    notes_on_points: tuple[str, ...]
-    elapsed: float
     values: FloatArray
     stderr: FloatArray
     size: FloatArray
@@ -144,6 +141,9 @@ class LocalBias(Result):
     null_band: Band
     band: Band
     pvalues: FloatArray
+    elapsed: float
+    notes: tuple[str, ...]
+    notes_on_points: tuple[str, ...]
 
     @property
     def sample(self) -> Sample:
@@ -360,9 +360,9 @@ def local_bias(
     sample: Sample,
     at: Sample | Population | None = None,
     *,
+    min_neighbours: int = MIN_NEIGHBOURS,
     kernel: LocalKernel | HeldOut | None = None,
     cut: float = CUT,
-    min_neighbours: int = MIN_NEIGHBOURS,
     alpha: float = 0.05,
     draws: int = 999,
     rng: Rng = None,
@@ -379,6 +379,8 @@ def local_bias(
         Labels, predictions and covariates.
     at : Sample or Population, optional
         The points. Default: every row up to 4,000 of them, else 2,000 rows at random.
+    min_neighbours : int
+        Effective neighbours below which a point has no value.
     kernel : LocalKernel or HeldOut, optional
         Default: widths from (p, x) such that a typical row has 0.7 m^0.8 effective neighbours, m
         being the rows that match it in all categories. `HeldOut()` lets labels of rows that take
@@ -387,8 +389,6 @@ def local_bias(
         Rows whose kernel is below this share of its largest value are no neighbours. 0 is the
         paper's estimator: then every row is everybody's neighbour, and a flag means only that
         the model is miscalibrated somewhere.
-    min_neighbours : int
-        Effective neighbours below which a point has no value.
     alpha : float
         Error that both bands are allowed.
     draws : int
@@ -561,9 +561,9 @@ def estimated_at(
         whole=whole,
         points=points,
         rows=rows,
+        min_neighbours=int(min_neighbours),
         kernel=kernel,
         cut=cut,
-        min_neighbours=int(min_neighbours),
         values=at_all(kept.values),
         stderr=at_all(kept.stderr),
         size=size,

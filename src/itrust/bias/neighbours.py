@@ -43,6 +43,8 @@ FEW = 40.0  # neighbours to aim at in small groups
 class Neighbours(Weights):
     """Kernel weights around points, cut to compact support.
 
+    What is cut off is taken from the rest, too: a weight is max(K - cut, 0), with K at most 1.
+
     Parameters
     ----------
     points : Points

@@ -268,7 +268,8 @@ class Scan:
         Parameters
         ----------
         size : int
-            How many rows are chosen at most.
+            How many rows are chosen at most: those with the smallest tickets, so that a smaller
+            size gives some of the same rows.
 
         Returns
         -------

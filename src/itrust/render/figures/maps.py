@@ -22,15 +22,13 @@ from itrust.render.figures.style import (
     UNDER,
     Display,
     axes_of,
-    checked_kind,
-    draw,
     short,
     signed,
 )
 
 
 @dataclass(eq=False)
-class BiasMapDisplay(Display):
+class BiasMapDisplay(Display, shows=BiasMap, made_by="bias_map"):
     """Bias over two covariates.
 
     Regions where the model is shown to be miscalibrated are outlined and hatched; where too few
@@ -43,9 +41,6 @@ class BiasMapDisplay(Display):
     """
 
     map: BiasMap
-
-    def __post_init__(self) -> None:
-        checked_kind(self.map, BiasMap, "bias_map")
 
     @classmethod
     def from_sample(
@@ -172,8 +167,3 @@ def _cell_edges(positions: FloatArray) -> FloatArray:
     return np.concatenate(
         [[2 * positions[0] - middle[0]], middle, [2 * positions[-1] - middle[-1]]]
     )
-
-
-@draw.register
-def _draw_map(result: BiasMap, ax: Axes | None = None) -> Any:
-    return BiasMapDisplay(result).plot(ax)

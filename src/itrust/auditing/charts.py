@@ -146,6 +146,8 @@ class CurveLine(ChartPoints):
 class CurveChart:
     """Bias along one covariate: all rows first, then every group.
 
+    A group without any position that has enough of its rows nearby has no line.
+
     Attributes
     ----------
     name : str
@@ -206,6 +208,8 @@ class MapChart(ChartPoints):
 @dataclass(frozen=True)
 class Charts:
     """Everything that the charts of an audit show, besides its reliability curve and groups.
+
+    The audit computes and keeps them, so that a page only has to draw, and `to_dict` has them all.
 
     Attributes
     ----------

@@ -63,7 +63,8 @@ def gate(audit: Audit) -> Gate:
     Parameters
     ----------
     audit : Audit
-        What was found.
+        What was found. A copy that `Disclosure` made will do: verdict, tasks and p-values of the
+        tests, which the checks rest on, are all there.
 
     Returns
     -------

@@ -67,6 +67,8 @@ class GroupBias(PartBias):
 class GroupTable(PartTable[GroupBias]):
     """Outcome of `bias_groups`: a sequence of groups that knows them by name, too.
 
+    `table[0]` is the first group, and `table["region = south"]` the one of that name.
+
     Attributes
     ----------
     groups : tuple of GroupBias

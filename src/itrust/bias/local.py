@@ -119,12 +119,12 @@ class LocalBias(Result):
         probability), at all points together; approximate.
     pvalues : (m,) array
         P-values for "the model is calibrated for every neighbour", adjusted for all points.
-    elapsed : float
-        Seconds that it took.
     notes : tuple of str
         Data-quality notes about the rows, and how the widths were chosen.
     notes_on_points : tuple of str
         Data-quality notes about the points.
+    elapsed : float
+        Seconds that it took.
     """
 
     redraws: Redraws
@@ -141,9 +141,9 @@ class LocalBias(Result):
     null_band: Band
     band: Band
     pvalues: FloatArray
-    elapsed: float
     notes: tuple[str, ...]
     notes_on_points: tuple[str, ...]
+    elapsed: float
 
     @property
     def sample(self) -> Sample:

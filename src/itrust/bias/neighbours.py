@@ -43,7 +43,8 @@ FEW = 40.0  # neighbours to aim at in small groups
 class Neighbours(Weights):
     """Kernel weights around points, cut to compact support.
 
-    What is cut off is taken from the rest, too: a weight is max(K - cut, 0), with K at most 1.
+    A weight is max(K - cut, 0) / (1 - cut), with K as a share of the kernel's largest value, so it
+    falls to 0 without a jump.
 
     Parameters
     ----------

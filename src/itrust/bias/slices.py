@@ -53,14 +53,14 @@ class Slice(PartBias):
     found_bias: float
 
     @property
-    def rule(self) -> str:
-        """The rule in reading words, such as "age >= 70 and region = south"."""
-        return str(self.where)
-
-    @property
     def impact(self) -> float:
         """Share of the weight times the bias: what the slice does to an overall rate."""
         return self.share * self.bias
+
+    @property
+    def rule(self) -> str:
+        """The rule in reading words, such as "age >= 70 and region = south"."""
+        return str(self.where)
 
     def _facts(self) -> Mapping[str, Any]:
         return {"rule": self.rule, **super()._facts(), "impact": self.impact}

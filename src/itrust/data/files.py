@@ -227,7 +227,8 @@ class Scan:
         Parameters
         ----------
         size : int
-            Largest number of rows at a time.
+            Largest number of rows at a time; the last chunk of every batch that is read from a
+            file may hold fewer.
 
         Returns
         -------

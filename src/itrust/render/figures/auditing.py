@@ -20,6 +20,8 @@ MAX_SLICES = 6
 class AuditDisplay(Display, shows=Audit, made_by="audit"):
     """An audit on one sheet: reliability, null distribution, and the largest slices.
 
+    A new figure has the verdict above its panels, in the verdict's colour.
+
     Attributes
     ----------
     audit : Audit

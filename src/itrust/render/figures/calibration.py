@@ -20,16 +20,9 @@ from itrust.calibration import (
     reliability_curve,
 )
 from itrust.data import Sample
-from itrust.render.figures.style import (
-    FAINT,
-    INK,
-    LOW,
-    OVER,
-    PALE,
-    UNDER,
-    Display,
-    axes_of,
-)
+from itrust.render.figures.style import FAINT, INK, LOW, OVER, PALE, UNDER, Display, axes_of
+
+HISTOGRAM_BARS = 40
 
 
 @dataclass(eq=False)
@@ -82,7 +75,7 @@ class ReliabilityDisplay(Display, shows=ReliabilityCurve, made_by="scores.reliab
         """
         curve = reliability_curve(sample, EqualMass(10) if bins is None else bins)
         counts, edges = np.histogram(
-            sample.p, bins=40, range=(0, 1), weights=sample.weights_or_ones
+            sample.p, bins=HISTOGRAM_BARS, range=(0, 1), weights=sample.weights_or_ones
         )
         return cls(curve, counts.astype(float), edges, name).plot(ax)
 

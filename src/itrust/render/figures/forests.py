@@ -78,6 +78,8 @@ def forest(ax: Axes, labels: Sequence[str], rows: Sequence[Any], alpha: float) -
 class GroupDisplay(Display, shows=GroupTable, made_by="bias_groups"):
     """Bias of groups with intervals: a forest plot.
 
+    A marker is filled, and points to the side of the bias, where the p-value is at most `alpha`.
+
     Attributes
     ----------
     table : GroupTable
@@ -214,7 +216,8 @@ class ComparisonDisplay(Display, shows=Comparison, made_by="compare"):
         Returns
         -------
         ComparisonDisplay
-            Drawn.
+            Drawn; `axes_` has a panel for each task, with all models in it one below the other, or
+            the given axes alone.
         """
         return cls(comparison).plot(ax)
 

@@ -15,16 +15,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from itrust._core import BoolArray, FloatArray
 from itrust.bias import BiasMap, bias_map
 from itrust.data import Sample
-from itrust.render.figures.style import (
-    INK,
-    LONG_LABELS,
-    OVER,
-    UNDER,
-    Display,
-    axes_of,
-    short,
-    signed,
-)
+from itrust.render.figures.style import INK, OVER, UNDER, Display, axes_of, short, signed
+
+LONG_LABELS = 48  # characters on an axis above which they are turned
 
 
 @dataclass(eq=False)

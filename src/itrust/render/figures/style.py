@@ -17,7 +17,6 @@ from matplotlib.ticker import FuncFormatter
 from itrust._core import InputError
 
 LOW, HIGH = "#b35806", "#542788"  # the model is too low, too high: the ends of PuOr
-LONG_LABELS = 48  # characters on an axis above which they are turned
 INK, FAINT, PALE = "#222222", "#767676", "#d9d9d9"
 CYCLE = ("#222222", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f")  # no sign's
 STYLES = ("-", "--", "-.", ":")

@@ -57,7 +57,7 @@ bench: .venv/test         ## ratios against a plain implementation, peak memory,
 	@$(BIN)/python benchmarks/bias.py
 	@$(BIN)/python benchmarks/recalibration.py
 
-STUDIES := $(filter-out kit housing compas paper,$(basename $(notdir $(wildcard studies/*.py))))
+STUDIES := $(filter-out kit housing compas people paper,$(basename $(notdir $(wildcard studies/*.py))))
 
 study: .venv/test         ## a statistical study: make study NAME=level
 	@test -n "$(filter $(NAME),$(STUDIES))" || \

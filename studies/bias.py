@@ -20,6 +20,7 @@ from scipy.stats import binomtest
 
 import itrust as it
 from itrust.bias import LocalBias
+from people import people
 
 RUNS = int(os.environ.get("RUNS", "1000"))
 SLICE_RUNS = max(RUNS // 10, 20)
@@ -78,17 +79,6 @@ def _smoothed(b: LocalBias, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     weights = np.maximum(gram - b.cut, 0)
     shift = truth - b.sample.p
     return weights @ shift / weights.sum(axis=1), (weights @ np.abs(shift)) < 1e-12
-
-
-def people(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    return {
-        "age": rng.integers(18, 80, n),
-        "income": rng.lognormal(10, 0.5, n),
-        "sex": rng.choice(["f", "m"], n),
-        "race": rng.choice(list("abcd"), n, p=[0.5, 0.3, 0.15, 0.05]),
-        "charge": rng.choice(["F", "M"], n),
-        "lab": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
-    }
 
 
 PLANTED: dict[str, Callable[[dict[str, np.ndarray]], np.ndarray]] = {

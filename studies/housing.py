@@ -31,6 +31,7 @@ TINY = {"splits": 2, "audited": 300, "draws": 39, "households": 2_000}
 # The paper does not test here. Its widths elsewhere: gamma .5 on age in tens of years (COMPAS), 25
 # on race as 0 and 1 (this survey, Table 1).
 WIDTH, GAMMAS = 0.1, {"age": 0.5, "black": 25.0}
+Printed = Mapping[str, Mapping[str, str]]  # by model and quantity
 
 
 @functools.cache
@@ -44,10 +45,16 @@ def survey() -> dict[str, np.ndarray]:
 class Experiment:
     """Models on one split after another, judged by scores, by their number and by the tests."""
 
+    title: str
+    claim: str
     models: Mapping[str, tuple[ClassifierMixin, tuple[str, ...]]]  # with the inputs of each
     held_out: float
     covariate: str  # X of the tests: what the number is about
+    digits: int  # of the paper's number
     numbers: Mapping[str, str]  # tasks by their names; the first one is the paper's
+    paper: Printed
+    published: Printed  # by the published code, executed again; it keeps no numbers itself
+    published_splits: int
     households: int = HOUSEHOLDS  # the first rows of the file; fewer in tests
 
     @functools.cached_property
@@ -146,17 +153,25 @@ class Experiment:
             f"its {source}; the paper does not test here)",
         }
 
-    def lines(
-        self,
-        results: kit.Results,
-        paper: Mapping[str, Mapping[str, str]],
-        published: Mapping[str, Mapping[str, str]],
-        digits: int,
-    ) -> list[kit.Line]:
-        """Side by side; `paper` and `published` by model and quantity."""
+    def item(
+        self, results: kit.Results, sizes: Mapping[str, Any], finding: str, **told: Any
+    ) -> kit.Item:
+        """What came out, beside the paper and its published code; `told` are fields of `Item`."""
+        return kit.Item(
+            title=self.title,
+            claim=self.claim,
+            settings=self.settings(sizes),
+            columns={"printed": f"Published code, run again ({self.published_splits} splits)"},
+            lines=self.lines(results),
+            finding=finding,
+            **told,
+        )
+
+    def lines(self, results: kit.Results) -> list[kit.Line]:
+        """Side by side, by model and quantity."""
         lines = []
         for name, values in values_of(results).items():
-            claimed, theirs = paper.get(name, {}), published.get(name, {})
+            claimed, theirs = self.paper.get(name, {}), self.published.get(name, {})
             lines += [
                 kit.Line(
                     f"{name}: {score}",
@@ -167,7 +182,7 @@ class Experiment:
                 for score in SCORES
             ]
             for k, number in enumerate(self.numbers):
-                places = digits if k == 0 else 4
+                places = self.digits if k == 0 else 4
                 mean, sd = values[number].mean(), kit.spread(values[number])
                 bias, half = (values[f"{number}: {key}"].mean() for key in ("bias", "half width"))
                 lines.append(

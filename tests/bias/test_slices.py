@@ -8,18 +8,12 @@ from itrust._core import InputError
 from itrust.bias.slice_search import Searcher
 from itrust.data import And, Between, Level
 from oracles import plausible
+from people import people
 
 
-def people(rng, n: int, inside, bias: float) -> tuple[it.Sample, np.ndarray]:
+def planted_in(rng, n: int, inside, bias: float) -> tuple[it.Sample, np.ndarray]:
     """Numbers, categories and missing values; a bias where `inside(x)`."""
-    x = {
-        "age": rng.integers(18, 80, n),
-        "income": rng.lognormal(10, 0.5, n),
-        "sex": rng.choice(["f", "m"], n),
-        "race": rng.choice(list("abcd"), n, p=[0.5, 0.3, 0.15, 0.05]),
-        "charge": rng.choice(["F", "M"], n),
-        "lab": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
-    }
+    x = people(rng, n)
     p = np.clip(0.4 + 0.08 * rng.normal(size=n), 0.1, 0.8)
     planted = inside(x)
     return it.Sample(rng.random(n) < p + bias * planted, p, x, missing="level"), planted
@@ -37,7 +31,7 @@ PLANTED = {
 def test_planted_slices_are_found_and_confirmed(name):
     runs, found = 16, 0
     for run in range(runs):
-        sample, planted = people(np.random.default_rng(run), 10_000, PLANTED[name], 0.10)
+        sample, planted = planted_in(np.random.default_rng(run), 10_000, PLANTED[name], 0.10)
         assert 0.08 < planted.mean() < 0.12
         for part in it.bias_slices(sample, draws=99, rng=run).confirmed:
             rows = part.where.rows(sample.points)
@@ -51,14 +45,14 @@ def test_planted_slices_are_found_and_confirmed(name):
 def test_a_right_model_has_a_confirmed_slice_in_at_most_5_percent():
     runs, wrong = 40, 0
     for run in range(runs):
-        sample, _ = people(np.random.default_rng([1, run]), 1_500, lambda x: x["age"] < 0, 0.0)
+        sample, _ = planted_in(np.random.default_rng([1, run]), 1_500, lambda x: x["age"] < 0, 0.0)
         wrong += bool(it.bias_slices(sample, draws=99, rng=run).confirmed)
     assert wrong / runs <= 0.05 or plausible(wrong, runs)
 
 
 def test_the_words_and_numbers_of_a_large_slice():
     rng = np.random.default_rng(0)
-    sample, _ = people(rng, 10_000, PLANTED["age < 30 and charge = F"], 0.2)
+    sample, _ = planted_in(rng, 10_000, PLANTED["age < 30 and charge = F"], 0.2)
     table = it.bias_slices(sample, draws=199, rng=0)
     first = next(part for part in table.confirmed if "charge = F" in part.rule)
     assert "age <" in first.rule
@@ -76,7 +70,7 @@ def test_judged_rows_are_not_those_of_the_search():
     """The bias that a slice shows where it was found is larger than where it is judged."""
     gaps = []
     for run in range(20):
-        sample, _ = people(np.random.default_rng([4, run]), 2_000, lambda x: x["age"] < 0, 0.0)
+        sample, _ = planted_in(np.random.default_rng([4, run]), 2_000, lambda x: x["age"] < 0, 0.0)
         for part in it.bias_slices(sample, draws=39, rng=run):
             assert 0 < part.judged_on < part.rows
             gaps.append((np.sign(part.found_bias) * part.bias, abs(part.found_bias)))
@@ -169,7 +163,7 @@ def test_wrong_settings_get_one_sentence(settings, message):
 def test_weights_count_in_search_and_judgement():
     """A bias in rows of weight 0 is no bias."""
     rng = np.random.default_rng(0)
-    sample, planted = people(rng, 4_000, PLANTED["age < 30 and charge = F"], 0.4)
+    sample, planted = planted_in(rng, 4_000, PLANTED["age < 30 and charge = F"], 0.4)
     x = {c.name: c.values for c in sample.columns if c.name != "lab"}
     loud = it.bias_slices(it.Sample(sample.y, sample.p, x), draws=99, rng=0)
     silent = it.Sample(sample.y, sample.p, x, weights=np.where(planted, 0.0, 1.0))

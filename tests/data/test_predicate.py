@@ -9,25 +9,9 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust._core import InputError
-from itrust.data import (
-    And,
-    Between,
-    Column,
-    Compared,
-    Everywhere,
-    Level,
-    Missing,
-    Not,
-    OneOf,
-    Or,
-    Points,
-    all_of,
-    as_predicate,
-    column_of,
-    level_of,
-    parts_of,
-    regions_of,
-)
+from itrust.data import Column, Points, column_of, level_of, parts_of, regions_of
+from itrust.data.predicates.algebra import And, Everywhere, Not, Or, all_of
+from itrust.data.predicates.leaves import Between, Compared, Level, Missing, OneOf, as_predicate
 from itrust.tasks.parser import parse_condition
 
 X = {

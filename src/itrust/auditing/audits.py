@@ -62,6 +62,16 @@ class Audit(Result):
     ----------
     sample : Sample
         The rows that were audited.
+    alpha : float
+        Error that is allowed in tests and intervals.
+    tolerance : float
+        The size of local bias that matters.
+    draws : int
+        Number of redraws of the labels.
+    seed : int
+        `audit(sample, ..., rng=a.seed)` makes the audit again.
+    elapsed : float
+        Seconds that it took.
     overall : Overall
         Are the probabilities calibrated overall? Scores and the reliability curve.
     test : CalibrationResult
@@ -76,16 +86,6 @@ class Audit(Result):
         The verdict with its evidence.
     charts : Charts
         The numbers behind the charts of the page.
-    alpha : float
-        Error that is allowed in tests and intervals.
-    tolerance : float
-        The size of local bias that matters.
-    draws : int
-        Number of redraws of the labels.
-    seed : int
-        `audit(sample, ..., rng=a.seed)` makes the audit again.
-    elapsed : float
-        Seconds that it took.
     comparison : Comparison or None
         Of several models on the same rows, if one was added with `extended`.
     recalibration : RecalibrationTable or None
@@ -97,6 +97,11 @@ class Audit(Result):
     """
 
     sample: Sample
+    alpha: float
+    tolerance: float
+    draws: int
+    seed: int
+    elapsed: float
     overall: Overall
     test: CalibrationResult
     missed: Missed
@@ -104,11 +109,6 @@ class Audit(Result):
     tasks: tuple[TaskResult, ...]
     judgement: Judgement
     charts: Charts
-    alpha: float
-    tolerance: float
-    draws: int
-    seed: int
-    elapsed: float
     comparison: Comparison | None = None
     recalibration: RecalibrationTable | None = None
     provenance: Provenance | None = None
@@ -403,9 +403,6 @@ def audit(
             bias.whole, test, alpha=alpha, draws=draws, seed=seed, computed=bool(charts)
         )
         advance(1)
-    judgement = judge(
-        test, bias, slices, missed.detectable, found, alpha=alpha, tolerance=tolerance
-    )
     return Audit(
         sample=sample,
         overall=overall,
@@ -413,7 +410,9 @@ def audit(
         missed=missed,
         diagnosis=Diagnosis(bias, groups, slices),
         tasks=found,
-        judgement=judgement,
+        judgement=judge(
+            test, bias, slices, missed.detectable, found, alpha=alpha, tolerance=tolerance
+        ),
         charts=drawn,
         alpha=alpha,
         tolerance=tolerance,

@@ -86,8 +86,32 @@ class NullChart:
         )
 
 
-@dataclass(frozen=True)
-class CurveLine:
+@dataclass(frozen=True, kw_only=True)
+class ChartPoints:
+    """Bias at the points of a curve or in the cells of a map.
+
+    Attributes
+    ----------
+    bias, lower, upper : tuple of float or None
+        Bias with its confidence band; None where too few rows are near.
+    neighbours : tuple of float
+        Effective number of rows nearby.
+    pvalue : tuple of float or None
+        Adjusted for all points of the curve, or all cells of the map.
+    flagged : tuple of bool
+        Where the model is shown to be miscalibrated.
+    """
+
+    bias: Numbers
+    lower: Numbers
+    upper: Numbers
+    neighbours: Numbers
+    pvalue: Numbers
+    flagged: tuple[bool, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveLine(ChartPoints):
     """Bias along a covariate in one group.
 
     Attributes
@@ -104,16 +128,8 @@ class CurveLine:
         Positions for people.
     x : tuple
         Positions to draw at: numbers, or dates as text.
-    bias, lower, upper : tuple of float or None
-        Bias with its confidence band; None where too few rows are near.
     null_lower, null_upper : tuple of float or None
         Where redrawn labels stay.
-    neighbours : tuple of float
-        Effective number of rows nearby.
-    pvalue : tuple of float or None
-        Adjusted for all points of the curve.
-    flagged : tuple of bool
-        Where the model is shown to be miscalibrated.
     """
 
     where: Predicate
@@ -122,19 +138,15 @@ class CurveLine:
     rows: int
     at: tuple[str, ...]
     x: tuple[Any, ...]
-    bias: Numbers
-    lower: Numbers
-    upper: Numbers
     null_lower: Numbers
     null_upper: Numbers
-    neighbours: Numbers
-    pvalue: Numbers
-    flagged: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
 class CurveChart:
     """Bias along one covariate: all rows first, then every group.
+
+    A group without any position that has enough of its rows nearby has no line.
 
     Attributes
     ----------
@@ -179,31 +191,25 @@ class MapSide:
     where: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True)
-class MapChart:
+@dataclass(frozen=True, kw_only=True)
+class MapChart(ChartPoints):
     """Bias over two covariates; cells go along `across` first, then along `up`.
 
     Attributes
     ----------
     across, up : MapSide
         The axes.
-    bias, lower, upper, neighbours, pvalue, flagged : tuples
-        As for `CurveLine`, one value for each cell.
     """
 
     across: MapSide
     up: MapSide
-    bias: Numbers
-    lower: Numbers
-    upper: Numbers
-    neighbours: Numbers
-    pvalue: Numbers
-    flagged: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
 class Charts:
     """Everything that the charts of an audit show, besides its reliability curve and groups.
+
+    The audit computes and keeps them, so that a page only has to draw, and `to_dict` has them all.
 
     Attributes
     ----------

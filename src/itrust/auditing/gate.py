@@ -58,10 +58,13 @@ class Gate:
 def gate(audit: Audit) -> Gate:
     """Decide whether a build may go on, check by check.
 
+    Whatever a part of the audit shows, its check fails only where the verdict closes the gate.
+
     Parameters
     ----------
     audit : Audit
-        Whose verdict opens or closes the gate.
+        What was found. A copy that `Disclosure` made will do: verdict, tasks and p-values of the
+        tests, which the checks rest on, are all there.
 
     Returns
     -------

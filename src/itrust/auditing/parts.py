@@ -116,6 +116,8 @@ class Diagnosis:
 class Provenance:
     """How an audit can be made again.
 
+    `Audit.extended` adds it; page and files show it, so that a reader can check what was audited.
+
     Attributes
     ----------
     command : str

@@ -23,6 +23,8 @@ MAX_COORDINATES = 4  # covariates that describe a point
 class Tone:
     """How good or bad news looks: one map of colours for terminal, page and notebook.
 
+    A verdict has one of four: bad, fair, good, or open where nothing is shown.
+
     Attributes
     ----------
     name : str
@@ -131,6 +133,8 @@ class ImpossibleLabels:
 class PointCoordinate:
     """One covariate of a point.
 
+    It holds the value twice, for programs and for people, and the rows that share it.
+
     Attributes
     ----------
     name : str
@@ -217,6 +221,8 @@ class Overlooked:
 @dataclass(frozen=True, eq=False)
 class Judgement:
     """A verdict and the values behind it; `itrust.render` makes the sentence.
+
+    Only facts are kept here, so a withheld region can be taken out before anything is said.
 
     Attributes
     ----------

@@ -40,6 +40,8 @@ class CubicGroup(PictureGroup):
     def at(self, covariate: object) -> FloatArray:
         """Evaluate the cubic.
 
+        Beyond the group's points it is extrapolated, and a cubic soon leaves the data there.
+
         Parameters
         ----------
         covariate : array of numbers

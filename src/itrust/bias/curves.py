@@ -131,9 +131,9 @@ def bias_curve(
     name: str,
     by: str | Sequence[str] = (),
     *,
-    width: float | None = None,
     points: int = POINTS,
     min_neighbours: int = MIN_NEIGHBOURS,
+    width: float | None = None,
     alpha: float = 0.05,
     draws: int = 999,
     rng: Rng = None,
@@ -150,12 +150,12 @@ def bias_curve(
         A covariate that is a number or date with more than ten values, or "prediction".
     by : str or sequence of str
         Covariates; every combination of their values is a group of its own. Default: no groups.
-    width : float, optional
-        Width of the kernel along the covariate; default: from the rows, never from labels.
     points : int
         Number of positions along the curve.
     min_neighbours : int
         Effective neighbours below which a position has no value.
+    width : float, optional
+        Width of the kernel along the covariate; default: from the rows, never from labels.
     alpha : float
         Error that the bands are allowed, for all groups and positions together.
     draws : int

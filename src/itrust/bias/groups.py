@@ -67,6 +67,8 @@ class GroupBias(PartBias):
 class GroupTable(PartTable[GroupBias]):
     """Outcome of `bias_groups`: a sequence of groups that knows them by name, too.
 
+    `table[0]` is the first group, and `table["region = south"]` the one of that name.
+
     Attributes
     ----------
     groups : tuple of GroupBias
@@ -92,15 +94,12 @@ class GroupTable(PartTable[GroupBias]):
         known = [group.name for group in self.groups]
         raise InputError("there is no group {value}", value=key, hint=did_you_mean(key, known))
 
-    def _facts(self) -> Mapping[str, Any]:
-        return {
-            "groups": [group.to_dict() for group in self.groups],
-            "simultaneous": self.simultaneous,
-            **self._settings(),
-        }
+    def _found(self) -> Mapping[str, Any]:
+        groups = [group.to_dict() for group in self.groups]
+        return {"groups": groups, "simultaneous": self.simultaneous}
 
-    def __repr__(self) -> str:
-        return f"<GroupTable: {counted(len(self), 'group')}>"
+    def _counted(self) -> str:
+        return counted(len(self), "group")
 
 
 def bias_groups(

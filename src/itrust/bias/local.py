@@ -120,12 +120,12 @@ class LocalBias(Result):
         probability), at all points together; approximate.
     pvalues : (m,) array
         P-values for "the model is calibrated for every neighbour", adjusted for all points.
-    elapsed : float
-        Seconds that it took.
     notes : tuple of str
         Data-quality notes about the rows, and how the widths were chosen.
     notes_on_points : tuple of str
         Data-quality notes about the points.
+    elapsed : float
+        Seconds that it took.
     """
 
     redraws: Redraws
@@ -135,9 +135,6 @@ class LocalBias(Result):
     kernel: LocalKernel
     cut: float
     min_neighbours: int
-    notes: tuple[str, ...]
-    notes_on_points: tuple[str, ...]
-    elapsed: float
     values: FloatArray
     stderr: FloatArray
     size: FloatArray
@@ -145,6 +142,9 @@ class LocalBias(Result):
     null_band: Band
     band: Band
     pvalues: FloatArray
+    notes: tuple[str, ...]
+    notes_on_points: tuple[str, ...]
+    elapsed: float
 
     @property
     def sample(self) -> Sample:
@@ -361,9 +361,9 @@ def local_bias(
     sample: Sample,
     at: Sample | Population | None = None,
     *,
+    min_neighbours: int = MIN_NEIGHBOURS,
     kernel: LocalKernel | HeldOut | None = None,
     cut: float = CUT,
-    min_neighbours: int = MIN_NEIGHBOURS,
     alpha: float = 0.05,
     draws: int = 999,
     rng: Rng = None,
@@ -380,6 +380,8 @@ def local_bias(
         Labels, predictions and covariates.
     at : Sample or Population, optional
         The points. Default: every row up to 4,000 of them, else 2,000 rows at random.
+    min_neighbours : int
+        Effective neighbours below which a point has no value.
     kernel : LocalKernel or HeldOut, optional
         Default: widths from (p, x) such that a typical row has 0.7 m^0.8 effective neighbours, m
         being the rows that match it in all categories. `HeldOut()` lets labels of rows that take
@@ -388,8 +390,6 @@ def local_bias(
         Rows whose kernel is below this share of its largest value are no neighbours. 0 is the
         paper's estimator: then every row is everybody's neighbour, and a flag means only that
         the model is miscalibrated somewhere.
-    min_neighbours : int
-        Effective neighbours below which a point has no value.
     alpha : float
         Error that both bands are allowed.
     draws : int
@@ -562,9 +562,9 @@ def estimated_at(
         whole=whole,
         points=points,
         rows=rows,
+        min_neighbours=int(min_neighbours),
         kernel=kernel,
         cut=cut,
-        min_neighbours=int(min_neighbours),
         values=at_all(kept.values),
         stderr=at_all(kept.stderr),
         size=size,

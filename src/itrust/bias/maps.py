@@ -85,6 +85,8 @@ def bias_map(
 ) -> BiasMap:
     """Bias over two covariates, with error control over the whole map.
 
+    The other covariates are averaged over, and so is the prediction unless it is one of the two.
+
     Parameters
     ----------
     sample : Sample

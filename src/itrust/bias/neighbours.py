@@ -43,6 +43,9 @@ FEW = 40.0  # neighbours to aim at in small groups
 class Neighbours(Weights):
     """Kernel weights around points, cut to compact support.
 
+    A weight is max(K - cut, 0) / (1 - cut), with K as a share of the kernel's largest value, so it
+    falls to 0 without a jump.
+
     Parameters
     ----------
     points : Points

@@ -110,9 +110,20 @@ class PartTable(Result, Sequence[Part]):
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [row for part in self.parts for row in part._rows()]
 
-    def _settings(self) -> dict[str, Any]:
-        """What all tables say about how they were made."""
+    @abstractmethod
+    def _found(self) -> Mapping[str, Any]:
+        """What only tables of this kind say."""
+
+    @abstractmethod
+    def _counted(self) -> str:
+        """How many parts there are, in words."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._counted()}>"
+
+    def _facts(self) -> Mapping[str, Any]:
         return {
+            **self._found(),
             "alpha": self.alpha,
             "null": self.null.to_dict(),
             "draws": self.draws,

@@ -53,14 +53,14 @@ class Slice(PartBias):
     found_bias: float
 
     @property
-    def rule(self) -> str:
-        """The rule in reading words, such as "age >= 70 and region = south"."""
-        return str(self.where)
-
-    @property
     def impact(self) -> float:
         """Share of the weight times the bias: what the slice does to an overall rate."""
         return self.share * self.bias
+
+    @property
+    def rule(self) -> str:
+        """The rule in reading words, such as "age >= 70 and region = south"."""
+        return str(self.where)
 
     def _facts(self) -> Mapping[str, Any]:
         return {"rule": self.rule, **super()._facts(), "impact": self.impact}
@@ -97,18 +97,17 @@ class SliceTable(PartTable[Slice]):
         """Slices whose adjusted p-value is at most `alpha`."""
         return tuple(part for part in self.slices if part.pvalue <= self.alpha)
 
-    def _facts(self) -> Mapping[str, Any]:
+    def _found(self) -> Mapping[str, Any]:
         return {
             "slices": [part.to_dict() for part in self.slices],
             "confirmed": len(self.confirmed),
             "n": self.n,
             "elapsed": self.elapsed,
             "min_rows": self.min_rows,
-            **self._settings(),
         }
 
-    def __repr__(self) -> str:
-        return f"<SliceTable: {len(self.confirmed)} of {len(self)} slices confirmed>"
+    def _counted(self) -> str:
+        return f"{len(self.confirmed)} of {len(self)} slices confirmed"
 
 
 def bias_slices(

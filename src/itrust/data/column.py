@@ -22,7 +22,9 @@ Kind = Literal["number", "boolean", "date", "category"]
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One covariate, encoded and frozen.
+    """One covariate, encoded and frozen: its array of values cannot be written to.
+
+    Kernels, groups and predicates read the codes; people are shown `cell` and `extent`.
 
     Parameters
     ----------
@@ -69,7 +71,8 @@ class Column:
         Parameters
         ----------
         rows : array or slice
-            Positions of the rows, or a mask.
+            Positions of the rows, in any order and also more than once, or a mask with an
+            entry for every row.
 
         Returns
         -------

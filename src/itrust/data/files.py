@@ -227,7 +227,8 @@ class Scan:
         Parameters
         ----------
         size : int
-            Largest number of rows at a time.
+            Largest number of rows at a time; the last chunk of every batch that is read from a
+            file may hold fewer.
 
         Returns
         -------
@@ -268,7 +269,8 @@ class Scan:
         Parameters
         ----------
         size : int
-            How many rows are chosen at most.
+            How many rows are chosen at most: those with the smallest tickets, so that a smaller
+            size gives some of the same rows.
 
         Returns
         -------

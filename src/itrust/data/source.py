@@ -43,6 +43,8 @@ class Pilot:
     def first(self, size: int) -> Pilot:
         """The pilot rows that a smaller size would have given.
 
+        Tickets decide who is chosen, so these are among the rows at hand: no second pass is made.
+
         Parameters
         ----------
         size : int

@@ -94,13 +94,19 @@ class _Patching(Recalibrator):
 
     reads_covariates = True
 
-    alpha: float
-    gamma: float
-    min_rows: int
-    bins: int
-    parts: int
-    crossings: int
-    max_sweeps: int
+    def __init__(
+        self,
+        alpha: float,
+        gamma: float,
+        min_rows: int,
+        bins: int,
+        parts: int,
+        crossings: int,
+        max_sweeps: int,
+    ) -> None:
+        self.alpha, self.gamma, self.min_rows = alpha, gamma, min_rows
+        self.bins, self.parts, self.crossings = bins, parts, crossings
+        self.max_sweeps = max_sweeps
 
     def _fit(self, sample: Sample) -> None:
         self._check_settings()
@@ -277,9 +283,8 @@ class Multicalibration(_Patching):
         discretised: bool = False,
         max_sweeps: int = 100,
     ) -> None:
-        self.alpha, self.gamma, self.min_rows = alpha, gamma, min_rows
-        self.bins, self.parts, self.crossings = bins, parts, crossings
-        self.discretised, self.max_sweeps = discretised, max_sweeps
+        super().__init__(alpha, gamma, min_rows, bins, parts, crossings, max_sweeps)
+        self.discretised = discretised
 
     def _tolerance(self, rate: float) -> float:  # noqa: ARG002
         return self.alpha
@@ -338,9 +343,8 @@ class ProportionalMulticalibration(_Patching):
         crossings: int = 2,
         max_sweeps: int = 100,
     ) -> None:
-        self.alpha, self.gamma, self.rho, self.eta = alpha, gamma, rho, eta
-        self.min_rows, self.bins, self.parts = min_rows, bins, parts
-        self.crossings, self.max_sweeps = crossings, max_sweeps
+        super().__init__(alpha, gamma, min_rows, bins, parts, crossings, max_sweeps)
+        self.rho, self.eta = rho, eta
 
     def _check_settings(self) -> None:
         super()._check_settings()

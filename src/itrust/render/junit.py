@@ -24,6 +24,8 @@ def writable(text: str) -> str:
 def junit_xml(audit: Audit, name: str) -> str:
     """Write the checks of the gate as one test suite.
 
+    A check that tells nothing, since there are too few rows, is a skipped test case.
+
     Parameters
     ----------
     audit : Audit

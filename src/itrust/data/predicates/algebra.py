@@ -196,6 +196,8 @@ class Or(_Joined):
 class Not(Predicate):
     """All other rows; those whose covariate is missing are among them.
 
+    So "not age < 30" has rows without an age, and "age >= 30" has none of them.
+
     Parameters
     ----------
     part : Predicate

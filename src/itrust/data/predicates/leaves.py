@@ -76,6 +76,8 @@ class _OfOneColumn(Predicate):
 class Level(_OfOneColumn):
     """Rows with one value; none where a category does not have it.
 
+    Rows without a value are those of `Missing`.
+
     Parameters
     ----------
     name : str
@@ -115,7 +117,9 @@ class Level(_OfOneColumn):
 
 @dataclass(frozen=True)
 class OneOf(_OfOneColumn):
-    """Rows with one of several values.
+    """Rows with one of several values; in reading words, at most three are named.
+
+    The same rows as those of `Level` for each value, joined by or.
 
     Parameters
     ----------
@@ -159,6 +163,8 @@ class OneOf(_OfOneColumn):
 @dataclass(frozen=True)
 class Missing(_OfOneColumn):
     """Rows without a value, also where missing values are a level of their own.
+
+    The prediction is never missing.
 
     Parameters
     ----------

@@ -11,14 +11,16 @@ from matplotlib.axes import Axes
 from itrust.auditing import Audit
 from itrust.render.figures.calibration import NullDisplay, ReliabilityDisplay
 from itrust.render.figures.forests import SliceDisplay
-from itrust.render.figures.style import Display, axes_of, checked_kind, draw, short
+from itrust.render.figures.style import Display, axes_of, short
 
 MAX_SLICES = 6
 
 
 @dataclass(eq=False)
-class AuditDisplay(Display):
+class AuditDisplay(Display, shows=Audit, made_by="audit"):
     """An audit on one sheet: reliability, null distribution, and the largest slices.
+
+    A new figure has the verdict above its panels, in the verdict's colour.
 
     Attributes
     ----------
@@ -30,9 +32,6 @@ class AuditDisplay(Display):
 
     audit: Audit
     axes_: list[Axes] = field(default_factory=list, repr=False)
-
-    def __post_init__(self) -> None:
-        checked_kind(self.audit, Audit, "audit")
 
     def _paint(self, ax: Axes | None) -> None:
         reliability = ReliabilityDisplay(self.audit.overall.curve)
@@ -58,8 +57,3 @@ class AuditDisplay(Display):
         self.figure_.suptitle(
             verdict, x=0.01, ha="left", fontweight="bold", color=self.audit.verdict.tone.light
         )
-
-
-@draw.register
-def _draw_audit(result: Audit, ax: Axes | None = None) -> Any:
-    return AuditDisplay(result).plot(ax)

@@ -20,22 +20,13 @@ from itrust.calibration import (
     reliability_curve,
 )
 from itrust.data import Sample
-from itrust.render.figures.style import (
-    FAINT,
-    INK,
-    LOW,
-    OVER,
-    PALE,
-    UNDER,
-    Display,
-    axes_of,
-    checked_kind,
-    draw,
-)
+from itrust.render.figures.style import FAINT, INK, LOW, OVER, PALE, UNDER, Display, axes_of
+
+HISTOGRAM_BARS = 40
 
 
 @dataclass(eq=False)
-class ReliabilityDisplay(Display):
+class ReliabilityDisplay(Display, shows=ReliabilityCurve, made_by="scores.reliability_curve"):
     """Observed rate against prediction, with intervals, above a histogram of the predictions.
 
     Attributes
@@ -54,9 +45,6 @@ class ReliabilityDisplay(Display):
     counts: FloatArray | None = None
     edges: FloatArray | None = None
     name: str = "model"
-
-    def __post_init__(self) -> None:
-        checked_kind(self.curve, ReliabilityCurve, "scores.reliability_curve")
 
     @classmethod
     def from_sample(
@@ -87,7 +75,7 @@ class ReliabilityDisplay(Display):
         """
         curve = reliability_curve(sample, EqualMass(10) if bins is None else bins)
         counts, edges = np.histogram(
-            sample.p, bins=40, range=(0, 1), weights=sample.weights_or_ones
+            sample.p, bins=HISTOGRAM_BARS, range=(0, 1), weights=sample.weights_or_ones
         )
         return cls(curve, counts.astype(float), edges, name).plot(ax)
 
@@ -136,13 +124,8 @@ class ReliabilityDisplay(Display):
         last.set_xlabel("predicted probability")
 
 
-@draw.register
-def _draw_reliability(result: ReliabilityCurve, ax: Axes | None = None, **settings: Any) -> Any:
-    return ReliabilityDisplay(result, **settings).plot(ax)
-
-
 @dataclass(eq=False)
-class NullDisplay(Display):
+class NullDisplay(Display, shows=CalibrationResult, made_by="klce_test"):
     """What redrawn labels give, and what the data gave.
 
     Attributes
@@ -153,12 +136,11 @@ class NullDisplay(Display):
 
     result: CalibrationResult
 
-    def __post_init__(self) -> None:
-        checked_kind(self.result, CalibrationResult, "klce_test")
-
     @classmethod
     def from_sample(cls, sample: Sample, *, ax: Axes | None = None, **settings: Any) -> Self:
         """Run `klce_test` and draw its null distribution.
+
+        A null that is a formula has no draws, and so no picture.
 
         Parameters
         ----------
@@ -224,8 +206,3 @@ class NullDisplay(Display):
         ax.set(xlabel=what, ylabel="draws")
         ax.set_title(f"If the model were calibrated: {self.result.draws:,} draws")
         self.ax_ = ax
-
-
-@draw.register
-def _draw_null(result: CalibrationResult, ax: Axes | None = None) -> Any:
-    return NullDisplay(result).plot(ax)

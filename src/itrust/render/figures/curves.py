@@ -41,7 +41,7 @@ from itrust.render.figures.style import (
 
 
 @dataclass(eq=False)
-class BiasCurveDisplay(Display):
+class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
     """Bias along a covariate with its confidence band, one panel for each group.
 
     Where the curve is drawn thick, the model is shown to be miscalibrated (adjusted p-values).
@@ -56,9 +56,6 @@ class BiasCurveDisplay(Display):
 
     curve: BiasCurve
     axes_: list[Axes] = field(default_factory=list, repr=False)
-
-    def __post_init__(self) -> None:
-        checked_kind(self.curve, BiasCurve, "bias_curve")
 
     @classmethod
     def from_sample(
@@ -88,7 +85,8 @@ class BiasCurveDisplay(Display):
         Returns
         -------
         BiasCurveDisplay
-            Drawn.
+            Drawn. Curves in one figure share their axes, so that groups can be compared, and
+            `axes_` has the panels in the order of the groups.
         """
         return cls(bias_curve(sample, name, by, **settings)).plot(ax)
 
@@ -184,7 +182,7 @@ def _date_ticks(ax: Axes, axis: Axis) -> None:
 
 
 @dataclass(eq=False)
-class CubicDisplay(Display):
+class CubicDisplay(Display, shows=CubicFit, made_by="LocalBias.cubic"):
     """The paper's picture: cubic fits of the local bias against a covariate, by group.
 
     Attributes
@@ -194,9 +192,6 @@ class CubicDisplay(Display):
     """
 
     fit: CubicFit
-
-    def __post_init__(self) -> None:
-        checked_kind(self.fit, CubicFit, "LocalBias.cubic")
 
     @classmethod
     def from_bias(
@@ -256,16 +251,6 @@ class CubicDisplay(Display):
 
 def _extent(values: FloatArray) -> tuple[float, float]:
     return float(values.min()), float(values.max())
-
-
-@draw.register
-def _draw_curve(result: BiasCurve, ax: Axes | None = None) -> Any:
-    return BiasCurveDisplay(result).plot(ax)
-
-
-@draw.register
-def _draw_cubic(result: CubicFit, ax: Axes | None = None) -> Any:
-    return CubicDisplay(result).plot(ax)
 
 
 @draw.register

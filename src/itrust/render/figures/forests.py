@@ -25,8 +25,6 @@ from itrust.render.figures.style import (
     UNDER,
     Display,
     axes_of,
-    checked_kind,
-    draw,
     in_two_lines,
     short,
     signed,
@@ -77,8 +75,10 @@ def forest(ax: Axes, labels: Sequence[str], rows: Sequence[Any], alpha: float) -
 
 
 @dataclass(eq=False)
-class GroupDisplay(Display):
+class GroupDisplay(Display, shows=GroupTable, made_by="bias_groups"):
     """Bias of groups with intervals: a forest plot.
+
+    A marker is filled, and points to the side of the bias, where the p-value is at most `alpha`.
 
     Attributes
     ----------
@@ -90,9 +90,6 @@ class GroupDisplay(Display):
 
     table: GroupTable
     max_groups: int = 40
-
-    def __post_init__(self) -> None:
-        checked_kind(self.table, GroupTable, "bias_groups")
 
     @classmethod
     def from_sample(
@@ -134,13 +131,8 @@ class GroupDisplay(Display):
         titled(self.figure_, self.ax_, title, own=own)
 
 
-@draw.register
-def _draw_groups(result: GroupTable, ax: Axes | None = None, *, max_groups: int = 40) -> Any:
-    return GroupDisplay(result, max_groups).plot(ax)
-
-
 @dataclass(eq=False)
-class SliceDisplay(Display):
+class SliceDisplay(Display, shows=SliceTable, made_by="bias_slices"):
     """Slices with their bias, intervals and p-values; filled ones are confirmed.
 
     Attributes
@@ -154,12 +146,11 @@ class SliceDisplay(Display):
     table: SliceTable
     max_slices: int = 12
 
-    def __post_init__(self) -> None:
-        checked_kind(self.table, SliceTable, "bias_slices")
-
     @classmethod
     def from_sample(cls, sample: Sample, *, ax: Axes | None = None, **settings: Any) -> Self:
-        """Search for slices and draw them.
+        """Search for slices and draw them, those that were not confirmed with open markers.
+
+        Intervals and p-values are those of the half that judged, not of the half that was searched.
 
         Parameters
         ----------
@@ -191,13 +182,8 @@ class SliceDisplay(Display):
         titled(self.figure_, self.ax_, f"Slices: {told}", own=own)
 
 
-@draw.register
-def _draw_slices(result: SliceTable, ax: Axes | None = None, *, max_slices: int = 12) -> Any:
-    return SliceDisplay(result, max_slices).plot(ax)
-
-
 @dataclass(eq=False)
-class ComparisonDisplay(Display):
+class ComparisonDisplay(Display, shows=Comparison, made_by="compare"):
     """What several models do to the user's numbers: bias with interval, a panel for each task.
 
     Attributes
@@ -212,7 +198,7 @@ class ComparisonDisplay(Display):
     axes_: list[Axes] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
-        checked_kind(self.comparison, Comparison, "compare")
+        super().__post_init__()
         if not self.comparison.models[0].tasks:
             raise InputError("this comparison has no tasks to show; pass tasks to compare")
 
@@ -230,7 +216,8 @@ class ComparisonDisplay(Display):
         Returns
         -------
         ComparisonDisplay
-            Drawn.
+            Drawn; `axes_` has a panel for each task, with all models in it one below the other, or
+            the given axes alone.
         """
         return cls(comparison).plot(ax)
 
@@ -267,8 +254,3 @@ class ComparisonDisplay(Display):
 def _scored(model: ModelReport) -> str:
     name = short(model.name, 30)
     return f"{name}\naccuracy {model.accuracy:.3f}, Brier {model.brier:.3f}, ECE {model.ece:.3f}"
-
-
-@draw.register
-def _draw_comparison(result: Comparison, ax: Axes | None = None) -> Any:
-    return ComparisonDisplay(result).plot(ax)

@@ -15,22 +15,13 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from itrust._core import BoolArray, FloatArray
 from itrust.bias import BiasMap, bias_map
 from itrust.data import Sample
-from itrust.render.figures.style import (
-    INK,
-    LONG_LABELS,
-    OVER,
-    UNDER,
-    Display,
-    axes_of,
-    checked_kind,
-    draw,
-    short,
-    signed,
-)
+from itrust.render.figures.style import INK, OVER, UNDER, Display, axes_of, short, signed
+
+LONG_LABELS = 48  # characters on an axis above which they are turned
 
 
 @dataclass(eq=False)
-class BiasMapDisplay(Display):
+class BiasMapDisplay(Display, shows=BiasMap, made_by="bias_map"):
     """Bias over two covariates.
 
     Regions where the model is shown to be miscalibrated are outlined and hatched; where too few
@@ -43,9 +34,6 @@ class BiasMapDisplay(Display):
     """
 
     map: BiasMap
-
-    def __post_init__(self) -> None:
-        checked_kind(self.map, BiasMap, "bias_map")
 
     @classmethod
     def from_sample(
@@ -172,8 +160,3 @@ def _cell_edges(positions: FloatArray) -> FloatArray:
     return np.concatenate(
         [[2 * positions[0] - middle[0]], middle, [2 * positions[-1] - middle[-1]]]
     )
-
-
-@draw.register
-def _draw_map(result: BiasMap, ax: Axes | None = None) -> Any:
-    return BiasMapDisplay(result).plot(ax)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import singledispatch
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -16,7 +17,6 @@ from matplotlib.ticker import FuncFormatter
 from itrust._core import InputError
 
 LOW, HIGH = "#b35806", "#542788"  # the model is too low, too high: the ends of PuOr
-LONG_LABELS = 48  # characters on an axis above which they are turned
 INK, FAINT, PALE = "#222222", "#767676", "#d9d9d9"
 CYCLE = ("#222222", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f")  # no sign's
 STYLES = ("-", "--", "-.", ":")
@@ -45,7 +45,10 @@ STYLE: dict[Any, Any] = {
 
 
 class Display(ABC):
-    """A picture that keeps its data; subclasses say what is drawn.
+    """A picture that keeps its data; subclasses say which result they show, and how.
+
+    The result is the first field of every subclass. Whatever else may be set are fields after it,
+    which `draw` takes by name.
 
     Attributes
     ----------
@@ -57,6 +60,23 @@ class Display(ABC):
 
     figure_: Figure
     ax_: Axes
+    _kind: ClassVar[type]
+    _made_by: ClassVar[str]
+
+    def __init_subclass__(cls, *, shows: type | None = None, made_by: str = "") -> None:
+        """Let `draw` use this display for a kind of result, and say which function makes it."""
+        super().__init_subclass__()
+        if shows is not None:
+            cls._kind, cls._made_by = shows, made_by
+            draw.register(shows, cls._drawn)
+
+    @classmethod
+    def _drawn(cls, result: Any, ax: Axes | None = None, **settings: Any) -> Self:
+        make: Callable[..., Self] = cls
+        return make(result, **settings).plot(ax)
+
+    def __post_init__(self) -> None:
+        checked_kind(next(iter(vars(self).values())), self._kind, self._made_by)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; nothing is computed, and matplotlib's settings stay as they are.

@@ -144,10 +144,10 @@ def _task(task: TaskResult) -> list[str]:
 
 def task_line(task: TaskResult) -> str:
     """Say what a model does to one number."""
+    bias = f"bias {task.bias:+.3g} ({task.lower:+.3g} to {task.upper:+.3g})"
     return (
-        f"{task.plugin:.5g} with probabilities, {task.from_labels:.5g} with labels: bias "
-        f"{task.bias:+.3g} ({task.lower:+.3g} to {task.upper:+.3g}), p {task.pvalue:.3g}: "
-        f"{finding_text(task)}"
+        f"{task.plugin:.5g} with probabilities, {task.from_labels:.5g} with labels: {bias}, "
+        f"p {task.pvalue:.3g}: {finding_text(task)}"
     )
 
 

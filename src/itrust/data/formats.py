@@ -228,6 +228,16 @@ class Feather(Format):
 FORMATS: tuple[Format, ...] = (CommaSeparated(","), TabSeparated("\t"), Parquet(), Feather())
 
 
+def formats_in_words() -> str:
+    """All formats, for a sentence.
+
+    >>> formats_in_words()
+    'CSV, TSV, Parquet or Feather'
+    """
+    *first, last = (kind.title for kind in FORMATS)
+    return f"{', '.join(first)} or {last}"
+
+
 def ending_of(path: Path) -> str:
     """The ending that tells the format: that below .gz, if there is one."""
     return Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
@@ -262,8 +272,10 @@ def format_of_bytes(head: bytes) -> Format:
         if head.startswith(found.magic or (b"\0" * 8,)):
             return found
     header = head.split(b"\n", 1)[0]
-    comma, tab = FORMATS[:2]
-    return tab if header.count(b"\t") > header.count(b",") else comma
+    return max(
+        (kind for kind in FORMATS if isinstance(kind, Delimited)),
+        key=lambda kind: header.count(kind.separator.encode()),
+    )
 
 
 def refuse_lack_of(names: Sequence[str], present: list[str], path: Path) -> None:

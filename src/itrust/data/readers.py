@@ -30,6 +30,7 @@ from itrust.data.formats import (
     ending_of,
     format_of,
     format_of_bytes,
+    formats_in_words,
     known_format,
 )
 
@@ -97,9 +98,7 @@ def list_files(path: Any) -> list[Path]:
             and not any(part.startswith(hidden) for part in file.relative_to(text).parts)
         )
         if not found:
-            raise InputError(
-                "the folder {file} holds no Parquet, Feather, CSV or TSV file", file=text
-            )
+            raise InputError(f"the folder {{file}} holds no {formats_in_words()} file", file=text)
         return _one_format(text, found)
     if glob.has_magic(text):
         found = sorted(Path(name) for name in glob.glob(text, recursive=True))

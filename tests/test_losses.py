@@ -301,6 +301,7 @@ def standardised(X):
     ],
     ids=["MMCE", "MMD", "KLCE"],
 )
+@pytest.mark.slow
 def test_training_lowers_the_penalty(penalty, compared_by):
     """On all rows at once, where the optimum cannot have a larger penalty than that without."""
     X, y = survey()

@@ -190,6 +190,7 @@ def test_everything_is_validated_before_anything_costly(settings, message, monke
         it.audit(it.simulate.survey(100, rng=0).sample, **settings)
 
 
+@pytest.mark.slow
 def test_the_verdict_on_a_calibrated_model_is_seldom_against_it():
     wrong = 0
     for run in range(12):

@@ -66,6 +66,7 @@ def test_the_words_and_numbers_of_a_large_slice():
     assert table.to_dict()["confirmed"] == len(table.confirmed)
 
 
+@pytest.mark.slow
 def test_judged_rows_are_not_those_of_the_search():
     """The bias that a slice shows where it was found is larger than where it is judged."""
     gaps = []
@@ -241,6 +242,7 @@ def test_a_covariate_called_prediction_does_not_hide_the_prediction():
     assert any(rule.startswith("p (the model's) < 0.4") for rule in rules)
 
 
+@pytest.mark.slow
 def test_many_covariates_leave_enough_rows_to_search_in():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3_000, 120))

@@ -70,6 +70,7 @@ def many_neighbours(rows, places):
     return sample, Neighbours(sample.take(slice(places)).points, kernel)
 
 
+@pytest.mark.slow
 def test_chunks_threads_and_leaves_change_nothing(monkeypatch):
     sample, weights = many_neighbours(3_000, places=300)
     reference = average(sample, weights, Bernoulli(), draws=20, seed=1)

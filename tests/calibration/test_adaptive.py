@@ -158,6 +158,7 @@ def test_files_give_the_answer_of_memory(tmp_path):
         ("bump in c", "c "),
     ],
 )
+@pytest.mark.slow
 def test_the_evidence_names_what_is_miscalibrated(name, words):
     samples = [simulate.local_alternative(name, 3000, rng).sample for rng in range(3)]
     first = [it.klce_test(sample, draws=99, rng=0).evidence()[0] for sample in samples]
@@ -206,6 +207,7 @@ def several_categories(n, seed=0, shift=0.0):
 
 
 @pytest.mark.parametrize("engine", [Tiles(), Factor()])
+@pytest.mark.slow
 def test_every_entry_has_the_spread_it_is_given(engine):
     """1,296 cells and few matches: no entry may own the maximum by being badly scaled."""
     scores = prepared_test(several_categories(1500), draws=300, rng=0, engine=engine).scores
@@ -215,6 +217,7 @@ def test_every_entry_has_the_spread_it_is_given(engine):
     assert np.quantile(scores.combined[1:], 0.95) < 5
 
 
+@pytest.mark.slow
 def test_many_cells_do_not_drown_a_shift():
     seen = sum(
         it.klce_test(several_categories(1500, k, 0.06), draws=99, rng=k).pvalue <= 0.05
@@ -224,6 +227,7 @@ def test_many_cells_do_not_drown_a_shift():
 
 
 @pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.slow
 def test_plain_findings_are_not_hidden_behind_everything_together(d):
     for run in range(4):
         rng = np.random.default_rng(run)
@@ -238,6 +242,7 @@ def test_plain_findings_are_not_hidden_behind_everything_together(d):
         assert str(trend) == "the bias rises with x1"
 
 
+@pytest.mark.slow
 def test_a_rejection_always_has_evidence():
     for run in range(60):
         s = simulate.papers_power_design(60, 3, run).sample

@@ -38,6 +38,7 @@ def power_by_redoing_everything(sample, rows, shift, runs=20, draws=99):
 
 
 @pytest.mark.parametrize("where", ["everywhere", "region = south"])
+@pytest.mark.slow
 def test_power_is_at_least_what_was_promised_and_not_much_more(town, found, where):
     region = next(r for r in regions_of(town.points) if str(r) == where)
     power = power_by_redoing_everything(town, region.rows(town.points), found.region(where).up)
@@ -96,6 +97,7 @@ def test_one_direction_has_a_closed_form():
     assert size.rows == pytest.approx(n, rel=0.12)
 
 
+@pytest.mark.slow
 def test_rows_needed_make_the_bias_detectable(town):
     wanted = 0.06
     size = it.sample_size(town, wanted, where="region = south", draws=199, rng=0)

@@ -415,6 +415,7 @@ def process(*args, env=None, **settings):
     )
 
 
+@pytest.mark.slow
 def test_a_narrow_pipe_gets_plain_lines_that_fit(homes):
     args = ["audit", homes, *COLUMNS, *DRAWS, "--gate", "--task", "mean(age)"]
     with process(*args, env={"COLUMNS": "40"}) as shell:
@@ -452,6 +453,7 @@ def test_help_and_wrong_options_load_nothing_heavy():
         assert found.stdout.splitlines()[-1] == "False", call
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_long_audit_at_once(tmp_path):
     pa.parquet.write_table(rows(60_000), tmp_path / "many.parquet")
     args = ["audit", "many.parquet", "--on", "age,region", "--json", "a.json", "--draws", "9999"]
@@ -469,6 +471,7 @@ def test_ctrl_c_ends_a_long_audit_at_once(tmp_path):
     assert os.listdir(tmp_path) == ["many.parquet"]
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(homes):
     with process("audit", homes, *COLUMNS, *DRAWS, "--json", "-", "--quiet") as shell:
         shell.stdout.close()

@@ -1,10 +1,13 @@
 import subprocess
 import sys
 
+import pytest
+
 import itrust
 from itrust.cli import demo
 
 
+@pytest.mark.slow
 def test_demo_tells_the_wrong_model_from_the_right_one(capsys):
     demo.tell()
     out = capsys.readouterr().out

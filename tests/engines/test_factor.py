@@ -166,6 +166,7 @@ def test_high_dimension_falls_back_to_tiles_and_the_cap_is_told():
     json.dumps(capped.to_dict())
 
 
+@pytest.mark.slow
 def test_auto_takes_tiles_for_few_rows_and_the_factor_for_many():
     assert it.klce_test(two_numbers(500), draws=19, rng=0).engine == "tiles of 512"
     assert "factor of rank" in it.klce_test(two_numbers(20_000), draws=99, rng=0).engine
@@ -187,6 +188,7 @@ def test_what_needs_all_rows_is_refused_or_sent_to_tiles():
         Factor(tolerance=0.0)
 
 
+@pytest.mark.slow
 def test_confident_rows_that_are_wrong_are_seen():
     """The null variance vanishes there, but landmarks must not."""
     for seed in range(3):
@@ -227,6 +229,7 @@ def test_the_statistic_does_not_depend_on_the_seed():
     assert first == second
 
 
+@pytest.mark.slow
 def test_spectral_has_an_engine_at_every_size():
     for n in (4900, 5200, 6400):
         assert 0 < it.klce_test(two_numbers(n), KERNEL, nulls.Spectral()).pvalue <= 1

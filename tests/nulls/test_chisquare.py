@@ -39,6 +39,7 @@ LOPSIDED = [
 
 
 @pytest.mark.parametrize("weights", LOPSIDED)
+@pytest.mark.slow
 def test_one_large_weight_beside_many_small_ones(weights):
     rng = np.random.default_rng(2)
     distinct, copies = np.unique(weights, return_counts=True)

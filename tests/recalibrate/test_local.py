@@ -121,6 +121,7 @@ def test_local_bias_is_recalibrated_and_the_test_confirms_it():
     np.testing.assert_allclose(told, truth, atol=0.1)
 
 
+@pytest.mark.slow
 def test_steps_tell_what_was_tried():
     fix = Local().fit(tilted(3_000))
     assert [step.stage for step in fix.steps_][:3] == ["as given", "monotone (as given)", "local 1"]
@@ -147,6 +148,7 @@ def test_certainty_is_given_up_even_where_nothing_else_is_wrong():
     assert 0 < fix.predict([0.0])[0] < 0.1
 
 
+@pytest.mark.slow
 def test_repeats_to_the_last_bit():
     sample = tilted(1_000)
     told = [Local().fit(sample).predict([0.3], {"x": [0.9], "group": ["a"]})[0] for _ in "ab"]
@@ -221,6 +223,7 @@ def test_many_rows_take_passes_instead_of_memory(monkeypatch):
     np.testing.assert_allclose(Local().fit(sample).predict(sample.p, sample), kept, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_settings_may_be_chosen_on_fewer_rows_than_are_fitted(monkeypatch):
     sample, test = tilted(6_000, bias=4.0).split([0.5, 0.5], rng=0)
     monkeypatch.setattr("itrust.recalibrate.local.TUNING_ROWS", 500)

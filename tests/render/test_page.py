@@ -255,6 +255,7 @@ def test_charts_have_tables_and_names(text):
     assert {"main", "nav", "header", "footer", "h1"} <= set(tags)
 
 
+@pytest.mark.slow
 def test_names_from_the_file_stay_text(hostile):
     made = report.page(hostile)
     reader = Reader(made)
@@ -285,6 +286,7 @@ def test_cut_text_is_short_enough(value, most):
     assert len(cut(value, most)) <= most
 
 
+@pytest.mark.slow
 def test_page_does_not_grow_with_the_rows():
     sizes = []
     for n in (600, 2_400):
@@ -322,6 +324,7 @@ def test_every_kind_of_sample_has_a_page(kind):
     assert ("Approximate here" in made) == (kind == "cluster")
 
 
+@pytest.mark.slow
 def test_models_and_recalibrators_are_shown_when_given(survey):
     other = it.simulate.survey(1_500, rng=1, trustworthy=True).sample
     found = it.compare({"<m>": survey.sample, "truth": other}, draws=99, rng=0)

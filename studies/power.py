@@ -188,7 +188,7 @@ def alternatives_table(pool: ProcessPoolExecutor) -> list[str]:
 def check_of_detectable(pool: ProcessPoolExecutor) -> list[str]:
     """Simulated power at the shift that `detectable` gives, region by region."""
     town = simulate.survey(2_000, rng=0).sample
-    found = it.detectable(town, draws=999, checks=0, rng=0)
+    found = it.detectable(town, draws=999, simulations=0, rng=0)
     powers = pool.map(functools.partial(_checked, found.draws), (r.where for r in found.regions))
     lines = ["| where | shift | simulated power |", "|---|---|---|"]
     for region, power in zip(found.regions, powers, strict=True):

@@ -660,9 +660,9 @@ def record_multiclass():
 @case
 def record_planning():
     return {
-        "detectable": detectable(town(), checks=0),
-        "simulated": detectable(only(town(), "region"), checks=50, **ALLOWED),
-        "weighted": detectable(only(town(weighted=True), "region"), checks=50),
+        "detectable": detectable(town(), simulations=0),
+        "simulated": detectable(only(town(), "region"), simulations=50, **ALLOWED),
+        "weighted": detectable(only(town(weighted=True), "region"), simulations=50),
         "sample size": sample_size(town(150), 0.1),
         "everywhere": sample_size(town(), 0.05, where="everywhere", power=0.9, **ALLOWED),
     }

@@ -22,7 +22,7 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, stop_while_loading)
     from itrust.cli import main as run
 
-    run()
+    run(stop_while_loading)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def town():
 
 @pytest.fixture(scope="module")
 def found(town):
-    return it.detectable(town, draws=199, checks=200, rng=0)
+    return it.detectable(town, draws=199, simulations=200, rng=0)
 
 
 def power_by_redoing_everything(sample, rows, shift, runs=20, draws=99):
@@ -48,7 +48,7 @@ def test_power_is_at_least_what_was_promised_and_not_much_more(town, found, wher
 
 
 def test_the_headline_is_checked_by_simulation(found):
-    assert found.checks == 200
+    assert found.simulations == 200
     assert found.simulated >= 0.75
 
 
@@ -81,7 +81,7 @@ def test_labels_do_not_matter(town, found):
         c.name: c.values if not c.is_category else np.array(c.levels)[c.values]
         for c in town.columns
     }
-    other = it.detectable(Sample(1 - town.y, town.p, x), draws=199, checks=0, rng=0)
+    other = it.detectable(Sample(1 - town.y, town.p, x), draws=199, simulations=0, rng=0)
     assert [r.shift for r in other.regions] == [r.shift for r in found.regions]
 
 
@@ -90,7 +90,7 @@ def test_one_direction_has_a_closed_form():
     n = 1_000
     s = Sample([0, 1] * (n // 2), np.full(n, 0.5))
     only = it.default_dictionary(s).only(families=["overall"])
-    d = it.detectable(s, dictionary=only, draws=1999, checks=0, rng=0)
+    d = it.detectable(s, dictionary=only, draws=1999, simulations=0, rng=0)
     expected = (1.96 + 0.8416) * 0.5 / math.sqrt(n)
     assert d.everywhere.up == pytest.approx(expected, rel=0.06)
     size = it.sample_size(s, expected, dictionary=only, where="everywhere", draws=1999, rng=0)
@@ -104,7 +104,7 @@ def test_rows_needed_make_the_bias_detectable(town):
     assert str(size.where) == "region = south"
     assert size.rows > town.n
     larger = simulate.survey(size.rows, rng=1).sample
-    there = it.detectable(larger, draws=199, checks=0, rng=0).region("region = south")
+    there = it.detectable(larger, draws=199, simulations=0, rng=0).region("region = south")
     assert there.shift == pytest.approx(wanted, rel=0.2)
     assert "labelled rows" in str(size)
     assert it.sample_size(town, wanted, draws=199, rng=0).rows > size.rows
@@ -115,7 +115,7 @@ def test_small_groups_are_shown_but_do_not_make_the_headline():
     n = 1_000
     group = np.where(np.arange(n) < 6, "tiny", rng.choice(["a", "b"], n))
     s = Sample(rng.random(n) < 0.5, rng.uniform(0.2, 0.8, n), {"group": group})
-    d = it.detectable(s, draws=99, checks=0, rng=0)
+    d = it.detectable(s, draws=99, simulations=0, rng=0)
     assert d.region("group = tiny").shift > d.worst.shift
     assert "few rows" in str(d)
 
@@ -123,7 +123,7 @@ def test_small_groups_are_shown_but_do_not_make_the_headline():
 def test_no_room_is_no_direction():
     rng = np.random.default_rng(0)
     s = Sample(rng.random(800) < 0.02, np.full(800, 0.02), rng.normal(size=800))
-    d = it.detectable(s, draws=99, checks=0, rng=0)
+    d = it.detectable(s, draws=99, simulations=0, rng=0)
     assert math.isnan(d.regions[1].down)
     assert d.everywhere.down < 0.02 < d.everywhere.up
 
@@ -131,7 +131,7 @@ def test_no_room_is_no_direction():
 def test_a_way_that_ends_at_zero_is_no_room_instead_of_over_one_half():
     rng = np.random.default_rng(0)
     s = Sample(rng.random(300) < 0.06, np.full(300, 0.06), rng.normal(size=300))
-    d = it.detectable(s, draws=99, checks=0, rng=0)
+    d = it.detectable(s, draws=99, simulations=0, rng=0)
     assert all(math.isnan(region.down) for region in d.regions[1:])
     assert math.isfinite(d.worst.shift)
     assert d.to_dict()["worst"]["down"] == "no room"
@@ -142,7 +142,7 @@ def test_probabilities_at_both_ends_take_the_way_with_more_room():
     rng = np.random.default_rng(0)
     p = np.where(rng.random(1000) < 0.5, 0.01, 0.99)
     d = it.detectable(
-        Sample(rng.random(1000) < p, p, rng.normal(size=1000)), draws=99, checks=0, rng=0
+        Sample(rng.random(1000) < p, p, rng.normal(size=1000)), draws=99, simulations=0, rng=0
     )
     assert 0 < d.everywhere.shift < 0.2
 
@@ -161,13 +161,13 @@ def test_tenths_of_dates_and_long_numbers_have_names_of_their_own():
 
 def test_dictionaries_of_ones_own_are_taken(town):
     d = it.detectable(
-        town, dictionary={"age": it.kernels.RBF(10.0).on("age")}, draws=99, checks=0, rng=0
+        town, dictionary={"age": it.kernels.RBF(10.0).on("age")}, draws=99, simulations=0, rng=0
     )
     assert d.everywhere.shift > 0
     with pytest.raises(InputError, match="a Dictionary or a mapping"):
         it.detectable(town, dictionary=3)
     with pytest.raises(InputError, match="checks must be a whole number of at least 0, not -1"):
-        it.detectable(town, checks=-1)
+        it.detectable(town, simulations=-1)
 
 
 def test_regions_mark_their_rows():
@@ -208,7 +208,7 @@ def test_wrong_sample_sizes_are_one_sentence(town):
 
 def test_a_test_that_was_made_serves_again(town, monkeypatch):
     made = prepared_test(town, draws=199, rng=0)
-    own = it.detectable(town, draws=199, checks=0, rng=0)
+    own = it.detectable(town, draws=199, simulations=0, rng=0)
 
     def refuse(*_, **__):
         raise AssertionError("drawn again")
@@ -222,7 +222,7 @@ def test_with_clusters_the_draws_are_those_of_independent_rows(town):
     x = {"age": town.column("age").values}
     torn = Sample(town.y, town.p, x, cluster=np.arange(town.n) // 3)
     found = detectable_by(prepared_test(torn, draws=99, rng=0))
-    plain = it.detectable(Sample(town.y, town.p, x), draws=99, checks=0, rng=0)
+    plain = it.detectable(Sample(town.y, town.p, x), draws=99, simulations=0, rng=0)
     assert [r.shift for r in found.regions] == [r.shift for r in plain.regions]
     assert found.notes == ("rows are taken as independent; with clusters less is seen",)
 

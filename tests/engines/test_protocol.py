@@ -98,7 +98,7 @@ def test_nothing_is_written_into_a_scan(scan):
         (it.klce2, 2),
         (it.null_sd, 2),
         (it.default_dictionary, 1),
-        (lambda scan: it.detectable(scan, draws=19, checks=0, rng=0), 2),
+        (lambda scan: it.detectable(scan, draws=19, simulations=0, rng=0), 2),
     ],
 )
 def test_files_are_read_once_for_the_survey_and_once_for_the_run(scan, passes, call, number):

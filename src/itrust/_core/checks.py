@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import TypeVar
 
 from itrust._core.errors import InputError
-from itrust._core.text import did_you_mean, listed
+from itrust._core.text import closest, listed
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -76,9 +76,9 @@ def checked_choice(value: object, argument: str, choices: Sequence[Choice]) -> C
 
 
 def _guess(value: object, choices: Sequence[str]) -> str | None:
-    """The choice that was probably meant; None where no choice is close."""
-    guess = did_you_mean(value, choices) if isinstance(value, str) else ""
-    return guess if guess.startswith("did") else None
+    """Ask for the choice that was probably meant; None where no choice is close."""
+    close = closest(value, choices) if isinstance(value, str) else None
+    return None if close is None else f"did you mean {close!r}?"
 
 
 def _number(value: object) -> float:

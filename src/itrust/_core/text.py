@@ -48,15 +48,25 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     >>> did_you_mean("incom", ["income", "race"])
     "did you mean 'income'?"
     """
+    close = closest(name, known)
+    return f"the names are {listed(known)}" if close is None else f"did you mean {close!r}?"
+
+
+def closest(name: str, known: Sequence[str]) -> str | None:
+    """The known name that was probably meant; None where no name is close.
+
+    >>> closest("Incom", ["income", "race"]), closest("zip", ["income", "race"])
+    ('income', None)
+    """
     folded = {other.casefold(): other for other in reversed(known)}
     if name.casefold() in folded:
-        return f"did you mean {folded[name.casefold()]!r}?"
+        return folded[name.casefold()]
     close = get_close_matches(name, known, n=1) or [
         folded[found] for found in get_close_matches(name.casefold(), list(folded), n=1)
     ]
     # A formula cuts `hours-per-week` at its first hyphen.
     close = close or [other for other in known if other.startswith((f"{name}-", f"{name} "))]
-    return f"did you mean {close[0]!r}?" if close else f"the names are {listed(known)}"
+    return close[0] if close else None
 
 
 def printable(text: str) -> str:

@@ -95,10 +95,10 @@ class Redraws:
         Redraws
             Itself where nothing is different.
         """
-        level = self.alpha if alpha is None else alpha
-        number = checked_reach(self.draws if draws is None else draws, level, parts)
+        allowed = self.alpha if alpha is None else alpha
+        number = checked_reach(self.draws if draws is None else draws, allowed, parts)
         seed = self.seed if rng is None else as_seed(rng)
-        settings = (number, seed, float(level))
+        settings = (number, seed, float(allowed))
         if sample is self.sample and settings == (self.draws, self.seed, self.alpha):
             return self
         return Redraws(sample, self.null, *settings)
@@ -151,7 +151,7 @@ def checked_alpha(alpha: object) -> float:
 
 
 def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
-    """Pass a number of draws on; refuse a level that so few draws, for each part, cannot reach.
+    """Pass a number of draws on; refuse an alpha that so few draws, for each part, cannot reach.
 
     >>> checked_reach(199, 0.05)
     199

@@ -50,9 +50,9 @@ def klce_test(
     """Test whether the probabilities are calibrated given the covariates.
 
     By default many checks are made at once (`default_dictionary`), and the largest score is
-    compared with its redraws, so the level is exact and no width has to be guessed; the result
-    tells where the model is miscalibrated. `statistic` is KLCE^2 of the default kernel either
-    way.
+    compared with its redraws, so the size of the test is exact and no width has to be guessed; the
+    result tells where the model is miscalibrated. `statistic` is KLCE^2 of the default kernel
+    either way.
 
     Parameters
     ----------

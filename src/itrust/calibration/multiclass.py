@@ -2,7 +2,7 @@
 
 One class at a time is the paper's way: class c against the rest is a binary `Sample`. All
 classes together test P(y = c | x, f) = f_c for every c at once, with labels redrawn from the
-whole vector of probabilities, so the level is exact and the classes share their draws.
+whole vector of probabilities, so the size of the test is exact and the classes share their draws.
 """
 
 from __future__ import annotations

@@ -33,14 +33,14 @@ def detectable(
     power: float = 0.8,
     dictionary: Checks | None = None,
     draws: int = 999,
-    checks: int = SIMULATED_SAMPLES,
+    simulations: int = SIMULATED_SAMPLES,
     rng: Rng = None,
     engine: EngineChoice = "auto",
 ) -> Detectable:
     """Find the smallest shift that `klce_test` would have rejected, everywhere and by region.
 
     Regions: all rows, every level of every category, every tenth of every number. Labels are
-    not looked at. The shift of the headline is tried out on `checks` simulated samples.
+    not looked at. The shift of the headline is tried out on `simulations` simulated samples.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def detectable(
         Default: that of `klce_test`.
     draws : int
         Number of draws behind the critical score.
-    checks : int
+    simulations : int
         Number of simulated samples; 0 leaves the simulation out.
     rng : int, Generator or None
         Same seed, same answer.
@@ -69,18 +69,18 @@ def detectable(
     Examples
     --------
     >>> import itrust as it
-    >>> d = it.detectable(it.simulate.survey(2_000, rng=0).sample, draws=199, checks=0, rng=0)
+    >>> d = it.detectable(it.simulate.survey(2_000, rng=0).sample, draws=199, simulations=0, rng=0)
     >>> d.everywhere.shift < 0.05 < d.worst.shift
     True
     """
-    checks = checked_count(checks, "checks", at_least=0)
+    simulations = checked_count(simulations, "simulations", at_least=0)
     demand = Demand(alpha, power)
     setting = PowerSetting.of(sample, demand, dictionary, draws, rng, engine)
-    return _detectable(setting, demand, checks)
+    return _detectable(setting, demand, simulations)
 
 
 def detectable_by(
-    test: PreparedTest, *, alpha: float = 0.05, power: float = 0.8, checks: int = 0
+    test: PreparedTest, *, alpha: float = 0.05, power: float = 0.8, simulations: int = 0
 ) -> Detectable:
     """The same for a test that was made already: what it prepared and drew serves again.
 
@@ -90,7 +90,7 @@ def detectable_by(
         From `prepared_test`, over a dictionary.
     alpha, power : float
         The size of the test, and the power with which a shift shall be seen.
-    checks : int
+    simulations : int
         Number of simulated samples; 0 leaves the simulation out.
 
     Returns
@@ -98,11 +98,15 @@ def detectable_by(
     Detectable
         The smallest shifts by region.
     """
+    if not test.result.is_adaptive:
+        raise InputError(
+            "{argument} must be made over a dictionary, not one kernel", argument="test"
+        )
     demand = Demand(alpha, power)
-    return _detectable(PowerSetting.of_test(test, demand), demand, checks)
+    return _detectable(PowerSetting.of_test(test, demand), demand, simulations)
 
 
-def _detectable(setting: PowerSetting, demand: Demand, checks: int) -> Detectable:
+def _detectable(setting: PowerSetting, demand: Demand, simulations: int) -> Detectable:
     masks, power = setting.masks(), demand.power
     regions = tuple(
         RegionPower(
@@ -112,15 +116,15 @@ def _detectable(setting: PowerSetting, demand: Demand, checks: int) -> Detectabl
     )
     at = worst_of(regions)
     simulated, worst = math.nan, regions[at]
-    if checks and math.isfinite(worst.shift):
+    if simulations and math.isfinite(worst.shift):
         sign = 1 if worst.shift == worst.up else -1
-        simulated = setting.simulated_power(masks[at][0], sign * worst.shift, checks)
+        simulated = setting.simulated_power(masks[at][0], sign * worst.shift, simulations)
     return Detectable(
         regions=regions,
         power=power,
         alpha=demand.alpha,
         simulated=simulated,
-        checks=0 if math.isnan(simulated) else checks,
+        simulations=0 if math.isnan(simulated) else simulations,
         n=setting.prepared.survey.n,
         draws=setting.draws,
         seed=setting.seed,

@@ -77,7 +77,7 @@ class Detectable(Result):
         The size of the test.
     simulated : float
         Power found by simulation for the shift of the headline; NaN where nothing was simulated.
-    checks : int
+    simulations : int
         Number of simulated samples behind it.
     n : int
         Number of rows.
@@ -93,11 +93,16 @@ class Detectable(Result):
     power: float
     alpha: float
     simulated: float
-    checks: int
+    simulations: int
     n: int
     draws: int
     seed: int
     notes: tuple[str, ...]
+
+    @property
+    def checks(self) -> int:
+        """`simulations` by its former name, which the pictures in words still read."""
+        return self.simulations
 
     @property
     def everywhere(self) -> RegionPower:
@@ -135,8 +140,8 @@ class Detectable(Result):
             "regions": [region.to_dict() for region in self.regions],
             "power": self.power,
             "alpha": self.alpha,
-            "simulated": self.simulated if self.checks else None,
-            "checks": self.checks,
+            "simulated": self.simulated if self.simulations else None,
+            "simulations": self.simulations,
             "n": self.n,
             "draws": self.draws,
             "seed": self.seed,

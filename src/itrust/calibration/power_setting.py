@@ -157,11 +157,11 @@ class PowerSetting:
             low, high = (low, middle) if enough else (middle, high)
         return high
 
-    def simulated_power(self, region: Predicate, shift: float, checks: int) -> float:
+    def simulated_power(self, region: Predicate, shift: float, simulations: int) -> float:
         """Share of samples, drawn with the shift, that the test rejects."""
         moved = _Moved(region, shift)
         seed = as_seed(np.random.default_rng([self.seed, 1]))
-        combined = score(self.prepared, moved, checks, seed).combined[1:]
+        combined = score(self.prepared, moved, simulations, seed).combined[1:]
         return float(np.mean(combined > self.critical))
 
 

@@ -78,7 +78,7 @@ class Finding(Result):
 
 
 def evidence_of(findings: Sequence[Finding], alpha: float = 0.05) -> tuple[Finding, ...]:
-    """The findings that count at this level, each thing once.
+    """The findings that count at this alpha, each thing once.
 
     Of checks that show the same, one stands for all. A pair of covariates counts where it shows
     more than one of them does alone, "everything together" where nothing plainer is found.
@@ -110,7 +110,7 @@ class WithFindings:
     findings: tuple[Finding, ...]
 
     def evidence(self, alpha: float = 0.05) -> tuple[Finding, ...]:
-        """Give the findings that count at this level, each thing once, in the plainest form.
+        """Give the findings that count at this alpha, each thing once, in the plainest form.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class CalibrationResult(WithFindings, WithRun):
     def exceedance(self) -> float:
         """Share of draws strictly above the score: the p-value of the paper's Algorithm 1.
 
-        It can be 0, and a test that uses it exceeds its level; `pvalue` does not.
+        It can be 0, and a test that uses it exceeds its alpha; `pvalue` does not.
         """
         if self.null_distribution is None:
             raise AttributeError(f"{type(self.null).__name__} has a formula instead of draws")

@@ -132,7 +132,7 @@ def _command(
 def _run(options: Options) -> int:
     """Do what was asked for; the heavy part is loaded here."""
     work = import_module(f"itrust.cli.{options.command}")
-    loaded()
+    loaded(app.while_loading)
     code: int = work.run(options)
     return code
 
@@ -180,10 +180,17 @@ def app(ctx: click.Context, version: bool, completion: str | None) -> None:
         ctx.obj = found
 
 
-def main() -> NoReturn:
-    """Run the command line; leaves with its exit code."""
+def main(while_loading: object = None) -> NoReturn:
+    """Run the command line; leaves with its exit code.
+
+    Parameters
+    ----------
+    while_loading : callable, optional
+        The handler of Ctrl-C that holds until all modules are there.
+    """
     if not sys.warnoptions:  # those of ours are in the result; others say nothing to users
         warnings.simplefilter("ignore")
+    app.while_loading = while_loading
     app(prog_name="itrust")
     raise SystemExit  # not reached: the guard has left already
 

@@ -28,15 +28,17 @@ EXTRAS = {
     "mlflow": "the gate's MLflow example",
     "torch": "losses",
 }
+MISSING = "MISSING"
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def examine() -> int:
-    """Print what there is; 0 if the core is whole."""
+    """Print what there is; 0 if the core is whole, 1 if something of it is missing."""
+    core = {name: _version(name) for name in CORE}
     lines = [
         f"itrust      {__version__}",
         f"python      {platform.python_version()} on {platform.system()} {platform.machine()}",
-        "core        " + ", ".join(f"{name} {_version(name)}" for name in CORE),
+        "core        " + ", ".join(f"{name} {found}" for name, found in core.items()),
         "extras      " + ", ".join(_extra(name, use) for name, use in EXTRAS.items()),
         f"threads     {available_threads()} of {os.cpu_count()} cores ({_variables()})",
         "blas        " + ("; ".join(dict.fromkeys(_blas())) or "not known"),
@@ -45,21 +47,21 @@ def examine() -> int:
         "browser     not needed: pages are files",
     ]
     answer("\n".join(part for line in lines for part in wrapped(line, width(), "", " " * 12)))
-    return 0
+    return 1 if MISSING in core.values() else 0
 
 
 def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "MISSING"
+        return MISSING
 
 
 def _extra(name: str, use: str) -> str:
     found = _version(name)
-    if found == "MISSING" and name == "mlflow":
+    if found == MISSING and name == "mlflow":
         found = _version("mlflow-skinny")
-    return f"{name} {found}" if found != "MISSING" else f"{name} not installed ({use})"
+    return f"{name} {found}" if found != MISSING else f"{name} not installed ({use})"
 
 
 def _variables() -> str:

@@ -25,12 +25,12 @@ PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean th
 DEBUG = "ITRUST_DEBUG"
 
 
-def loaded() -> None:
+def loaded(while_loading: object) -> None:
     """Let Ctrl-C stop the work in an orderly way, now that all modules are there.
 
-    Until then `itrust.__main__` ends the process at once.
+    Until then the handler of `itrust.__main__`, if it was set, ends the process at once.
     """
-    if getattr(signal.getsignal(signal.SIGINT), "__name__", "") == "stop_while_loading":
+    if while_loading is not None and signal.getsignal(signal.SIGINT) is while_loading:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -49,6 +49,8 @@ def _reader_watched() -> Iterator[None]:
 
 class Guarded(PlainGroup):
     """The group of commands; turns exceptions into sentences and exit codes."""
+
+    while_loading: object = None  # the handler of Ctrl-C until all modules are there
 
     def main(
         self,

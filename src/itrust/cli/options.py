@@ -163,7 +163,7 @@ TABLE = (
     _column("missing", MISSING, metavar="HOW", default="error", choices=RULES, echo=Echo.CHANGED),
     _test("task", Kind.SEVERAL, "EXPR", TASK),
     _test("recalibrate", Kind.READ, "FILE", OTHER_ROWS),
-    _test("alpha", Kind.NUMBER, "P", "Level of the test and of the intervals.", 0.05),
+    _test("alpha", Kind.NUMBER, "P", "Size of the test; intervals cover 1 - P.", 0.05),
     _test("tolerance", Kind.NUMBER, "SIZE", "Local bias that would matter.", 0.05),
     _test("draws", Kind.COUNT, "N", "Redraws of the labels.", 999),
     _test("seed", Kind.COUNT, "N", "Same seed, same numbers.", 0),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +39,8 @@ from itrust.data.readers import (
 from itrust.data.rows import Chunk, Points
 from itrust.data.sample import Sample
 from itrust.data.source import Candidates, Pilot, smallest_of
+
+WRONG_ROLE = "label, prob, on and weights are names of columns, not {value}"
 
 
 def scan(
@@ -90,26 +92,26 @@ def scan(
     >>> it.scan(file, label="y", prob="p", on="age")
     <Scan: 1 file, covariates 'age'>
     """
+    if on is not None and not isinstance(on, Iterable):
+        raise InputError(WRONG_ROLE, argument="on", value=on)
     chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
     files = list_files(path)
     twice = [file for file, count in Counter(files).items() if count > 1]
     if twice:
         raise InputError("{file} stands more than once among the files", file=str(twice[0]))
     made = Scan(tuple(files), label, prob, tuple(chosen), weights, positive, missing)
-    _refuse_wrong_roles(made.roles)
+    _refuse_wrong_roles(made)
     checked_missing(missing)
     refuse_other_kinds(made.files, made.roles)
     return made
 
 
-def _refuse_wrong_roles(roles: list[str]) -> None:
-    for name in roles:
-        if not isinstance(name, str):
-            raise InputError(
-                "label, prob, on and weights are names of columns, not {value}",
-                argument="label",
-                value=name,
-            )
+def _refuse_wrong_roles(made: Scan) -> None:
+    given = {"label": made.label, "prob": made.prob, "weights": made.weights}
+    for argument, name in given.items():
+        if not isinstance(name, str) and not (argument == "weights" and name is None):
+            raise InputError(WRONG_ROLE, argument=argument, value=name)
+    roles = made.roles
     twice = [name for name in roles if roles.count(name) > 1]
     if twice:
         raise InputError(

@@ -14,9 +14,12 @@ from itrust.engines.outcome import finite as finite
 from itrust.engines.passes import Additive as Additive
 from itrust.engines.passes import Drawing as Drawing
 from itrust.engines.passes import Drawn as Drawn
+from itrust.engines.passes import Job as Job
 from itrust.engines.passes import Products as Products
 from itrust.engines.passes import Tally as Tally
+from itrust.engines.passes import Totals as Totals
 from itrust.engines.passes import Work as Work
+from itrust.engines.passes import accumulate_all as accumulate_all
 from itrust.engines.plan import Plan as Plan
 from itrust.engines.plan import Purpose as Purpose
 from itrust.engines.plan import amount_of_work as amount_of_work

@@ -23,7 +23,8 @@ class Engine(ABC):
     """Who computes the quadratic forms.
 
     An engine of one's own implements `_survey`, `_plan` and `_pass`, and `_describe` if it has
-    more to say than its plans.
+    more to say than its plans. `_pass` takes a `Job` and gives its `Totals`, which
+    `accumulate_all` adds up over chunks of rows; all three are in `itrust.engines`.
     """
 
     def survey(self, source: Source, min_rows: int = 0) -> Survey:

@@ -64,7 +64,7 @@ class Tiles(Engine):
         return TiledPlan(kernel, self, sample)
 
     def _pass(self, survey: Survey, job: Job) -> Totals:
-        return Factor()._pass(survey, job)
+        return Factor(threads=self.threads)._pass(survey, job)
 
     def forms(
         self, gram: Gram, residuals: FloatArray, advance: Advance | None = None

@@ -122,7 +122,12 @@ def combinations_of(sample: Sample, names: Sequence[str]) -> list[tuple[Predicat
         if where.rows(sample.points).any():
             combined.append((where, [value for _, value in chosen]))
     if len(combined) > MAX_LEVELS:
-        raise InputError(f"{list(names)} make {len(combined)} groups, too many for curves")
+        raise InputError(
+            "{value} make {groups} groups, too many for curves",
+            argument="by",
+            value=list(names),
+            details={"groups": str(len(combined))},
+        )
     return combined
 
 

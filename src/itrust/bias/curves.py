@@ -195,11 +195,18 @@ def curve_of(
     if not has_order(column):
         reason = "has no order" if column.is_category else f"has no more than {MAX_VALUES} values"
         raise InputError(
-            f"{name!r} {reason}, so it has no curve; use bias_groups(sample, {name!r})"
+            "{value} {reason}, so it has no curve; use bias_groups(sample, {value})",
+            argument="name",
+            value=name,
+            details={"reason": reason},
         )
     axis, names = axis_of(column, points), names_of(by)
     if name in names:
-        raise InputError(f"{name!r} cannot be both the covariate of the curve and a group")
+        raise InputError(
+            "{value} cannot be both the covariate of the curve and a group",
+            argument="by",
+            value=name,
+        )
     groups = combinations_of(sample, names)
     grid = len(axis.column)
     along = axis.column.take(np.tile(np.arange(grid), len(groups)))

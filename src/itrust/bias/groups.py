@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import InputError, Rng, checked_count, counted, did_you_mean, listed
+from itrust._core import InputError, Rng, Setting, checked_count, counted, did_you_mean, listed
 from itrust.bias.bands import mean_intervals
 from itrust.bias.parts import PartBias, PartTable
 from itrust.bias.redraws import Redraws, names_of
@@ -176,15 +176,28 @@ def groups_of(
         )
     chosen = names_of(names[0] if len(names) == 1 else names)
     if not chosen:
-        raise InputError(f"name the covariates to group by: {listed([*sample.names, PREDICTION])}")
+        raise InputError(
+            "name the covariates to group by: {known}",
+            argument="names",
+            value=names,
+            details={"known": listed([*sample.names, PREDICTION])},
+        )
     columns = [column_of(sample.points, name) for name in chosen]
     groups = group_predicates(columns, pool, deepest=len(columns) if crossings else 1)
     inside = [np.count_nonzero(where.rows(sample.points)) for where in groups]
     kept = [(where, rows) for where, rows in zip(groups, inside, strict=True) if rows]
     if len(kept) > MAX_GROUPS:
         raise InputError(
-            f"{', '.join(chosen)} make {counted(len(kept), 'group')}, more than {MAX_GROUPS:,}; "
-            f"name fewer covariates, or pass pool=30 to put rare levels together"
+            "{chosen} make {groups}, more than {most}",
+            argument="names",
+            value=chosen,
+            hint="name fewer covariates, or pass {} to put rare levels together",
+            settings=[Setting("pool", 30)],
+            details={
+                "chosen": ", ".join(chosen),
+                "groups": counted(len(kept), "group"),
+                "most": MAX_GROUPS,
+            },
         )
     members = Members([where for where, _ in kept])
     averages = average(
@@ -223,7 +236,10 @@ def group_predicates(columns: Sequence[Column], pool: int, deepest: int) -> list
                 found.append(all_of(parts))
                 if len(found) > 100 * MAX_GROUPS:
                     raise InputError(
-                        "these covariates make too many groups; name fewer, or pass pool=30"
+                        "these covariates make too many groups",
+                        argument="names",
+                        hint="name fewer, or pass {}",
+                        settings=[Setting("pool", 30)],
                     )
     return found
 

@@ -461,19 +461,29 @@ def _own_points(sample: Sample) -> tuple[Points, IntArray]:
 def _points_of(other: object, sample: Sample) -> Points:
     if not isinstance(other, Sample | Population):
         raise InputError(
-            f"points must be a Sample or, without labels, a Population(p, x), not a "
-            f"{type(other).__name__}"
+            "{argument} must be a Sample or, without labels, a Population(p, x), not a {kind}",
+            argument="points",
+            value=other,
+            details={"kind": type(other).__name__},
         )
     by_name = {column.name: column for column in other.columns}
     lacking = [name for name in sample.names if name not in by_name]
     if lacking:
-        raise InputError(f"the points lack {listed(lacking)}, which the sample has")
+        raise InputError(
+            "the points lack {lacking}, which the sample has",
+            argument="points",
+            value=lacking,
+            details={"lacking": listed(lacking)},
+        )
     for column in sample.columns:
         match = by_name[column.name]
         if match.is_category != column.is_category:
             raise InputError(
-                f"covariate {column.name!r} is a {column.kind} in the sample and a {match.kind} "
-                f"among the points; give it the same kind"
+                "covariate {column} is a {kind} in the sample and a {other} among the points; give "
+                "it the same kind",
+                argument="points",
+                column=column.name,
+                details={"kind": column.kind, "other": match.kind},
             )
     return Points(other.p, tuple(by_name[name] for name in sample.names))
 
@@ -487,7 +497,11 @@ def _with_widths(
     if isinstance(kernel, LocalKernel):
         return sample, kernel.resolve(sample.points), ()
     if not isinstance(kernel, HeldOut):
-        raise InputError(f"kernel must be a LocalKernel, HeldOut() or None, not {kernel!r}")
+        raise InputError(
+            "{argument} must be a LocalKernel, HeldOut() or None, not {value}",
+            argument="kernel",
+            value=kernel,
+        )
     shares = [kernel.share / 2, kernel.share / 2, 1 - kernel.share]
     first, second, rest = sample.split(shares, rng=np.random.default_rng([seed, 2]))
     base = neighbour_kernel(rest.points)

@@ -62,11 +62,16 @@ class Neighbours(Weights):
 
     def __post_init__(self) -> None:
         if not 0 <= self.cut < 1:
-            raise InputError(f"cut must be at least 0 and below 1, not {self.cut!r}")
+            raise InputError(
+                "{argument} must be at least 0 and below 1, not {value}",
+                argument="cut",
+                value=self.cut,
+            )
         if not 0 < self.kernel.supremum < math.inf or self.kernel.is_positional:
             raise InputError(
-                f"a local bias needs a bounded kernel of values, such as RBF or Delta, not "
-                f"{self.kernel!r}"
+                "a local bias needs a bounded kernel of values, such as RBF or Delta, not {value}",
+                argument="kernel",
+                value=self.kernel,
             )
 
     @property

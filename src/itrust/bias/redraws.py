@@ -160,8 +160,16 @@ def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
     smallest = parts / (1 + number)
     if allowed < smallest - ROUNDING:
         raise InputError(
-            f"alpha {allowed:g} cannot be reached with {counted(number, 'draw')}, whose smallest "
-            f"p-value is {smallest:.3g}; take at least {math.ceil(parts / allowed) - 1:,}"
+            "{argument} {alpha} cannot be reached with {draws}, whose smallest p-value is "
+            "{smallest}; take at least {enough}",
+            argument="alpha",
+            value=alpha,
+            details={
+                "alpha": f"{allowed:g}",
+                "draws": counted(number, "draw"),
+                "smallest": f"{smallest:.3g}",
+                "enough": math.ceil(parts / allowed) - 1,
+            },
         )
     return number
 

@@ -30,8 +30,8 @@ BEYOND_DOUBT = 690.0  # minus the log of a tail that is next to nothing
 PILOT_ROWS = 2_048  # that stand for all where power is computed
 
 WRONG_KERNEL = (
-    "kernel must be a LocalKernel(prob=..., x=...), a Dictionary or a mapping of names to kernels, "
-    "not {!r}"
+    "{argument} must be a LocalKernel(prob=..., x=...), a Dictionary or a mapping of names to "
+    "kernels, not {value}"
 )
 
 Checks = Dictionary | Mapping[str, LocalKernel | Kernel]
@@ -143,11 +143,13 @@ def prepared_test(
     several = isinstance(kernel, Dictionary)
     if several and not isinstance(null, RowwiseNull):
         raise InputError(
-            f"{type(null).__name__}() takes one kernel; a dictionary needs Bernoulli() or "
-            f"Rademacher()"
+            "{kind}() takes one kernel; a dictionary needs Bernoulli() or Rademacher()",
+            argument="null",
+            value=null,
+            details={"kind": type(null).__name__},
         )
     if kernel is not None and not several and not isinstance(kernel, LocalKernel):
-        raise InputError(WRONG_KERNEL.format(kernel))
+        raise InputError(WRONG_KERNEL, argument="kernel", value=kernel)
     survey = chosen.survey(source, PILOT_ROWS)
     if isinstance(kernel, LocalKernel) or not isinstance(null, RowwiseNull):
         one = kernel if isinstance(kernel, LocalKernel) else None
@@ -169,7 +171,7 @@ def as_dictionary(checks: object, survey: Survey) -> Dictionary:
         return Dictionary.of(checks)
     if isinstance(checks, Dictionary):
         return checks
-    raise InputError(WRONG_KERNEL.format(checks))
+    raise InputError(WRONG_KERNEL, argument="kernel", value=checks)
 
 
 def default_dictionary(sample: Sample | Scan, engine: EngineChoice = "auto") -> Dictionary:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.stats import chi2
 
-from itrust._core import FloatArray, InputError
+from itrust._core import FloatArray, checked_count
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class Folds(ABC):
     meaning: ClassVar[str]
 
     def __post_init__(self) -> None:
-        if isinstance(self.number, bool) or not isinstance(self.number, int) or self.number < 2:
-            raise InputError(f"folds must be a whole number of at least 2, not {self.number!r}")
+        checked_count(self.number, "folds", at_least=2)
 
     def roles(self) -> Iterator[tuple[Sequence[int], int]]:
         """Give the folds to learn from and the fold to test on, in turn.

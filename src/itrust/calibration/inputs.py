@@ -42,14 +42,22 @@ def checked_null(null: Null | None, source: Source) -> Null:
     if null is None:
         return fitting_null(source.clusters)
     if not isinstance(null, Null):
-        raise InputError(f"null must be one of itrust.nulls, such as Bernoulli(), not {null!r}")
+        raise InputError(
+            "{argument} must be one of itrust.nulls, such as Bernoulli(), not {value}",
+            argument="null",
+            value=null,
+        )
     return null
 
 
 def resolved_kernel(kernel: LocalKernel | None, survey: Survey) -> LocalKernel:
     """The kernel with its widths, from predictions and covariates alone; None: the default one."""
     if kernel is not None and not isinstance(kernel, LocalKernel):
-        raise InputError(f"kernel must be a LocalKernel(prob=..., x=...), not {kernel!r}")
+        raise InputError(
+            "{argument} must be a LocalKernel(prob=..., x=...), not {value}",
+            argument="kernel",
+            value=kernel,
+        )
     return (kernel or LocalKernel()).resolve(survey.points)
 
 

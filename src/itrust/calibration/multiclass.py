@@ -116,8 +116,11 @@ def multiclass_test(
     """
     if not isinstance(sample, MulticlassSample):
         raise InputError(
-            f"expected an itrust.MulticlassSample, not a {type(sample).__name__}; make one with "
-            f"MulticlassSample(y, p, x) where p has one column a class"
+            "expected an itrust.MulticlassSample, not a {kind}; make one with MulticlassSample(y, "
+            "p, x) where p has one column a class",
+            argument="sample",
+            value=sample,
+            details={"kind": type(sample).__name__},
         )
     begun = time.perf_counter()
     draws, seed = checked_draws(draws), as_seed(rng)

@@ -188,7 +188,12 @@ def sample_size(
     masks = setting.masks()
     known = [str(region) for region, _ in masks]
     if where is not None and where not in known:
-        raise InputError(f"there is no region {where!r}; {did_you_mean(where, known)}")
+        raise InputError(
+            "there is no region {value}; {guess}",
+            argument="where",
+            value=where,
+            details={"guess": did_you_mean(where, known)},
+        )
     needed = {}
     for region, inside in masks:
         wanted = str(region) == where if where else setting.share(region) >= SMALL_SHARE
@@ -200,7 +205,10 @@ def sample_size(
     worst = max(needed, key=lambda region: needed[region])
     if not math.isfinite(needed[worst]):
         raise InputError(
-            f"no number of rows up to {MAX_ROWS:,} shows a bias of {bias:g} at {str(worst)!r}"
+            "no number of rows up to {most} shows a bias of {bias} at {where}",
+            argument="bias",
+            value=bias,
+            details={"most": MAX_ROWS, "bias": f"{bias:g}", "where": repr(str(worst))},
         )
     by_region = {str(region): rows for region, rows in needed.items()}
     rows = math.ceil(needed[worst])

@@ -131,7 +131,12 @@ class Detectable(Result):
             if str(region.where) == where:
                 return region
         known = [str(region.where) for region in self.regions]
-        raise InputError(f"there is no region {where!r}; {did_you_mean(where, known)}")
+        raise InputError(
+            "there is no region {value}; {guess}",
+            argument="where",
+            value=where,
+            details={"guess": did_you_mean(where, known)},
+        )
 
     def _facts(self) -> dict[str, Any]:
         return {

@@ -50,7 +50,12 @@ class Demand:
         """Which of the largest draws is the critical one."""
         number = math.floor(self.alpha * (1 + draws) + 1e-9)
         if number < 1:
-            raise InputError(f"alpha {self.alpha:g} needs more than {draws} draws to be reached")
+            raise InputError(
+                "{argument} {alpha} needs more than {draws} draws to be reached",
+                argument="alpha",
+                value=self.alpha,
+                details={"alpha": f"{self.alpha:g}", "draws": str(draws)},
+            )
         return number
 
 

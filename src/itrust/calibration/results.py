@@ -141,7 +141,12 @@ class WithFindings:
             if finding.name == name:
                 return finding
         known = [finding.name for finding in self.findings]
-        raise InputError(f"there is no check {name!r}; {did_you_mean(name, known)}")
+        raise InputError(
+            "there is no check {value}; {guess}",
+            argument="name",
+            value=name,
+            details={"guess": did_you_mean(name, known)},
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

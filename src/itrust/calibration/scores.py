@@ -156,7 +156,11 @@ class EqualMass(Bins):
 
     def inner_edges(self, sample: Sample | Scan) -> FloatArray:
         if isinstance(sample, Scan):
-            raise InputError("EqualMass needs a Sample in memory; use EqualWidth or scan.load()")
+            raise InputError(
+                "EqualMass needs a Sample in memory; use EqualWidth or scan.load()",
+                argument="bins",
+                value=self,
+            )
         # Just below k / number, so that rounding does not move a row into the next bin.
         levels = np.linspace(0, 1, self.number + 1)[1:-1] - 1e-12
         return np.unique(
@@ -235,7 +239,11 @@ def reliability_curve(
     checked_share(confidence, "confidence")
     bins = EqualWidth() if bins is None else bins
     if not isinstance(bins, Bins):
-        raise InputError(f"bins must be EqualWidth(10) or EqualMass(10), not {bins!r}")
+        raise InputError(
+            "{argument} must be EqualWidth(10) or EqualMass(10), not {value}",
+            argument="bins",
+            value=bins,
+        )
     source = sample if isinstance(sample, Scan) else checked_sample(sample)
     edges = bins.inner_edges(source)
     sums = np.zeros((5, edges.size + 1))

@@ -154,10 +154,14 @@ def witness_test(
     checked_sample(sample)
     folds = Forward() if folds is None else folds
     if not isinstance(folds, Folds):
-        raise InputError(f"folds must be Forward(5) or Across(5), not {folds!r}")
+        raise InputError(
+            "{argument} must be Forward(5) or Across(5), not {value}", argument="folds", value=folds
+        )
     if regressor is not None and (isinstance(regressor, type) or not hasattr(regressor, "predict")):
         raise InputError(
-            f"regressor must be a scikit-learn regressor such as Ridge(), not {regressor!r}"
+            "{argument} must be a scikit-learn regressor such as Ridge(), not {value}",
+            argument="regressor",
+            value=regressor,
         )
     begun = time.perf_counter()
     draws, seed = checked_draws(draws), as_seed(rng)
@@ -207,7 +211,10 @@ def _fold_rows(sample: Sample, number: int, seed: int) -> list[IntArray]:
     if units.size < 2 * number:
         what = "rows" if sample.cluster is None else "clusters"
         raise InputError(
-            f"{number} folds need at least {2 * number} {what}; this sample has {units.size}"
+            "{value} folds need at least {least} {what}; this sample has {units}",
+            argument="folds",
+            value=number,
+            details={"least": str(2 * number), "what": what, "units": str(units.size)},
         )
     fold = np.empty(units.size, dtype=np.int64)
     order = np.random.default_rng([seed, number]).permutation(units.size)
@@ -226,8 +233,10 @@ class _Witness:
         values = np.asarray(self.model.predict(self.table.matrix(sample.points)), dtype=float)
         if not np.isfinite(values).all():
             raise InputError(
-                f"{type(self.model).__name__} predicts values that are not finite; choose "
-                f"another regressor"
+                "{kind} predicts values that are not finite; choose another regressor",
+                argument="regressor",
+                value=self.model,
+                details={"kind": type(self.model).__name__},
             )
         return values.reshape(sample.n)
 
@@ -239,7 +248,10 @@ def _learn(regressor: Any, sample: Sample) -> _Witness:
         model.fit(table.matrix(sample.points), sample.residuals)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{type(model).__name__} is no regressor that can be fitted to residuals ({error})"
+            "{kind} is no regressor that can be fitted to residuals ({error})",
+            argument="regressor",
+            value=model,
+            details={"kind": type(model).__name__, "error": error},
         ) from error
     return _Witness(table, model)
 

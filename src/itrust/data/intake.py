@@ -288,12 +288,17 @@ def frame_columns(frame: object) -> dict[str, object]:
     if isinstance(frame, pa.Table | pa.RecordBatch):
         return _by_name(list(zip(frame.column_names, frame.columns, strict=True)))
     if hasattr(frame, "collect") or hasattr(frame, "compute"):
-        raise InputError("the frame is lazy; call .collect() or .compute() first")
+        raise InputError("the frame is lazy; call .collect() or .compute() first", argument="frame")
     labels = [str(name) for name in getattr(frame, "columns", ())]
     refuse_duplicates(labels)  # before narwhals, whose message names no cure
     native = _native(frame)
     if not isinstance(native, nw.DataFrame):
-        raise InputError(f"expected a data frame or a mapping, not a {type(frame).__name__}")
+        raise InputError(
+            "expected a data frame or a mapping, not a {kind}",
+            argument="frame",
+            value=frame,
+            details={"kind": type(frame).__name__},
+        )
     return _by_name(list(zip(labels, native.iter_columns(), strict=True)))
 
 

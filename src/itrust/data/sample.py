@@ -489,12 +489,17 @@ def checked_sample(sample: object) -> Sample:
     """Pass a `Sample` on; refuse anything else and say how to make one."""
     if type(sample).__name__ == "MulticlassSample":
         raise InputError(
-            "this is a MulticlassSample; use multiclass_test(sample), or sample.one_class(name)"
+            "this is a MulticlassSample; use multiclass_test(sample), or sample.one_class(name)",
+            argument="sample",
+            value=sample,
         )
     if not isinstance(sample, Sample):
         raise InputError(
-            f"expected an itrust.Sample, not a {type(sample).__name__}; make one with "
-            f"Sample(y, p, x) or Sample.from_frame(frame, label=..., prob=..., on=[...])"
+            "expected an itrust.Sample, not a {kind}; make one with Sample(y, p, x) or "
+            "Sample.from_frame(frame, label=..., prob=..., on=[...])",
+            argument="sample",
+            value=sample,
+            details={"kind": type(sample).__name__},
         )
     return sample
 

@@ -45,8 +45,10 @@ def as_engine(engine: object) -> Engine:
         return engine
     if engine != "auto":
         raise InputError(
-            f"engine must be 'auto' or one of itrust.engines (Tiles(), Factor(), Dask(client)), "
-            f"not {engine!r}"
+            "{argument} must be 'auto' or one of itrust.engines (Tiles(), Factor(), Dask(client)), "
+            "not {value}",
+            argument="engine",
+            value=engine,
         )
     return Auto()
 

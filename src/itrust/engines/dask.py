@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from itrust._core import InputError
+from itrust._core import InputError, Setting
 from itrust.data import Candidates, FilePart, Scan, Source, known_format
 from itrust.engines.factor import Factor
 from itrust.engines.passes import Job, Totals, accumulate_all
@@ -49,7 +49,11 @@ class Dask(Engine):
             Connected to its scheduler.
         """
         if not isinstance(self.client, str) and not hasattr(self.client, "submit"):
-            raise InputError(f"Dask needs a client or a scheduler's address, not {self.client!r}")
+            raise InputError(
+                "Dask needs a client or a scheduler's address, not {value}",
+                argument="client",
+                value=self.client,
+            )
         if not isinstance(self.client, str):
             yield self.client
             return
@@ -57,12 +61,20 @@ class Dask(Engine):
             from distributed import Client
         except ImportError:
             raise InputError(
-                "Dask is not installed; pip install 'itrust[dask]', or use engine='auto'"
+                "Dask is not installed; pip install 'itrust[dask]', or use {auto}",
+                argument="engine",
+                value=self,
+                details={"auto": Setting("engine", "auto")},
             ) from None
         try:
             client = Client(self.client)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
-            raise InputError(f"no Dask scheduler answers at {self.client!r} ({error})") from None
+            raise InputError(
+                "no Dask scheduler answers at {value} ({error})",
+                argument="client",
+                value=self.client,
+                details={"error": error},
+            ) from None
         with client:
             yield client
 
@@ -97,7 +109,11 @@ class Dask(Engine):
 
 def _checked(source: Source) -> Scan:
     if not isinstance(source, Scan):
-        raise InputError("Dask reads files; pass itrust.scan(...) instead of a Sample in memory")
+        raise InputError(
+            "Dask reads files; pass itrust.scan(...) instead of a Sample in memory",
+            argument="sample",
+            value=source,
+        )
     return source
 
 

@@ -60,7 +60,12 @@ class Factor(Engine):
             1 if self.threads is None else self.threads,
         )
         if not 0 < self.tolerance < 1 or min(counts) < 1:
-            raise InputError(f"{self!r}: tolerance in (0, 1), the rest at least 1")
+            raise InputError(
+                "{engine}: tolerance in (0, 1), the rest at least 1",
+                argument="engine",
+                value=self,
+                details={"engine": repr(self)},
+            )
 
     def _survey(self, source: Source, min_rows: int) -> Survey:
         return Survey.of(source, self.pilot, min_rows)

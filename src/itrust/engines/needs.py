@@ -20,6 +20,8 @@ def refuse_what_needs_all_rows(kernel: LocalKernel, null: Null | None) -> None:
     needy = what_needs_all_rows(kernel, null)
     if needy:
         raise InputError(
-            f"{needy} needs all rows at once; use a Sample in memory (scan.load()) with "
-            f"itrust.engines.Tiles()"
+            "{needy} needs all rows at once; use a Sample in memory (scan.load()) with "
+            "itrust.engines.Tiles()",
+            argument="engine",
+            details={"needy": needy},
         )

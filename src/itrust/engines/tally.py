@@ -10,11 +10,16 @@ def checked_tally(tally: Tally, pair_weight: float) -> Tally:
     """Refuse rows in files that a `Sample` would have refused."""
     if len(tally.other_labels) > 1:
         raise InputError(
-            f"label must have two values, but besides the positive one there are "
-            f"{listed(tally.other_labels)}"
+            "{argument} must have two values, but besides the positive one there are {others}",
+            argument="label",
+            value=tally.other_labels,
+            details={"others": listed(tally.other_labels)},
         )
     if pair_weight <= 0:
-        raise InputError("weights are zero in all rows but at most one; two rows must count")
+        raise InputError(
+            "{argument} are zero in all rows but at most one; two rows must count",
+            argument="weights",
+        )
     return tally
 
 

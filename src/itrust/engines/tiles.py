@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from itrust._core import Advance, FloatArray, InputError
+from itrust._core import Advance, FloatArray, InputError, Setting
 from itrust.data import Points, Sample, Source
 from itrust.engines.factor import Factor
 from itrust.engines.moments import NullMoments, third_moments, triangles_of
@@ -43,14 +43,21 @@ class Tiles(Engine):
 
     def __post_init__(self) -> None:
         if self.tile < 1 or (self.threads is not None and self.threads < 1):
-            raise InputError(f"{self!r}: tile and threads must be at least 1")
+            raise InputError(
+                "{value}: tile and threads must be at least 1", argument="engine", value=self
+            )
 
     def __str__(self) -> str:
         return f"tiles of {self.tile}"
 
     def _survey(self, source: Source, min_rows: int) -> Survey:
         if source.in_memory is None:
-            raise InputError("tiles need a Sample in memory; use scan.load() or engine='auto'")
+            raise InputError(
+                "tiles need a Sample in memory; use scan.load() or {auto}",
+                argument="engine",
+                value=self,
+                details={"auto": Setting("engine", "auto")},
+            )
         return Survey.of(source, Factor.pilot, min_rows)
 
     def _plan(
@@ -237,8 +244,11 @@ class TiledOutcome(KernelOutcome):
         n = self.plan.sample.n
         if n > MAX_DENSE_ROWS:
             raise InputError(
-                f"Spectral() takes up to {MAX_DENSE_ROWS:,} rows with tiles, this sample has "
-                f"{n:,}; use Bernoulli(), which is exact, or itrust.engines.Factor()"
+                "Spectral() takes up to {most} rows with tiles, this sample has {count}; use "
+                "Bernoulli(), which is exact, or itrust.engines.Factor()",
+                argument="null",
+                count=n,
+                details={"most": MAX_DENSE_ROWS},
             )
         root = np.sqrt(self.variances)
         matrix = self.plan.gram.block(ALL, ALL)

@@ -96,11 +96,13 @@ class Kernel(ABC):
             The kernel that sees only these covariates.
         """
         if not names:
-            raise InputError("on needs a name, as in .on('age')")
+            raise InputError("on needs a name, as in .on('age')", argument="names", value=names)
         for name in names:
             if not isinstance(name, str):
                 raise InputError(
-                    f"on takes names one by one, as in .on('age', 'sex'), not {name!r}"
+                    "on takes names one by one, as in .on('age', 'sex'), not {value}",
+                    argument="names",
+                    value=name,
                 )
         return On(self, names)
 
@@ -281,7 +283,12 @@ class On(Kernel):
         for name in self.names:
             if name not in by_name:
                 hint = did_you_mean(name, list(by_name)) if by_name else "it has no covariates"
-                raise InputError(f"the kernel names {name!r}, which the sample lacks; {hint}")
+                raise InputError(
+                    "the kernel names {value}, which the sample lacks; {guess}",
+                    argument="kernel",
+                    value=name,
+                    details={"guess": hint},
+                )
         return [by_name[name] for name in self.names]
 
     def describe(self, names: Sequence[str]) -> str:  # noqa: ARG002  it has its own

@@ -32,7 +32,9 @@ class Delta(Kernel):
     def __post_init__(self) -> None:
         if not 0 <= self.otherwise <= 1:
             raise InputError(
-                f"Delta needs a value between 0 and 1 off the match, not {self.otherwise!r}"
+                "Delta needs a value between 0 and 1 off the match, not {value}",
+                argument="otherwise",
+                value=self.otherwise,
             )
 
     def __repr__(self) -> str:
@@ -67,7 +69,11 @@ class Constant(Kernel):
 
     def __post_init__(self) -> None:
         if not 0 <= self.value < float("inf"):
-            raise InputError(f"Constant needs a value that is not negative, not {self.value!r}")
+            raise InputError(
+                "Constant needs a value that is not negative, not {value}",
+                argument="value",
+                value=self.value,
+            )
 
     def __repr__(self) -> str:
         return "Constant()" if self.value == 1 else f"Constant({self.value:g})"
@@ -99,13 +105,25 @@ class Precomputed(Kernel):
     def __post_init__(self) -> None:
         matrix: FloatArray = np.array(self.matrix, dtype=float)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise InputError(f"Precomputed needs a square matrix, not one of shape {matrix.shape}")
+            raise InputError(
+                "Precomputed needs a square matrix, not one of shape {value}",
+                argument="matrix",
+                value=matrix.shape,
+            )
         wrong = ~np.isfinite(matrix) | (np.abs(matrix - matrix.T) > 1e-8 * np.abs(matrix).max())
         if wrong.any():
             row, column = (int(i) for i in np.unravel_index(np.argmax(wrong), wrong.shape))
             raise InputError(
-                f"Precomputed needs a finite, symmetric matrix; entry ({row}, {column}) is "
-                f"{matrix[row, column]:g}, entry ({column}, {row}) is {matrix[column, row]:g}"
+                "Precomputed needs a finite, symmetric matrix; entry ({i}, {j}) is {one}, entry "
+                "({j}, {i}) is {other}",
+                argument="matrix",
+                value=matrix[row, column],
+                details={
+                    "i": str(row),
+                    "j": str(column),
+                    "one": f"{matrix[row, column]:g}",
+                    "other": f"{matrix[column, row]:g}",
+                },
             )
         matrix.flags.writeable = False
         object.__setattr__(self, "matrix", matrix)
@@ -126,8 +144,11 @@ class Precomputed(Kernel):
         n = len(self.matrix)
         if len(left[0]) != n or len(right[0]) != n:
             raise InputError(
-                f"the precomputed matrix has {n} rows, the sample {len(left[0])}; after `take` or "
-                f"`split` pass matrix[rows][:, rows]"
+                "the precomputed matrix has {value} rows, the sample {rows}; after `take` or "
+                "`split` pass matrix[rows][:, rows]",
+                argument="matrix",
+                value=n,
+                details={"rows": str(len(left[0]))},
             )
         return DenseGram(self.matrix)
 

@@ -45,8 +45,10 @@ class SmoothKernel(Kernel):
             widths = np.array(np.nan)
         if widths.ndim > 1 or not (np.isfinite(widths) & (widths > 0)).all():
             raise InputError(
-                f"a kernel width must be a positive, finite number, one for each column, or a rule "
-                f"such as Median(), not {self.width!r}"
+                "a kernel width must be a positive, finite number, one for each column, or a rule "
+                "such as Median(), not {value}",
+                argument="width",
+                value=self.width,
             )
         plain = float(widths) if widths.ndim == 0 else tuple(float(width) for width in widths)
         object.__setattr__(self, "width", plain)
@@ -65,14 +67,22 @@ class SmoothKernel(Kernel):
 
     def widened(self, factor: float) -> Self:
         if isinstance(self.width, WidthRule):
-            raise InputError(f"{self!r} must be resolved to explicit widths before they can change")
+            raise InputError(
+                "{value} must be resolved to explicit widths before they can change",
+                argument="kernel",
+                value=self,
+            )
         wider = _each(self.width, lambda width: factor * width)
         return replace(self, width=wider)
 
     def gram(self, left: Sequence[Column], right: Sequence[Column]) -> Gram:
         self._check(left)
         if isinstance(self.width, WidthRule):
-            raise InputError(f"{self!r} must be resolved to explicit widths before it is used")
+            raise InputError(
+                "{value} must be resolved to explicit widths before it is used",
+                argument="kernel",
+                value=self,
+            )
         scaled = [np.column_stack(self._scaled(columns)) for columns in (left, right)]
         smooth = self._smooth(scaled[0], scaled[1])
         if not any(column.missing.any() for column in (*left, *right)):
@@ -96,13 +106,21 @@ class SmoothKernel(Kernel):
         for column in columns:
             if column.is_category:
                 raise InputError(
-                    f"{name} needs numbers, but {column.name!r} is a category; give each covariate "
-                    f"its kernel, such as x={{{column.name!r}: Delta(), ...}}"
+                    "{kernel} needs numbers, but {column} is a category; give each covariate its "
+                    "kernel, such as {example}",
+                    argument="x",
+                    column=column.name,
+                    details={"kernel": name, "example": f"x={{{column.name!r}: Delta(), ...}}"},
                 )
         if isinstance(self.width, tuple) and len(self.width) != len(columns):
             names = listed([column.name for column in columns])
             told = counted(len(self.width), "width"), counted(len(columns), "column")
-            raise InputError(f"{name} has {told[0]} for {told[1]}: {names}")
+            raise InputError(
+                "{kernel} has {widths} for {columns}: {names}",
+                argument="width",
+                value=self.width,
+                details={"kernel": name, "widths": told[0], "columns": told[1], "names": names},
+            )
 
     def describe(self, names: Sequence[str]) -> str:
         if not isinstance(self.width, tuple) or len(self.width) != len(names):
@@ -214,7 +232,9 @@ class Matern(SmoothKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nu not in (1.5, 2.5):
-            raise InputError(f"Matern has nu = 1.5 or 2.5, not {self.nu!r}")
+            raise InputError(
+                "Matern has nu = 1.5 or 2.5, not {value}", argument="nu", value=self.nu
+            )
 
     def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
         profile = _matern_3_2 if self.nu == 1.5 else _matern_5_2
@@ -236,7 +256,9 @@ class RationalQuadratic(SmoothKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.alpha < math.inf:
-            raise InputError(f"RationalQuadratic needs alpha > 0, not {self.alpha!r}")
+            raise InputError(
+                "RationalQuadratic needs alpha > 0, not {value}", argument="alpha", value=self.alpha
+            )
 
     def _smooth(self, left: FloatArray, right: FloatArray) -> Gram:
         return DistanceGram(left, right, "euclidean", _RationalProfile(self.alpha))
@@ -267,13 +289,19 @@ class Linear(SmoothKernel):
 def _positive_gamma(gamma: float | Sequence[float]) -> FloatArray:
     values = np.asarray(gamma, dtype=float)
     if not (np.isfinite(values) & (values > 0)).all():
-        raise InputError(f"gamma must be positive and finite, not {gamma!r}")
+        raise InputError(
+            "{argument} must be positive and finite, not {value}", argument="gamma", value=gamma
+        )
     return values
 
 
 def _each(width: Any, convert: Any) -> float | tuple[float, ...]:
     if isinstance(width, WidthRule):
-        raise InputError(f"gamma is unknown until the rule {width!r} has seen the data")
+        raise InputError(
+            "{argument} is unknown until the rule {value} has seen the data",
+            argument="gamma",
+            value=width,
+        )
     return tuple(map(convert, width)) if isinstance(width, tuple) else convert(width)
 
 

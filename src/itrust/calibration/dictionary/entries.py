@@ -103,14 +103,23 @@ class Dictionary:
 
     def __post_init__(self) -> None:
         if not self.entries:
-            raise InputError("a dictionary needs at least one entry")
+            raise InputError(
+                "a dictionary needs at least one entry", argument="entries", value=self.entries
+            )
         twice = [name for name, count in Counter(e.name for e in self.entries).items() if count > 1]
         if twice:
-            raise InputError(f"two dictionary entries are called {twice[0]!r}")
+            raise InputError(
+                "two dictionary entries are called {value}", argument="entries", value=twice[0]
+            )
         for family in self.families:
             share = self.shares.get(family, 0.0)
             if not isinstance(share, int | float) or not 0 < share < math.inf:
-                raise InputError(f"family {family!r} needs a positive share, not {share!r}")
+                raise InputError(
+                    "family {family} needs a positive share, not {value}",
+                    argument="shares",
+                    value=share,
+                    details={"family": repr(family)},
+                )
 
     @classmethod
     def of(cls, kernels: Mapping[str, LocalKernel | Kernel]) -> Dictionary:
@@ -132,8 +141,11 @@ class Dictionary:
                 kernel = LocalKernel(Constant(), kernel)
             if not isinstance(kernel, LocalKernel):
                 raise InputError(
-                    f"dictionary entry {name!r} must be a kernel such as LocalKernel(...) or "
-                    f"RBF(10).on('age'), not {kernel!r}"
+                    "dictionary entry {name} must be a kernel such as LocalKernel(...) or "
+                    "RBF(10).on('age'), not {value}",
+                    argument="kernel",
+                    value=kernel,
+                    details={"name": repr(name)},
                 )
             entries.append(Entry(str(name), "own", kernel=kernel))
         return cls(tuple(entries), {"own": 1.0})
@@ -284,6 +296,9 @@ def _known(names: Iterable[str], known: Collection[str], what: str) -> set[str]:
     for name in wanted:
         if name not in known:
             raise InputError(
-                f"the dictionary has no {what} {name!r}; {did_you_mean(name, list(known))}"
+                "the dictionary has no {what} {value}; {guess}",
+                argument="names",
+                value=name,
+                details={"what": what, "guess": did_you_mean(name, list(known))},
             )
     return wanted

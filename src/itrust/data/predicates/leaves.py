@@ -292,8 +292,11 @@ def as_predicate(where: object) -> Predicate:
         return where
     if not isinstance(where, Mapping):
         raise InputError(
-            f"a condition is text such as 'age >= 65' or a mapping such as {{'race': 'Black'}}, "
-            f"not a {type(where).__name__}"
+            "a condition is text such as 'age >= 65' or a mapping such as {'race': 'Black'}, not a "
+            "{kind}",
+            argument="where",
+            value=where,
+            details={"kind": type(where).__name__},
         )
     return all_of(_asked(str(name), value) for name, value in where.items())
 
@@ -304,8 +307,11 @@ def _asked(name: str, value: object) -> Predicate:
         return Missing(name)
     if isinstance(value, tuple) and len(value) == 2:
         raise InputError(
-            f"{name}={value!r} could be a range or two values; write a list for any of them, "
-            f"or text such as 'age >= 65 and age < 85'"
+            "{name}={value} could be a range or two values; write a list for any of them, or text "
+            "such as 'age >= 65 and age < 85'",
+            argument="where",
+            value=value,
+            details={"name": name},
         )
     if isinstance(value, list | tuple | set | frozenset):
         return OneOf(name, tuple(value))

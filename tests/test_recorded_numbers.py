@@ -400,6 +400,7 @@ def audited(title):
     found = audit.to_dict()
     for later in ("charts", "evidence", "withheld"):
         del found[later]
+    del found["test"]["checks"]
     earlier = {"overall": "reliance", "test": "competency", "missed": "confidence"}
     return numbers_in({earlier.get(name, name): part for name, part in found.items()})
 

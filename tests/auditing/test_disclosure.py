@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import itrust as it
-from itrust.auditing import Audit, Disclosure, PointBias
+from itrust.auditing import Audit, Disclosure, Overlooked, PointBias
 from itrust.auditing.disclosure import too_few
+from itrust.data import Between, Everywhere
 from itrust.render import as_html, as_text, junit_xml, page, summary_markdown
 
 
@@ -148,6 +150,77 @@ def test_a_point_is_told_without_the_group_that_would_give_it_away():
         hidden = {own.name for own in before.coordinates} - {own.name for own in after.coordinates}
         rare = {own.name for own in before.coordinates if own.value == "few"}
         assert hidden == rare
+
+
+def test_what_is_added_after_disclosure_is_disclosed_too():
+    rng = np.random.default_rng(1)
+    g = np.array(["big"] * 340 + ["mid"] * 156 + ["few"] * 4, dtype=object)
+    p = np.full(500, 0.5)
+    y = rng.random(500) < np.where(g == "mid", 0.9, 0.5)
+    sample = it.Sample(y, p, {"g": g})
+    found = it.audit(sample, draws=199, rng=0, charts=False)
+    other = it.Sample(rng.random(500) < 0.5, p, {"g": rng.permutation(g)})
+    table = it.recalibrate.compare([it.recalibrate.Platt()], other, sample, draws=199, rng=0)
+    everything = 1 + max(row.slice.rows for row in table if row.slice is not None)
+    for least in (10, everything):
+        before = found.extended(recalibration=table).disclosed(least)
+        after = found.disclosed(least).extended(recalibration=table)
+        assert after.withheld == before.withheld
+        assert after.recalibration.to_dict() == before.recalibration.to_dict()
+    assert after.withheld.recalibration > 0
+    assert all(row.slice is None for row in after.recalibration)
+
+
+def test_disclosure_twice_counts_all_and_is_never_less_careful(rare):
+    once = rare.disclosed(10)
+    assert once.withheld.total > 0
+    assert once.disclosed(10).withheld == once.withheld
+    assert once.disclosed(1).to_dict() == once.to_dict()
+    stricter = once.disclosed(450)
+    assert stricter.to_dict() == rare.disclosed(450).to_dict()
+    assert stricter.withheld.groups == 4
+
+
+def test_a_point_of_few_neighbours_is_not_in_the_verdict(rare):
+    bias = rare.diagnosis.bias
+    k = int(np.argmax(bias.size))
+    point = PointBias.of(bias, k)
+    assert point.neighbours == bias.size[k]
+    near = [replace(point, neighbours=size) for size in (59.0, 60.0)]
+    judged = replace(rare, judgement=replace(rare.judgement, evidence=tuple(near)))
+    shown = judged.disclosed(60)
+    assert [item.neighbours for item in shown.evidence] == [60.0]
+    none = replace(rare, judgement=replace(rare.judgement, evidence=(near[0],))).disclosed(60)
+    assert none.evidence == ()
+    assert none.withheld.points == shown.withheld.points
+    assert " near " not in none.sentence
+
+
+def test_no_rendering_names_a_part_or_region_of_few_rows(rare):
+    def rows(where):
+        return int(where.rows(rare.sample.points).sum())
+
+    parts = [found for found in rare.test.findings if isinstance(found.where, Between)]
+    least = 1 + min(rows(found.where) for found in parts)
+    shown = rare.disclosed(least)
+    assert 1 < least < 400
+    assert min(rows(found.where) for found in shown.test.findings) >= least
+    assert min(rows(region.where) for region in shown.missed.detectable.regions) >= least
+    small = next(found for found in parts if rows(found.where) < least)
+    assert small.name not in {name for found in shown.test.findings for name in found.alike}
+    for where, kept in ((small.where, None), (Everywhere(), Everywhere())):
+        missed = Overlooked(0.2, where)
+        judged = replace(rare, judgement=replace(rare.judgement, overlooked=missed))
+        assert judged.disclosed(least).judgement.overlooked == Overlooked(0.2, kept)
+
+
+def test_the_number_of_checks_is_that_of_the_test(rare):
+    checks = len(rare.test.findings)
+    shown = rare.disclosed(10)
+    assert len(shown.test.findings) < checks == shown.test.checks
+    assert f"{checks} checks, p-values adjusted" in " ".join(as_text(shown).split())
+    assert f"{checks} checks;" in " ".join(as_text(shown.test).split())
+    assert page.content(shown)["findings"]["checks"] == checks
 
 
 def test_no_number_of_rows_is_refused(rare):

@@ -17,6 +17,7 @@ def result(**changes):
         statistic_draws=np.array([0.1, 0.2, 0.25, 0.3]),
         tail=None,
         findings=(),
+        checks=1,
         dictionary=Dictionary.of_one(LocalKernel(), ("age",)),
         is_adaptive=False,
         n=50,

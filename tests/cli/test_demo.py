@@ -8,8 +8,14 @@ from itrust.cli import demo
 
 
 @pytest.mark.slow
-def test_demo_tells_the_wrong_model_from_the_right_one(capsys):
+def test_demo_tells_the_wrong_model_from_the_right_one(capsys, monkeypatch):
+    asked = []
+    audit = itrust.audit
+    monkeypatch.setattr(
+        itrust, "audit", lambda *given, **more: asked.append(more) or audit(*given, **more)
+    )
     demo.tell()
+    assert [more["charts"] for more in asked] == [False]  # no page, no charts
     out = capsys.readouterr().out
     assert "p-value         0.001   (exact; 0 of 999 draws are as large)" in out
     assert "H0: P(y = 1 | x, p) = p" in out

@@ -2,6 +2,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,6 +13,9 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust.auditing import Audit, Provenance, Verdict
+from itrust.calibration import RegionPower
+from itrust.data import Everywhere, Level
+from itrust.render import as_html, as_text, seen
 from itrust.render import page as report
 from itrust.render.page.content import cut
 from itrust.render.page.html import embedded, fact, rendered, shown
@@ -39,6 +43,13 @@ def hostile_sample(n: int = 900) -> it.Sample:
     p = rng.uniform(0.1, 0.9, n)
     first = x["</script><script>window.pwned=1</script>"]
     return it.Sample(rng.random(n) < np.clip(p + 0.3 * np.sign(first), 0, 1), p, x)
+
+
+class Called(Level):
+    """A group that goes by one word."""
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Reader(HTMLParser):
@@ -199,11 +210,69 @@ def test_a_page_is_made_without_computing_anything(survey, monkeypatch):
         it.audit(survey.sample, draws=99, rng=0)
     live, stored = report.page(survey), report.page(kept)
     assert live == stored
-    assert report.page(json.loads(json.dumps(survey.to_dict()))).startswith("<!doctype html>")
+
+
+def test_a_dict_is_shown_only_if_disclosure_control_was_as_strict(survey):
+    whole = json.loads(json.dumps(survey.to_dict()))
+    for settings in ({}, {"min_cell": 10}):
+        with pytest.raises(it.InputError, match="has not been through disclosure control"):
+            report.page(whole, **settings)
+    assert report.page(whole, min_cell=1).startswith("<!doctype html>")
+    kept = json.loads(json.dumps(survey.disclosed(5).to_dict()))
+    with pytest.raises(it.InputError, match=r"min_cell=5, not 10; use audit.disclosed\(10\)"):
+        report.page(kept, min_cell=10)
+    for settings in ({}, {"min_cell": 5}, {"min_cell": 2}):
+        assert report.content(kept, **settings)["audit"]["withheld"]["min_cell"] == 5
+
+
+def test_a_stricter_page_applies_disclosure_again(survey):
+    shown = survey.disclosed(5)
+    for settings, least in (({}, 5), ({"min_cell": 2}, 5), ({"min_cell": 300}, 300)):
+        told = report.content(shown, **settings)["audit"]
+        assert told["withheld"] == survey.disclosed(least).withheld.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "worst", "sentence"),
+    [
+        (
+            0.05,
+            0.1,
+            "a bias of 0.050 everywhere, or of 0.100 where a = b, would be seen with power",
+        ),
+        (0.05, np.inf, "everywhere would be seen with power 0.8, but none below 0.5 where a = b"),
+        (0.05, np.nan, "a bias of 0.050 everywhere would be seen with power 0.8"),
+        (np.inf, np.inf, "no bias below 0.5 would be seen: too few rows"),
+        (np.nan, 0.1, "a bias of 0.100 where a = b would be seen with power 0.8"),
+        (np.nan, np.inf, "no room for a bias everywhere; none below 0.5 where a = b would be seen"),
+        (np.nan, np.nan, "no room for a bias everywhere"),
+    ],
+)
+def test_what_would_be_seen_is_one_sentence_everywhere(survey, everywhere, worst, sentence):
+    regions = (
+        RegionPower(Everywhere(), 1.0, everywhere, everywhere),
+        RegionPower(Level("a", "b"), 0.5, worst, worst),
+    )
+    found = replace(survey.missed.detectable, regions=regions, power=0.8)
+    audit = replace(survey.disclosed(1), missed=replace(survey.missed, detectable=found))
+    assert sentence in seen(found)
+    assert audit.to_dict()["missed"]["sentence"] == seen(found)
+    assert report.content(audit)["conditions"][2]["answer"] == seen(found)
+    assert seen(found) in " ".join(as_text(audit).split())
+    assert seen(found) in as_html(audit)
+
+
+def test_a_group_that_is_called_everywhere_is_a_group(survey):
+    regions = (
+        RegionPower(Everywhere(), 1.0, 0.1, 0.1),
+        RegionPower(Called("everywhere", "yes"), 0.5, 0.2, 0.2),
+    )
+    found = replace(survey.missed.detectable, regions=regions)
+    assert "of 0.200 where everywhere" in seen(found)
 
 
 def test_a_verdict_of_a_later_version_is_shown_without_alarm(survey):
-    kept = {**survey.to_dict(), "verdict": "something new"}
+    kept = {**survey.disclosed().to_dict(), "verdict": "something new"}
     made = report.page(kept)
     assert "Something new" in shown_text(made)
     assert '<section class="verdict open"' in made

@@ -1,5 +1,6 @@
 """Everything in one go: the audit, its charts, its verdict, disclosure control, several models."""
 
+from itrust.auditing.audits import SCHEMA as SCHEMA
 from itrust.auditing.audits import Audit, audit
 from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide, NullChart
 from itrust.auditing.comparison import Comparison, Difference, ModelReport, compare

@@ -94,6 +94,8 @@ class Audit(Result):
         How to make the audit again, if that was added with `extended`.
     withheld : Withheld or None
         How many entries disclosure control took out; None before it was applied.
+    whole : Audit or None
+        The audit before disclosure control; no rendering and no file reads it.
     """
 
     sample: Sample
@@ -113,6 +115,7 @@ class Audit(Result):
     recalibration: RecalibrationTable | None = None
     provenance: Provenance | None = None
     withheld: Withheld | None = None
+    whole: Audit | None = None
 
     @property
     def n(self) -> int:
@@ -157,7 +160,8 @@ class Audit(Result):
         Returns
         -------
         Audit
-            A copy; what is not given stays as it is.
+            A copy; what is not given stays as it is. Where disclosure control was applied, it is
+            applied to what is added, too.
         """
         given = {
             "comparison": (comparison, Comparison, "itrust.compare"),
@@ -170,7 +174,9 @@ class Audit(Result):
                 raise InputError(f"{name} must come from {maker}, not a {type(value).__name__}")
             if value is not None:
                 changes[name] = value
-        return replace(self, **changes)
+        if self.whole is None or self.withheld is None:
+            return replace(self, **changes)
+        return replace(self.whole, **changes).disclosed(self.withheld.min_cell)
 
     def disclosed(self, min_cell: int = MIN_CELL) -> Audit:
         """Take out what rests on few rows: see `itrust.auditing.Disclosure`.
@@ -183,7 +189,8 @@ class Audit(Result):
         Returns
         -------
         Audit
-            A copy whose `withheld` counts what was taken out.
+            A copy whose `withheld` counts what was taken out. Of several calls the largest
+            `min_cell` counts.
         """
         return Disclosure(min_cell).apply(self)
 
@@ -257,16 +264,16 @@ class Audit(Result):
             rows += [_table_row(part, item) for item in found]
         return [{name: row.get(name) for name in TABLE} for row in rows]
 
-    def to_html(self, path: str | os.PathLike[str], *, min_cell: int = MIN_CELL) -> Path:
+    def to_html(self, path: str | os.PathLike[str], *, min_cell: int | None = None) -> Path:
         """Write the audit as one self-contained page.
 
         Parameters
         ----------
         path : str or path
             Where to write; written whole or not at all.
-        min_cell : int
-            Fewest rows behind anything that is shown; an audit that disclosure control was
-            applied to is shown as it is.
+        min_cell : int, optional
+            Fewest rows behind anything that is shown; default: what disclosure control was
+            applied with, otherwise 10. A larger one applies it again.
 
         Returns
         -------

@@ -10,10 +10,10 @@ import numpy as np
 
 from itrust._core import InputError
 from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide
-from itrust.auditing.verdict import Judgement, PointBias
+from itrust.auditing.verdict import Evidence, Judgement, PointBias
 from itrust.bias import GroupBias, GroupTable, Slice, SliceTable
 from itrust.calibration import CalibrationResult, Detectable, Finding, ReliabilityCurve
-from itrust.data import Predicate
+from itrust.data import Points, Predicate
 from itrust.recalibrate import RecalibrationTable
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Withheld:
     curves : int
         Lines of charts and levels of maps.
     points : int
-        Points of curves and cells of maps.
+        Points of curves and of the evidence, and cells of maps.
     recalibration : int
         Slices in the comparison of recalibrators.
     confirmed : int
@@ -100,12 +100,16 @@ class Disclosure:
     def apply(self, audit: Audit) -> Audit:
         """Take out of an audit what fewer than `min_cell` rows stand behind.
 
-        These are groups, slices, findings about such groups, bins of the reliability curve,
-        regions of `missed.detectable`, points of curves, cells of maps, and slices in the
-        comparison of recalibrators. Where one group of a covariate, or one bin, would be all that
-        is left out, totals would give it away, so another one goes, too: the smallest that no
-        slice names. A slice that leaves out fewer rows than that is as telling as one that holds
-        them. Tasks are shown as the user asked for them, and scores of models are about all rows.
+        These are groups, slices, findings about such groups and parts, bins of the reliability
+        curve, regions of `missed.detectable`, points of curves and of the evidence, cells of maps,
+        and slices in the comparison of recalibrators. Where one group of a covariate, or one bin,
+        would be all that is left out, totals would give it away, so another one goes, too: the
+        smallest that no slice names. A slice, part or region that leaves out fewer rows than that
+        is as telling as one that holds them. Tasks are shown as the user asked for them, and
+        scores of models are about all rows.
+
+        An audit that this was applied to before is never shown with less care than then: the
+        larger `min_cell` counts, and `withheld` tells all that is left out of the whole audit.
 
         Parameters
         ----------
@@ -118,15 +122,24 @@ class Disclosure:
             A copy whose `withheld` says how many entries were left out. It still holds the
             sample: the copy is for being shown, not for being handed on as an object.
         """
+        if audit.whole is not None and audit.withheld is not None:
+            # Once taken out, a group no longer tells which others have to go with it.
+            return Disclosure(max(self.min_cell, audit.withheld.min_cell)).apply(audit.whole)
         groups, slices = audit.diagnosis.groups, audit.diagnosis.slices
-        hidden = _Hidden.of(() if groups is None else groups.groups, slices.slices, self.min_cell)
+        hidden = _Hidden.of(
+            () if groups is None else groups.groups,
+            slices.slices,
+            self.min_cell,
+            audit.sample.points,
+        )
         kept_groups, few_groups = _groups(groups, hidden)
         kept_slices, few_slices = _slices(slices, hidden)
         test, few_findings = _findings(audit.test, hidden)
         curve, few_bins = _bins(audit.overall.curve, self.min_cell)
         detectable, few_regions = _regions(audit.missed.detectable, hidden)
         charts, few_curves, few_points = _charts(audit.charts, hidden)
-        table, few_repairs = _recalibration(audit.recalibration, hidden)
+        table, few_recalibrations = _recalibration(audit.recalibration, hidden)
+        judgement, few_evidence = _judgement(audit.judgement, hidden, test)
         withheld = Withheld(
             min_cell=self.min_cell,
             groups=few_groups,
@@ -135,8 +148,8 @@ class Disclosure:
             bins=few_bins,
             regions=few_regions,
             curves=few_curves,
-            points=few_points,
-            recalibration=few_repairs,
+            points=few_points + few_evidence,
+            recalibration=few_recalibrations,
             confirmed=len(slices.confirmed) - len(kept_slices.confirmed),
         )
         return replace(
@@ -145,10 +158,11 @@ class Disclosure:
             test=test,
             missed=replace(audit.missed, detectable=detectable),
             diagnosis=replace(audit.diagnosis, groups=kept_groups, slices=kept_slices),
-            judgement=_judgement(audit.judgement, hidden, slices.n, test),
+            judgement=judgement,
             charts=charts,
             recalibration=table,
             withheld=withheld,
+            whole=audit,
         )
 
 
@@ -159,9 +173,16 @@ class _Hidden:
     least: int
     rare: frozenset[Predicate]
     places: frozenset[Predicate]
+    points: Points
 
     @classmethod
-    def of(cls, groups: Sequence[GroupBias], slices: Sequence[Slice], least: int) -> _Hidden:
+    def of(
+        cls,
+        groups: Sequence[GroupBias],
+        slices: Sequence[Slice],
+        least: int,
+        points: Points,
+    ) -> _Hidden:
         """Decide covariate by covariate."""
         told = {part.where for part in slices}
         by_covariate: dict[tuple[str, ...], list[GroupBias]] = {}
@@ -173,7 +194,17 @@ class _Hidden:
             few = too_few([group.rows for group in own], least, needed)
             hidden |= {own[k].where for k in few}
         rare = frozenset(group.where for group in groups if group.rows < least)
-        return cls(least, rare, frozenset(hidden))
+        return cls(least, rare, frozenset(hidden), points)
+
+    def covers(self, where: Predicate) -> bool:
+        """Whether a part of the rows may not be named: it, or all others, would be few."""
+        inside = int(where.rows(self.points).sum())
+        return (
+            inside < self.least
+            or 0 < len(self.points) - inside < self.least
+            or where in self.places
+            or not self.rare.isdisjoint(where.leaves())
+        )
 
     def allows(self, part: Slice, n: int) -> bool:
         """Whether a slice of n rows may be shown; one that leaves out few rows tells them, too."""
@@ -212,11 +243,9 @@ def _slices(table: SliceTable, hidden: _Hidden) -> tuple[SliceTable, int]:
 
 
 def _findings(test: CalibrationResult, hidden: _Hidden) -> tuple[CalibrationResult, int]:
-    """Findings about a rare group go, and their names among those that say the same."""
+    """Findings about few rows go, and their names among those that say the same."""
     findings = test.findings
-    if not hidden.rare:
-        return test, 0
-    gone = {found.name for found in findings if not hidden.rare.isdisjoint(found.where.leaves())}
+    gone = {found.name for found in findings if hidden.covers(found.where)}
     shown = tuple(
         replace(found, alike=tuple(name for name in found.alike if name not in gone))
         for found in findings
@@ -238,23 +267,32 @@ def _regions(found: Detectable | None, hidden: _Hidden) -> tuple[Detectable | No
         region
         for k, region in enumerate(found.regions)
         if k == 0  # everywhere
-        or (region.share * found.n >= hidden.least - 0.5 and region.where not in hidden.places)
+        or not hidden.covers(region.where)
     )
     return replace(found, regions=shown), len(found.regions) - len(shown)
 
 
-def _judgement(judgement: Judgement, hidden: _Hidden, n: int, test: CalibrationResult) -> Judgement:
-    shown = {found.name for found in test.findings}
-    kept = [
-        _point(item, hidden) if isinstance(item, PointBias) else item
-        for item in judgement.evidence
-        if not (isinstance(item, Slice) and not hidden.allows(item, n))
-        and not (isinstance(item, Finding) and item.name not in shown)
-    ]
+def _judgement(
+    judgement: Judgement, hidden: _Hidden, test: CalibrationResult
+) -> tuple[Judgement, int]:
+    """The judgement without evidence that is hidden elsewhere, and how many points that were."""
+    shown = {found.name: found for found in test.findings}
+    kept: list[Evidence] = []
+    few = 0
+    for item in judgement.evidence:
+        if isinstance(item, PointBias):
+            if item.neighbours < hidden.least:
+                few += 1
+            else:
+                kept.append(_point(item, hidden))
+        elif isinstance(item, Finding):
+            kept += [shown[item.name]] if item.name in shown else []
+        elif not isinstance(item, Slice) or hidden.allows(item, len(hidden.points)):
+            kept.append(item)
     missed = judgement.overlooked
-    if missed is not None and missed.where in hidden.places:
+    if missed is not None and missed.where is not None and hidden.covers(missed.where):
         missed = replace(missed, where=None)
-    return replace(judgement, evidence=tuple(kept), overlooked=missed)
+    return replace(judgement, evidence=tuple(kept), overlooked=missed), few
 
 
 def _point(point: PointBias, hidden: _Hidden) -> PointBias:

@@ -73,10 +73,16 @@ class Missed:
         Returns
         -------
         dict
-            "detectable" and "hoeffding_bound".
+            "detectable", "hoeffding_bound", and "sentence", which says it in words.
         """
+        from itrust.render import seen
+
         found = None if self.detectable is None else self.detectable.to_dict()
-        return {"detectable": found, "hoeffding_bound": self.hoeffding_bound}
+        return {
+            "detectable": found,
+            "hoeffding_bound": self.hoeffding_bound,
+            "sentence": seen(self.detectable),
+        }
 
 
 @dataclass(frozen=True, eq=False)

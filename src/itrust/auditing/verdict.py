@@ -165,6 +165,8 @@ class PointBias:
         The model's probability there.
     bias, lower, upper : float
         Local bias with its confidence band.
+    neighbours : float
+        Effective number of rows that it is an average over.
     """
 
     coordinates: tuple[PointCoordinate, ...]
@@ -172,6 +174,7 @@ class PointBias:
     bias: float
     lower: float
     upper: float
+    neighbours: float
 
     @classmethod
     def of(cls, bias: LocalBias, k: int) -> PointBias:
@@ -189,6 +192,7 @@ class PointBias:
             float(bias.values[k]),
             float(bias.band.lower[k]),
             float(bias.band.upper[k]),
+            float(bias.size[k]),
         )
 
 

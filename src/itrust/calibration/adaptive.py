@@ -231,6 +231,7 @@ def _result(
         statistic_draws=scores.statistic[1:] if drawn else None,
         tail=scores.tail,
         findings=found,
+        checks=1 if prepared.is_alone else len(found),
         dictionary=prepared.dictionary,
         is_adaptive=not prepared.is_alone,
         n=scores.n,

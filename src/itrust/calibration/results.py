@@ -195,6 +195,8 @@ class CalibrationResult(WithFindings, WithRun):
         What the formula gives; None for a null that draws.
     findings : tuple of Finding
         What every check shows, the largest score first; with one kernel, one.
+    checks : int
+        Number of checks that p-values are adjusted for, shown or not.
     dictionary : Dictionary
         The checks.
     is_adaptive : bool
@@ -236,6 +238,7 @@ class CalibrationResult(WithFindings, WithRun):
     statistic_draws: FloatArray | None
     tail: float | None
     findings: tuple[Finding, ...]
+    checks: int
     dictionary: Dictionary
     is_adaptive: bool
     kernel: LocalKernel
@@ -347,6 +350,7 @@ class CalibrationResult(WithFindings, WithRun):
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
             **self._by_name("elapsed", "weighted", "clusters", "impossible", "warnings", "notes"),
             "is_adaptive": self.is_adaptive,
+            "checks": self.checks,
             "dictionary": self.dictionary.to_dict(),
             "findings": [finding.to_dict() for finding in self.findings[:MAX_IN_DICT]],
             "evidence": [finding.name for finding in self.evidence()],

@@ -47,7 +47,7 @@ def tell(page: Path | None = None) -> None:
     print()
     print("The same rows in one audit, with two numbers to defend:")
     print()
-    audit = it.audit(sample, TASKS, rng=0)
+    audit = it.audit(sample, TASKS, rng=0, charts=page is not None)
     print(audit)
     print()
     print("What was known beforehand (bias = observed - predicted; positive: too low):")

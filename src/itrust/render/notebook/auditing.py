@@ -8,7 +8,7 @@ from itrust.bias import SIGN
 from itrust.render.notebook.bias import SLICE_HEAD, slice_cells
 from itrust.render.notebook.tasks import TASK_HEAD, task_cells
 from itrust.render.showing import as_html
-from itrust.render.text.auditing import UNKNOWN, seen
+from itrust.render.text.auditing import seen
 
 MAX_SLICES = 5
 
@@ -17,14 +17,13 @@ MAX_SLICES = 5
 def audit_card(audit: Audit) -> str:
     """Show the verdict, the conditions, tasks and confirmed slices."""
     test, overall = audit.test, audit.overall
-    found = audit.missed.detectable
     conditions = [
         ("Overall calibration", f"{overall.test.pvalue:.3g}", f"ECE {overall.ece:.4f}"),
         ("Calibration given the covariates", f"{test.pvalue:.3g}", ", ".join(test.names)),
         (
             "What this audit could have missed",
             "–",  # noqa: RUF001
-            UNKNOWN if found is None else seen(found),
+            seen(audit.missed.detectable),
         ),
     ]
     parts = [

@@ -12,10 +12,9 @@ from typing import Any
 
 from itrust import __version__
 from itrust._core import InputError
-from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, Audit, tone_of
-from itrust.render.text import UNKNOWN, in_words
+from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure, tone_of
+from itrust.render.text import in_words
 
-SCHEMA = "itrust-audit/2"
 MAX_FINDINGS, MAX_ROWS_SHOWN = 15, 300
 LONG_NAME, LONG_TEXT = 80, 700
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
@@ -24,16 +23,17 @@ WORD = re.compile(r"\S{81,}")  # no page has room for such a word
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
-def content(audit: Audit | Mapping[str, Any], *, min_cell: int = MIN_CELL) -> dict[str, Any]:
+def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) -> dict[str, Any]:
     """Gather what the page shows. Nothing is computed: all numbers are in the audit.
 
     Parameters
     ----------
     audit : Audit or dict
-        What was found, or `audit.to_dict()` as it was kept in a file. Disclosure control is
-        applied to an `Audit` that has not been through it; a dict is shown as it is.
-    min_cell : int
-        Fewest rows behind anything that is shown.
+        What was found, or `audit.disclosed().to_dict()` as it was kept in a file. Disclosure
+        control is applied to an `Audit`; a dict is shown as it is, or refused.
+    min_cell : int, optional
+        Fewest rows behind anything that is shown; default: what disclosure control was applied
+        with, otherwise 10.
 
     Returns
     -------
@@ -62,16 +62,29 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int = MIN_CELL) -> di
     return {**told, "provenance": _tidy(found["provenance"], _seen_through)}
 
 
-def _facts(audit: Audit | Mapping[str, Any], min_cell: int) -> Mapping[str, Any]:
+def _facts(audit: Audit | Mapping[str, Any], min_cell: int | None) -> Mapping[str, Any]:
     if isinstance(audit, Audit):
-        shown = audit if audit.withheld is not None else audit.disclosed(min_cell)
-        return shown.to_dict()
-    if isinstance(audit, Mapping) and audit.get("schema") == SCHEMA:
-        return audit
-    raise InputError(
-        f"a page is made of an Audit, or of the dict that its to_dict() gives, not of a "
-        f"{type(audit).__name__}"
-    )
+        if min_cell is None and audit.withheld is not None:
+            return audit.to_dict()
+        return audit.disclosed(MIN_CELL if min_cell is None else min_cell).to_dict()
+    if not isinstance(audit, Mapping) or audit.get("schema") != SCHEMA:
+        raise InputError(
+            f"a page is made of an Audit, or of the dict that its to_dict() gives, not of a "
+            f"{type(audit).__name__}"
+        )
+    hidden = audit.get("withheld")
+    least = None if min_cell is None else Disclosure(min_cell).min_cell
+    if hidden is None and least != 1:
+        raise InputError(
+            "this dict has not been through disclosure control; use "
+            "audit.disclosed(min_cell).to_dict(), or min_cell=1 to show everything"
+        )
+    if hidden is not None and least is not None and least > hidden["min_cell"]:
+        raise InputError(
+            f"this dict has been through disclosure control with min_cell={hidden['min_cell']}, "
+            f"not {least}; use audit.disclosed({least}).to_dict()"
+        )
+    return audit
 
 
 def _shown_bias(picture: Mapping[str, Any]) -> float:
@@ -136,20 +149,10 @@ def _answer(pvalue: float, alpha: float) -> dict[str, str]:
 
 def _seen(found: Mapping[str, Any]) -> tuple[str, str]:
     seen = found["missed"]["detectable"]
-    if seen is None:
-        return UNKNOWN, OPEN.name
-    worst, everywhere = seen["worst"], seen["everywhere"]
-    shifts = [part["shift"] for part in (worst, everywhere)]
-    small = all(isinstance(shift, float) and shift <= found["tolerance"] for shift in shifts)
-    told = f"a bias of {_shift(everywhere['shift'])} everywhere"
-    if worst["where"] != everywhere["where"]:
-        told += f", or of {_shift(worst['shift'])} where {worst['where']},"
-    tone = GOOD if small else OPEN
-    return f"{told} would be seen with power {seen['power']:g}", tone.name
-
-
-def _shift(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    shifts = [] if seen is None else [seen[name]["shift"] for name in ("worst", "everywhere")]
+    small = [isinstance(shift, float) and shift <= found["tolerance"] for shift in shifts]
+    tone = GOOD if small and all(small) else OPEN
+    return found["missed"]["sentence"], tone.name
 
 
 def _worst_slice(found: Mapping[str, Any]) -> int | None:
@@ -169,11 +172,10 @@ def _findings(found: Mapping[str, Any]) -> dict[str, Any]:
     leading = {item["name"] for item in found["evidence"] if item["kind"] == "finding"}
     told = [k for k, finding in enumerate(test["findings"]) if finding["name"] in leading]
     others = [k for k in range(len(test["findings"])) if k not in told]
-    checks = sum(part["entries"] for part in test["dictionary"].values())
     return {
         "shown": [*told, *others][:MAX_FINDINGS],
         "leading": told,
-        "checks": checks if test["is_adaptive"] else 0,
+        "checks": test["checks"] if test["is_adaptive"] else 0,
     }
 
 

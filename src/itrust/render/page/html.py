@@ -16,7 +16,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from itrust._core import write_whole
-from itrust.auditing import MIN_CELL, TONES, Audit
+from itrust.auditing import TONES, Audit
 from itrust.render.page.content import content
 
 MINUS = "\N{MINUS SIGN}"
@@ -28,19 +28,20 @@ def write(
     audit: Audit | Mapping[str, Any],
     path: str | os.PathLike[str],
     *,
-    min_cell: int = MIN_CELL,
+    min_cell: int | None = None,
 ) -> Path:
     """Write the page about an audit: one HTML file that needs no network.
 
     Parameters
     ----------
     audit : Audit or dict
-        What was found, or `audit.to_dict()` as it was kept in a file.
+        What was found, or `audit.disclosed().to_dict()` as it was kept in a file.
     path : str or path
         Where to write; written whole or not at all.
-    min_cell : int
-        Fewest rows behind anything that is shown. An `Audit` that disclosure control was applied
-        to, and a dict, are shown as they are.
+    min_cell : int, optional
+        Fewest rows behind anything that is shown; default: what disclosure control was applied
+        with, otherwise 10. A larger one applies it again to an `Audit`; a dict that it was not
+        applied to with as many is refused, unless `min_cell` is 1.
 
     Returns
     -------
@@ -58,14 +59,14 @@ def write(
     return write_whole(Path(path), page(audit, min_cell=min_cell))
 
 
-def page(audit: Audit | Mapping[str, Any], *, min_cell: int = MIN_CELL) -> str:
+def page(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) -> str:
     """Make the page as text.
 
     Parameters
     ----------
     audit : Audit or dict
-        What was found, or `audit.to_dict()` as it was kept in a file.
-    min_cell : int
+        What was found, or `audit.disclosed().to_dict()` as it was kept in a file.
+    min_cell : int, optional
         As for `write`.
 
     Returns

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from itrust._core import counted, wrapped
 from itrust.auditing import Audit, Check, Comparison
 from itrust.bias import SIGN
 from itrust.calibration import Detectable, Finding
-from itrust.render.showing import as_text
-from itrust.render.text.layout import WIDTH, Section, fitted, laid_out, more
+from itrust.data import Everywhere
+from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.layout import Section, fitted, laid_out, more
 from itrust.render.text.tasks import finding_text
 from itrust.render.text.verdict import evidence_words
 from itrust.tasks import TaskResult
@@ -108,7 +109,7 @@ def _test(audit: Audit) -> list[str]:
     leading = [item for item in audit.evidence if isinstance(item, Finding)]
     checks = ""
     if test.is_adaptive:
-        checks = f"; {counted(len(test.findings), 'check')}, p-values adjusted for all"
+        checks = f"; {counted(test.checks, 'check')}, p-values adjusted for all"
     return [
         f"p {test.pvalue:.3g}{checks}",
         *(f"{found.pvalue:.3f}  {evidence_words(found)}" for found in leading[:MAX_TOLD]),
@@ -117,8 +118,7 @@ def _test(audit: Audit) -> list[str]:
 
 
 def _missed(audit: Audit) -> list[str]:
-    found = audit.missed.detectable
-    return [UNKNOWN if found is None else seen(found)]
+    return [seen(audit.missed.detectable)]
 
 
 UNKNOWN = "how small a bias would have been seen is not known: no label can vary"
@@ -151,17 +151,37 @@ def task_line(task: TaskResult) -> str:
     )
 
 
-def seen(found: Detectable) -> str:
-    """Say how small a bias would have been seen."""
-    if not np.isfinite(found.everywhere.shift):
+def seen(found: Detectable | None) -> str:
+    """Say how small a bias would have been seen, for terminal, notebook, page and files.
+
+    Parameters
+    ----------
+    found : Detectable or None
+        The smallest biases that would have been seen; None where no label can vary.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    if found is None:
+        return UNKNOWN
+    everywhere, worst = found.everywhere.shift, found.worst.shift
+    if math.isinf(everywhere):
         return "no bias below 0.5 would be seen: too few rows"
-    everywhere = f"a bias of {found.everywhere.shift:.3f} everywhere"
-    where = str(found.worst.where)
-    if not np.isfinite(found.worst.shift) or where == "everywhere":
-        return f"{everywhere} would be seen with power {found.power:g}"
-    there = f"of {found.worst.shift:.3f} where {where}"
+    known = [] if math.isnan(everywhere) else [f"a bias of {everywhere:.3f} everywhere"]
+    hidden = ""
+    if not isinstance(found.worst.where, Everywhere):
+        if math.isinf(worst):
+            hidden = f"none below 0.5 where {found.worst.where}"
+        elif math.isfinite(worst):
+            known.append(f"{'of' if known else 'a bias of'} {worst:.3f} where {found.worst.where}")
+    if not known:
+        return f"no room for a bias everywhere{f'; {hidden} would be seen' if hidden else ''}"
+    told = known[0] if len(known) == 1 else f"{known[0]}, or {known[1]},"
+    but = f", but {hidden}" if hidden else ""
     rows = "; rows taken as independent" if found.notes else ""
-    return f"{everywhere}, or {there}, would be seen with power {found.power:g}{rows}"
+    return f"{told} would be seen with power {found.power:g}{but}{rows}"
 
 
 @as_text.register

@@ -127,7 +127,7 @@ def _evidence_rows(result: CalibrationResult) -> list[tuple[str, str]]:
         first = result.findings[0]
         rows.append(("most striking", f"{first.pvalue:.3g}  {first.name}"))
     only = "" if result.judged_on == result.names else f" on {_some(result.judged_on)} only"
-    number = counted(len(result.findings), "check")
+    number = counted(result.checks, "check")
     return [*rows, ("checks", f"{number}{only}; p-values are adjusted for all of them")]
 
 

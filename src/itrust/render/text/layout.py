@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from itrust._core import wrapped
 
-WIDTH = 88
 NARROW = 56  # below it what belongs together stands on lines of its own
 
 

@@ -195,13 +195,14 @@ class Audit(Result):
         return Disclosure(min_cell).apply(self)
 
     def _facts(self) -> dict[str, Any]:
-        from itrust.render import evidence_words
+        from itrust.render import evidence_words, seen
 
         evidence = [
             {"kind": KINDS[type(item)], "text": evidence_words(item), **_values(item)}
             for item in self.evidence
         ]
         recalibration, comparison = self.recalibration, self.comparison
+        missed = {**self.missed.to_dict(), "sentence": seen(self.missed.detectable)}
         return {
             "schema": SCHEMA,
             "version": __version__,
@@ -219,7 +220,7 @@ class Audit(Result):
             "elapsed": self.elapsed,
             "overall": self.overall.to_dict(),
             "test": self.test.to_dict(),
-            "missed": self.missed.to_dict(),
+            "missed": missed,
             "diagnosis": self.diagnosis.to_dict(),
             "tasks": [task.to_dict() for task in self.tasks],
             "charts": self._chart_facts(),

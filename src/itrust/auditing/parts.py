@@ -73,16 +73,10 @@ class Missed:
         Returns
         -------
         dict
-            "detectable", "hoeffding_bound", and "sentence", which says it in words.
+            "detectable" and "hoeffding_bound".
         """
-        from itrust.render import seen
-
         found = None if self.detectable is None else self.detectable.to_dict()
-        return {
-            "detectable": found,
-            "hoeffding_bound": self.hoeffding_bound,
-            "sentence": seen(self.detectable),
-        }
+        return {"detectable": found, "hoeffding_bound": self.hoeffding_bound}
 
 
 @dataclass(frozen=True, eq=False)

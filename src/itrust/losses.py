@@ -200,7 +200,9 @@ class MMD(Penalty):
 
     def _value(self, prob: torch.Tensor, y: torch.Tensor, x: torch.Tensor | None) -> torch.Tensor:
         if x is None:
-            raise InputError("MMD compares rows by their inputs; pass them as x, shape (n, d)")
+            raise InputError(
+                "MMD compares rows by their inputs; pass them as x, shape (n, d)", argument="x"
+            )
         gram = torch.exp(-_squared_distances(x) / self.bandwidth)
         labels_apart = -2 * np.expm1(-2 / self.label_bandwidth)
         return float(labels_apart) * _pair_mean(y - prob, gram, self.biased)
@@ -268,12 +270,18 @@ class KLCE(Penalty):
         if x is None:
             raise InputError(
                 "KLCE compares rows by covariates; pass them as x (fit(X, y, covariates=...) in an "
-                "estimator), or leave them out with x_width=None"
+                "estimator), or leave them out with x_width=None",
+                argument="x",
             )
         widths = self.x_width if isinstance(self.x_width, tuple) else (self.x_width,) * x.shape[1]
         if len(widths) != x.shape[1]:
             told = counted(len(widths), "width"), counted(x.shape[1], "column")
-            raise InputError(f"x_width has {told[0]} for {told[1]} of x")
+            raise InputError(
+                "{argument} has {widths} for {columns} of x",
+                argument="x_width",
+                value=self.x_width,
+                details={"widths": told[0], "columns": told[1]},
+            )
         return _squared_distances(x / torch.tensor(widths, dtype=x.dtype, device=x.device))
 
 
@@ -366,7 +374,9 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         with _one_thread():
             slopes, offset, objective = self._trained(standardised, torch.from_numpy(codes), x)
         if not (np.isfinite(slopes).all() and np.isfinite(offset)):
-            raise InputError(f"training diverged; take a rate below {self.rate!r}")
+            raise InputError(
+                "training diverged; take a rate below {value}", argument="rate", value=self.rate
+            )
         self.classes_ = classes
         self.n_features_in_ = inputs.shape[1]
         self.coef_: FloatArray = (slopes / scale)[None, :]
@@ -391,8 +401,11 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         inputs = _checked_matrix("X", X)
         if inputs.shape[1] != self.n_features_in_:
             raise InputError(
-                f"X has {inputs.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
+                "{argument} has {value} features, but {kind} is expecting {expected} features as "
+                "input",
+                argument="X",
+                value=inputs.shape[1],
+                details={"kind": type(self).__name__, "expected": str(self.n_features_in_)},
             )
         odds: FloatArray = inputs @ self.coef_[0] + self.intercept_[0]
         return odds
@@ -474,14 +487,20 @@ class PenalisedLogisticRegression(ClassifierMixin, BaseEstimator):  # type: igno
         beside = torch.from_numpy(_checked_matrix("covariates", covariates))
         if len(beside) != len(inputs):
             told = counted(len(beside), "row"), counted(len(inputs), "row")
-            raise InputError(f"covariates have {told[0]}, but X has {told[1]}")
+            raise InputError(
+                "{argument} have {rows}, but X has {others}",
+                argument="covariates",
+                value=len(beside),
+                details={"rows": told[0], "others": told[1]},
+            )
         return beside
 
     def _check_settings(self) -> None:
         if self.penalty is not None and not isinstance(self.penalty, Penalty):
             raise InputError(
-                f"penalty must be one of itrust.losses, such as MMCE(), or None, "
-                f"not {self.penalty!r}"
+                "{argument} must be one of itrust.losses, such as MMCE(), or None, not {value}",
+                argument="penalty",
+                value=self.penalty,
             )
         for name, least in (("epochs", 1), ("batch", 2), ("random_state", 0)):
             checked_count(getattr(self, name), name, at_least=least)
@@ -535,20 +554,34 @@ def _one_thread() -> Iterator[None]:
 
 def _checked_prob(prob: object) -> torch.Tensor:
     if not isinstance(prob, torch.Tensor) or not prob.is_floating_point():
-        raise InputError("prob must be a floating torch tensor; numbers go through torch.tensor")
+        raise InputError(
+            "{argument} must be a floating torch tensor; numbers go through torch.tensor",
+            argument="prob",
+            value=prob,
+        )
     if prob.ndim != 1:
         raise InputError(
-            f"prob must be the probability of the positive class, shape (n,), not "
-            f"{tuple(prob.shape)}; of two columns take prob[:, 1]"
+            "{argument} must be the probability of the positive class, shape (n,), not {value}; of "
+            "two columns take prob[:, 1]",
+            argument="prob",
+            value=tuple(prob.shape),
         )
     if prob.numel() < 2:
-        raise InputError(f"a penalty needs at least 2 rows to compare; this batch has {len(prob)}")
+        raise InputError(
+            "a penalty needs at least 2 rows to compare; this batch has {value}",
+            argument="prob",
+            value=len(prob),
+        )
     outside = ~((prob >= 0) & (prob <= 1))
     if outside.any():
         row = int(outside.nonzero()[0])
         raise InputError(
-            f"prob must lie in [0, 1]; row {row} has {float(prob[row]):g} (pass logits through "
-            f"torch.sigmoid first?)"
+            "{argument} must lie in [0, 1]; {row} has {found}",
+            argument="prob",
+            row=row,
+            value=float(prob[row]),
+            hint="pass logits through torch.sigmoid first?",
+            details={"found": f"{float(prob[row]):g}"},
         )
     return prob
 
@@ -556,11 +589,22 @@ def _checked_prob(prob: object) -> torch.Tensor:
 def _checked_labels(y: Any, prob: torch.Tensor) -> torch.Tensor:
     labels = torch.as_tensor(y, device=prob.device).to(prob.dtype)
     if labels.shape != prob.shape:
-        raise InputError(f"y has shape {tuple(labels.shape)}, prob has {tuple(prob.shape)}")
+        raise InputError(
+            "{argument} has shape {value}, prob has {shape}",
+            argument="y",
+            value=tuple(labels.shape),
+            details={"shape": tuple(prob.shape)},
+        )
     strange = (labels != 0) & (labels != 1)
     if strange.any():
         row = int(strange.nonzero()[0])
-        raise InputError(f"y must be 0 or 1; row {row} has {float(labels[row]):g}")
+        raise InputError(
+            "{argument} must be 0 or 1; {row} has {found}",
+            argument="y",
+            row=row,
+            value=float(labels[row]),
+            details={"found": f"{float(labels[row]):g}"},
+        )
     return labels
 
 
@@ -570,11 +614,14 @@ def _checked_rows(x: Any, prob: torch.Tensor) -> torch.Tensor | None:
     rows = torch.as_tensor(x, device=prob.device).to(prob.dtype)
     if rows.ndim != 2 or len(rows) != len(prob):
         raise InputError(
-            f"x must have shape ({len(prob)}, d), one row for each of prob, not {tuple(rows.shape)}"
+            "{argument} must have shape ({n}, d), one row for each of prob, not {value}",
+            argument="x",
+            value=tuple(rows.shape),
+            details={"n": str(len(prob))},
         )
     if not rows.isfinite().all():
         row = int((~rows.isfinite()).nonzero()[0, 0])
-        raise InputError(f"x must be finite; row {row} is not")
+        raise InputError("{argument} must be finite; {row} is not", argument="x", row=row)
     return rows
 
 
@@ -584,8 +631,11 @@ def _checked_matrix(name: str, values: Any) -> FloatArray:
     if seen.ndim == 2 and seen.dtype.kind == "f" and not np.isfinite(seen).all():
         row, column = np.argwhere(~np.isfinite(seen))[0]
         raise InputError(
-            f"{name} must be finite, without NaN or inf; row {row}, column {column} has "
-            f"{seen[row, column]}"
+            "{argument} must be finite, without NaN or inf; {row}, column {position} has {value}",
+            argument=name,
+            row=int(row),
+            value=seen[row, column],
+            details={"position": str(column)},
         )
     checked: FloatArray = check_array(values, dtype=np.float64, order="C", input_name=name)
     return checked
@@ -594,17 +644,29 @@ def _checked_matrix(name: str, values: Any) -> FloatArray:
 def _two_classes(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     """The two labels, sorted, and each row's position among them."""
     if y is None:
-        raise InputError("fit requires y to be passed, but the target y is None")
+        raise InputError("fit requires y to be passed, but the target y is None", argument="y")
     labels = column_or_1d(y, warn=True)
     if labels.size != n:
         told = counted(labels.size, "row"), counted(n, "row")
-        raise InputError(f"y has {told[0]}, but X has {told[1]}")
+        raise InputError(
+            "{argument} has {rows}, but X has {others}",
+            argument="y",
+            value=labels.size,
+            details={"rows": told[0], "others": told[1]},
+        )
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     if classes.size == 1:
-        raise InputError(f"y has one class only, {classes.tolist()[0]!r}; two are needed")
+        raise InputError(
+            "{argument} has one class only, {value}; two are needed",
+            argument="y",
+            value=classes.tolist()[0],
+        )
     if classes.size > 2:
         raise InputError(
-            f"Only binary classification is supported; y has {listed(classes.tolist())}"
+            "Only binary classification is supported; {argument} has {classes}",
+            argument="y",
+            value=classes.tolist(),
+            details={"classes": listed(classes.tolist())},
         )
     return classes, codes.astype(np.int64)

@@ -217,7 +217,12 @@ def local_alternative(
     ('a', 'b', 'c', 'd', 'group', 'sex')
     """
     if name not in ALTERNATIVES:
-        raise InputError(f"there is no alternative {name!r}; {did_you_mean(name, [*ALTERNATIVES])}")
+        raise InputError(
+            "there is no alternative {value}; {guess}",
+            argument="name",
+            value=name,
+            details={"guess": did_you_mean(name, [*ALTERNATIVES])},
+        )
     random = as_generator(rng)
     x, p = _alternative_rows(n, random)
     truth = np.clip(p + strength * ALTERNATIVES[name](x, p), 0.002, 0.998)

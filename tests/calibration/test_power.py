@@ -166,7 +166,7 @@ def test_dictionaries_of_ones_own_are_taken(town):
     assert d.everywhere.shift > 0
     with pytest.raises(InputError, match="a Dictionary or a mapping"):
         it.detectable(town, dictionary=3)
-    with pytest.raises(InputError, match="checks must be a whole number of at least 0, not -1"):
+    with pytest.raises(InputError, match="simulations must be a whole number of at least 0"):
         it.detectable(town, simulations=-1)
 
 
@@ -216,6 +216,12 @@ def test_a_test_that_was_made_serves_again(town, monkeypatch):
     monkeypatch.setattr("itrust.engines.Engine.run", refuse)
     found = detectable_by(made)
     assert found.to_dict() == own.to_dict()
+
+
+def test_a_test_with_one_kernel_is_refused(town):
+    made = prepared_test(town, it.kernels.LocalKernel(), draws=19, rng=0)
+    with pytest.raises(InputError, match=r"^test must be made over a dictionary, not one kernel$"):
+        detectable_by(made)
 
 
 def test_with_clusters_the_draws_are_those_of_independent_rows(town):

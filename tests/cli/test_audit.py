@@ -520,6 +520,27 @@ def test_doctor_names_versions_threads_and_folders():
         assert word in told
 
 
+def test_doctor_leaves_with_1_where_something_of_the_core_is_missing(monkeypatch):
+    from itrust.cli import doctor
+
+    assert run("doctor").exit_code == 0
+    monkeypatch.setattr(doctor, "CORE", ("numpy", "no-such-package"))
+    found = run("doctor")
+    assert found.exit_code == 1
+    assert "no-such-package MISSING" in found.stdout
+
+
+def test_only_the_handler_that_was_set_while_loading_is_taken_away(monkeypatch):
+    seen = []
+    monkeypatch.setattr(signal, "getsignal", lambda _: seen)
+    monkeypatch.setattr(signal, "signal", lambda *given: seen.append(given[1]))
+    guard.loaded(None)
+    guard.loaded(object())
+    assert seen == []
+    guard.loaded(seen)
+    assert seen == [signal.default_int_handler]
+
+
 def test_demo_is_a_command(monkeypatch):
     from itrust.cli import demo
 

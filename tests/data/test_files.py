@@ -351,6 +351,13 @@ def test_wrong_settings_of_a_scan_are_one_sentence(tmp_path, arguments, message)
         scanned(file, **arguments)
 
 
+@pytest.mark.parametrize(("role", "wrong"), [("label", 1), ("prob", 2), ("on", 3), ("weights", 0)])
+def test_a_wrong_name_is_told_with_its_role(tmp_path, role, wrong):
+    with pytest.raises(InputError, match=f"are names of columns, not {wrong}") as told:
+        scanned(write(table(50), tmp_path / "a.parquet"), **{role: wrong})
+    assert (told.value.argument, told.value.value) == (role, wrong)
+
+
 def test_semicolons_are_named(tmp_path):
     (tmp_path / "a.csv").write_text("owner;p;income;region\nyes;0.5;1;a\n")
     with pytest.raises(InputError, match=r"separated by commas .*, not semicolons"):

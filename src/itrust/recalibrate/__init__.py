@@ -83,16 +83,39 @@ def load(path: str | Path) -> Recalibrator:
     try:
         facts = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+        raise InputError(
+            "cannot read {file}: {reason}",
+            argument="path",
+            file=str(path),
+            details={"reason": error.strerror},
+        ) from None
     except ValueError:
-        raise InputError(f"{path} is not JSON; give a file that save() wrote") from None
+        raise InputError(
+            "{file} is not JSON; give a file that save() wrote", argument="path", file=str(path)
+        ) from None
     if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
-        raise InputError(f"{path} does not have the schema {SCHEMA}; give a file that save() wrote")
+        raise InputError(
+            "{file} does not have the schema {schema}; give a file that save() wrote",
+            argument="path",
+            file=str(path),
+            details={"schema": SCHEMA},
+        )
     known = {method.__name__: method for method in METHODS.values()}
     name = str(facts.get("method"))
     if name not in known:
-        raise InputError(f"{path}: no method {name!r}; {did_you_mean(name, list(known))}")
+        raise InputError(
+            "no method {value}; {guess}",
+            argument="path",
+            value=name,
+            file=str(path),
+            details={"guess": did_you_mean(name, list(known))},
+        )
     try:
         return known[name].from_dict(facts)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        raise InputError(f"{path} is damaged: {error!r}; save it again") from None
+        raise InputError(
+            "{file} is damaged: {error}; save it again",
+            argument="path",
+            file=str(path),
+            details={"error": repr(error)},
+        ) from None

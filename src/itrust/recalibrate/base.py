@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from itrust import __version__
-from itrust._core import FloatArray, InputError, Subject, listed, plain, shown, write_whole
+from itrust._core import FloatArray, InputError, Subject, listed, plain, write_whole
 from itrust.data import (
     Column,
     Points,
@@ -82,10 +82,12 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         if (sample.weights_or_ones == 0).any():
             sample = sample.take(sample.weights_or_ones > 0)
         if one_class(sample):
-            told = shown(sample.values[int(sample.y[0])])
+            told = sample.values[int(sample.y[0])]
             raise InputError(
-                f"every label is {told}, so there is nothing to learn from; take more rows for "
-                f"calibration"
+                "every label is {value}, so there is nothing to learn from; take more rows for "
+                "calibration",
+                argument="y",
+                value=told,
             )
         columns = sample.columns if self.reads_covariates else ()
         self.columns_ = {column.name: column.kind for column in columns}
@@ -126,10 +128,16 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         if isinstance(p, Sample):
-            raise InputError("predict takes probabilities; for a Sample use .apply(sample)")
+            raise InputError(
+                "predict takes probabilities; for a Sample use .apply(sample)",
+                argument="p",
+                value=p,
+            )
         if isinstance(p, Population):
             raise InputError(
-                "predict takes probabilities; for a Population use .predict(rows.p, rows)"
+                "predict takes probabilities; for a Population use .predict(rows.p, rows)",
+                argument="p",
+                value=p,
             )
         return np.clip(self._predict(self._points(p, x)), 0.0, 1.0)
 
@@ -267,7 +275,11 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         """The covariates that this recalibrator reads, as it saw them."""
         names = list(self.columns_)
         if x is None:
-            raise InputError(f"this method reads the covariates {listed(names)}; pass them as x")
+            raise InputError(
+                "this method reads the covariates {names}; pass them as {argument}",
+                argument="x",
+                details={"names": listed(names)},
+            )
         if isinstance(x, Sample | Population):
             x = x.columns
         if isinstance(x, tuple) and x and all(isinstance(column, Column) for column in x):
@@ -284,13 +296,20 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         found = []
         for name, kind in self.columns_.items():
             if name not in by_name:
-                raise InputError(f"x lacks the covariate {name!r}, which the fit has seen")
+                raise InputError(
+                    "{argument} lacks the covariate {value}, which the fit has seen",
+                    argument="x",
+                    value=name,
+                )
             column = by_name[name]
             if column.missing.all():
                 column = _all_missing(name, kind, len(column))
             if column.kind != kind and {column.kind, kind} != {"number", "boolean"}:
                 raise InputError(
-                    f"covariate {name!r} was a {kind} in the fit, and is a {column.kind} now"
+                    "covariate {column} was a {kind} in the fit, and is a {now} now",
+                    argument="x",
+                    column=name,
+                    details={"kind": kind, "now": column.kind},
                 )
             found.append(_with_level(column, self.missing_levels_[name]))
         return tuple(found)
@@ -327,8 +346,11 @@ def packed(level: Any) -> Any:
         if type(level) is type_:
             return {kind: level.isoformat()}
     raise InputError(
-        f"the level {shown(level)} is a {type(level).__name__}, which JSON cannot hold; turn the "
-        f"column into text before the fit"
+        "the level {value} is a {kind}, which JSON cannot hold; turn the column into text before "
+        "the fit",
+        argument="x",
+        value=level,
+        details={"kind": type(level).__name__},
     )
 
 

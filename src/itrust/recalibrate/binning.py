@@ -172,7 +172,12 @@ class BBQ(Recalibrator):
         checked_count(lowest, "min_bins")
         checked_count(highest, "max_bins")
         if lowest > highest:
-            raise InputError(f"BBQ needs min_bins <= max_bins, not {lowest!r} and {highest!r}")
+            raise InputError(
+                "BBQ needs min_bins <= max_bins, not {value} and {highest}",
+                argument="min_bins",
+                value=lowest,
+                details={"highest": repr(highest)},
+            )
         found: dict[bytes, tuple[FloatArray, FloatArray, float]] = {}
         for bins in range(lowest, highest + 1):
             edges, ones, rows = ordered.binned(bins)

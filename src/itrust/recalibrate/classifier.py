@@ -96,12 +96,21 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         self.classes_ = np.unique(labels)
         if self.classes_.size != 2:
-            raise InputError(f"y must have two values, not {self.classes_.size}")
+            raise InputError(
+                "{argument} must have two values, not {value}",
+                argument="y",
+                value=self.classes_.size,
+            )
         if self.prefit:
             self.classifier_, rows, targets, weights = self.classifier, X, labels, w
             known = np.asarray(getattr(self.classifier, "classes_", self.classes_))
             if not np.array_equal(known, self.classes_):
-                raise InputError(f"the classifier knows the labels {known}, y has {self.classes_}")
+                raise InputError(
+                    "the classifier knows the labels {known}, {argument} has {classes}",
+                    argument="y",
+                    value=self.classes_,
+                    details={"known": known, "classes": self.classes_},
+                )
         else:
             parts = (X, labels) if w is None else (X, labels, w)
             train, rows, train_y, targets, *weighted = train_test_split(
@@ -182,5 +191,10 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if isinstance(key, Integral) and not isinstance(key, bool) and 0 <= int(key) < len(names):
             return names[int(key)]
         if key not in names:
-            raise InputError(f"on: X has no column {key!r}; {did_you_mean(str(key), names)}")
+            raise InputError(
+                "{argument}: X has no column {value}; {guess}",
+                argument="on",
+                value=key,
+                details={"guess": did_you_mean(str(key), names)},
+            )
         return str(key)

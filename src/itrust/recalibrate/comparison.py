@@ -233,11 +233,17 @@ def _named(
     for name, method in methods.items():
         if not isinstance(method, Recalibrator):
             raise InputError(
-                f"{name!r} is a {type(method).__name__}, not a recalibrator such as Local() (with "
-                f"its brackets)"
+                "{name} is a {kind}, not a recalibrator such as Local() (with its brackets)",
+                argument="methods",
+                value=method,
+                details={"name": repr(name), "kind": type(method).__name__},
             )
         if name == NONE:
-            raise InputError("the name 'none' stands for the probabilities as given; take another")
+            raise InputError(
+                "the name {value} stands for the probabilities as given; take another",
+                argument="methods",
+                value=name,
+            )
     return {NONE: None, **methods}
 
 
@@ -251,15 +257,20 @@ def _worst_slice(sample: Sample, alpha: float, draws: int, seed: int) -> Slice |
 def _refuse_same_rows(calibration: Sample, test: Sample) -> None:
     """A method that is judged on the rows it learned from would look calibrated."""
     if calibration.names != test.names:
-        raise InputError("calibration and test have different covariates")
+        raise InputError(
+            "calibration and test have different covariates", argument="test", value=test.names
+        )
     known, asked = (_keys(sample, calibration) for sample in (calibration, test))
     values, counts = np.unique(known, return_counts=True)
     # Rows that occur once in calibration: others may be alike without being the same.
     shared = int(np.isin(asked, values[counts == 1]).sum())
     if shared > max(TOO_MANY_SHARED * test.n, 1):
         raise InputError(
-            f"{shared:,} of the {test.n:,} test rows are among the calibration rows; divide them, "
-            f"such as with sample.split([0.5, 0.5])"
+            "{count} of the {rows} test rows are among the calibration rows; divide them, such as "
+            "with sample.split([0.5, 0.5])",
+            argument="test",
+            count=shared,
+            details={"rows": test.n},
         )
 
 

@@ -327,7 +327,9 @@ class Local(Recalibrator):
         for name in ("widths", "ridges"):
             values = getattr(self, name)
             if not isinstance(values, Sequence) or not values or not all(v > 0 for v in values):
-                raise InputError(f"{name} must be positive numbers, not {values!r}")
+                raise InputError(
+                    "{argument} must be positive numbers, not {value}", argument=name, value=values
+                )
 
 
 Made = TypeVar("Made")

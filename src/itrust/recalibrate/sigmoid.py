@@ -120,7 +120,9 @@ class Temperature(Sigmoid):
         if self.edge is not None:
             checked_share(self.edge, "edge")
             if self.edge >= 0.5:
-                raise InputError(f"edge must lie below 0.5, not {self.edge!r}")
+                raise InputError(
+                    "{argument} must lie below 0.5, not {value}", argument="edge", value=self.edge
+                )
         self.edge_ = edge_of(sample.p) if self.edge is None else float(self.edge)
         z, w = held_logit(sample.p, self.edge_), sample.weights_or_ones
 

@@ -269,11 +269,21 @@ def checked_tasks(
                 value=task,
             )
         if not list(task.ratios()):
-            raise InputError(f"{task} is a number and no task; use mean, share or prevalence")
+            raise InputError(
+                "{task} is a number and no task; use mean, share or prevalence",
+                argument="tasks",
+                value=task,
+                details={"task": task},
+            )
     plug_ins = [task.linear(with_p) for task in tasks]
     for task, plug_in in zip(tasks, plug_ins, strict=True):
         if not math.isfinite(plug_in.value):
-            raise InputError(f"{task} has no finite value when probabilities stand for labels")
+            raise InputError(
+                "{task} has no finite value when probabilities stand for labels",
+                argument="tasks",
+                value=task,
+                details={"task": task},
+            )
     return (
         plug_ins,
         [task.linear(with_y) for task in tasks],

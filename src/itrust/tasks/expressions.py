@@ -284,14 +284,28 @@ class Ratio(Task):
         self.where.check(rows.points)
         inside = self.where.rows(rows.points) & (rows.weights > 0)
         if not inside.any():
-            raise InputError(f"no row of positive weight satisfies {self.where.formula} in {self}")
+            raise InputError(
+                "no row of positive weight satisfies {where} in {task}",
+                argument="tasks",
+                value=self,
+                details={"where": self.where.formula, "task": self},
+            )
         g = np.where(inside, self.quantity.of(rows.points), 0.0)
         wrong = ~np.isfinite(g)
         if wrong.any():
             raise InputError(
-                f"{self.quantity} has no finite value in {counted(int(wrong.sum()), 'row')} "
-                f"(first: row {int(np.argmax(wrong))}) that {self} counts; leave them out with a "
-                f"condition, as in mean(... | {_first_name(self.quantity)} is not missing)"
+                "{quantity} has no finite value in {rows} (first: {row}) that {task} counts; leave "
+                "them out with a condition, as in mean(... | {name} is not missing)",
+                argument="tasks",
+                row=int(np.argmax(wrong)),
+                value=self,
+                count=int(wrong.sum()),
+                details={
+                    "quantity": self.quantity,
+                    "rows": counted(int(wrong.sum()), "row"),
+                    "task": self,
+                    "name": _first_name(self.quantity),
+                },
             )
         return g, inside.astype(float)
 

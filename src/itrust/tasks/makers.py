@@ -78,7 +78,11 @@ def share(condition: object = None, where: object = None, **values: Any) -> Task
     """
     chosen = _predicate(condition, values, "share")
     if isinstance(chosen, Everywhere):
-        raise InputError("share needs a condition, as in share(race='Black')")
+        raise InputError(
+            "share needs a condition, as in share(race='Black')",
+            argument="condition",
+            value=condition,
+        )
     return Ratio(Indicator(chosen), _predicate(where, {}, "share"), among_positives=True)
 
 
@@ -137,13 +141,21 @@ def _as_quantity(quantity: object, name: str | None) -> Quantity:
         title = str(name or getattr(quantity, "__name__", "function"))
         return Callback(quantity, title)
     raise InputError(
-        f"mean takes the name of a covariate or a function, not a {type(quantity).__name__}"
+        "mean takes the name of a covariate or a function, not a {kind}",
+        argument="quantity",
+        value=quantity,
+        details={"kind": type(quantity).__name__},
     )
 
 
 def _predicate(condition: object, values: Mapping[str, Any], name: str) -> Predicate:
     if condition is not None and values:
-        raise InputError(f"{name} takes a condition or keywords, not both")
+        raise InputError(
+            "{name} takes a condition or keywords, not both",
+            argument="condition",
+            value=condition,
+            details={"name": name},
+        )
     if isinstance(condition, str):
         return parse_condition(condition)
     return as_predicate(values or None if condition is None else condition)

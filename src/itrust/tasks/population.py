@@ -134,16 +134,25 @@ def estimate_task(
     checked_sample(labelled)
     if not isinstance(population, Population):
         raise InputError(
-            f"population must be a Population(p, x), not a {type(population).__name__}"
+            "{argument} must be a Population(p, x), not a {kind}",
+            argument="population",
+            value=population,
+            details={"kind": type(population).__name__},
         )
     wide = float(ndtri(1 - checked_alpha(alpha) / 2))
     labelled, out = _alike(task, population, labelled)
     (with_p,), (with_y,), _ = checked_tasks(labelled, [task])
     plugin = task.linear(out)
     if not math.isfinite(plugin.value):
-        raise InputError(f"{task} divides by 0 on the population")
+        raise InputError(
+            "{task} divides by 0 on the population", argument="population", details={"task": task}
+        )
     if math.isnan(with_y.value):
-        raise InputError(f"no positive label counts for {task}: labelled rows say nothing about it")
+        raise InputError(
+            "no positive label counts for {task}: labelled rows say nothing about it",
+            argument="labelled",
+            details={"task": task},
+        )
     sampling = _spread(plugin.influence)
     lam = _lam(with_y, with_p, labelled, sampling)
     # Labels, plus what probabilities say about the population less about the labelled rows.
@@ -181,7 +190,12 @@ def _alike(task: Task, population: Population, labelled: Sample) -> tuple[Sample
     own = {column.name: column for column in population.columns}
     lacking = [name for name in covariates_of(task, labelled.points) if name not in own]
     if lacking:
-        raise InputError(f"the population lacks {listed(lacking)}, which {task} reads")
+        raise InputError(
+            "the population lacks {lacking}, which {task} reads",
+            argument="population",
+            value=lacking,
+            details={"lacking": listed(lacking), "task": task},
+        )
     shared = tuple(column for column in labelled.columns if column.name in own)
     points = Points(population.p, tuple(own[column.name] for column in shared))
     w = np.ones(population.n) if population.weights is None else population.weights

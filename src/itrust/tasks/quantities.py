@@ -209,8 +209,11 @@ class Callback(Quantity):
         values = np.asarray(self.function(read), dtype=float)
         if values.shape != (len(points),):
             raise InputError(
-                f"{self.title} must give one number for each of {len(points):,} rows, not an array "
-                f"of shape {values.shape}"
+                "{title} must give one number for each of {rows} rows, not an array of shape "
+                "{value}",
+                argument="quantity",
+                value=values.shape,
+                details={"title": self.title, "rows": len(points)},
             )
         return values
 

@@ -100,11 +100,6 @@ class Detectable(Result):
     notes: tuple[str, ...]
 
     @property
-    def checks(self) -> int:
-        """`simulations` by its former name, which the pictures in words still read."""
-        return self.simulations
-
-    @property
     def everywhere(self) -> RegionPower:
         """A shift of all rows."""
         return self.regions[0]

@@ -100,10 +100,10 @@ def _(result: Detectable) -> str:
         for region in result.regions
     ]
     worst = f"{size_text(result.worst.shift)} at {result.worst.where}"
-    simulated = f" (power {result.simulated:.2f} in {result.checks} simulated samples)"
+    simulated = f" (power {result.simulated:.2f} in {result.simulations} simulated samples)"
     return html.card(
         f"Smallest bias that these {result.n:,} rows would show",
-        html.sentence(f"worst: {worst}{simulated if result.checks else ''}"),
+        html.sentence(f"worst: {worst}{simulated if result.simulations else ''}"),
         html.table(["where", "rows", "too low by", "too high by"], rows),
         html.notes([f"power {result.power:g} at alpha {result.alpha:g}", *result.notes]),
     )

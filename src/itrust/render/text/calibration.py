@@ -266,10 +266,10 @@ def _(result: Detectable, width: int = WIDTH) -> str:  # noqa: ARG001
         share = f"{100 * region.share:>6.1f}%"
         shifts = f"{size_text(region.up):>10}  {size_text(region.down):>11}"
         lines.append(f"  {region.where!s:<{names}}  {share}  {shifts}{small}")
-    simulated = f" (power {result.simulated:.2f} in {result.checks} simulated samples)"
+    simulated = f" (power {result.simulated:.2f} in {result.simulations} simulated samples)"
     worst = f"  worst: {size_text(result.worst.shift)} at {result.worst.where}"
     tail = [
-        f"{worst}{simulated if result.checks else ''}",
+        f"{worst}{simulated if result.simulations else ''}",
         "  too low: the truth lies above the prediction. -: no room between 0 and 1.",
     ]
     return "\n".join([head, "", *lines, "", *tail, *_remarks((), result.notes)])

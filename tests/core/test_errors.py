@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import copyreg
 import pickle
 import re
 from pathlib import Path
@@ -95,6 +96,23 @@ def test_the_fields_say_what_where_and_how_many():
     assert sentence(error, SHELL).startswith("--prob q must lie in")
 
 
+@pytest.fixture
+def copies_that_share_fields(monkeypatch):
+    """As tblib registers them, which distributed installs: the copy keeps the first one's dict."""
+
+    def shared(error):
+        return _same_dict, (type(error), error.args, vars(error))
+
+    monkeypatch.setitem(copyreg.dispatch_table, InputError, shared)
+
+
+def _same_dict(cls, args, fields):
+    error = cls.__new__(cls, *args)
+    error.__dict__ = fields
+    return error
+
+
+@pytest.mark.usefixtures("copies_that_share_fields")
 def test_a_file_moves_the_rows_of_an_error_and_leaves_the_error_alone():
     first = InputError("{row} has 1, {other} has 'row 3'", row=2, details={"other": Row(3)})
     moved = first.within("a.csv", lambda row: row + 100, lambda row: row + 2)

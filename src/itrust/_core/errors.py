@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
 from typing import Any, NamedTuple, Protocol, Self
 
 from itrust._core.text import shown
@@ -189,8 +188,9 @@ class InputError(ValueError):
         >>> str(InputError("{row} has no label", row=3).at(file="homes.csv"))
         'homes.csv: row 3 has no label'
         """
-        known = copy(self)
-        vars(known).update(fields)
+        # Not copy(): libraries that pickle tracebacks register a way of copying that shares fields.
+        known = type(self).__new__(type(self), *self.args)
+        vars(known).update({**vars(self), **fields})
         return known.with_traceback(self.__traceback__)
 
     def within(

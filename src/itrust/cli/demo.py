@@ -20,7 +20,7 @@ TASKS = [GAP, 'prevalence(region == "south")']
 
 
 def run(options: Options) -> int:
-    """Tell the story; the exit code."""
+    """Audit the simulated survey and tell what was found; give the exit code."""
     refuse_bad_places(options.outputs, [])
     tell(options.outputs["--report"])
     return 0

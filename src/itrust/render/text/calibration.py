@@ -227,7 +227,7 @@ def _(result: MulticlassResult, width: int = WIDTH) -> str:  # noqa: ARG001
     told = [(c.name, f) for c in result.classes for f in c.evidence()[:MAX_TOLD_OF_A_CLASS]]
     lines.extend(["", "  evidence"] if told else [])
     lines.extend(f"  {name}: {finding.pvalue:.3g}  {finding}" for name, finding in told)
-    return "\n".join([*lines, *_remarks(result.warnings, result.notes)])
+    return "\n".join([*lines, *_warnings_and_notes(result.warnings, result.notes)])
 
 
 @as_text.register
@@ -250,7 +250,7 @@ def _(result: WitnessResult, width: int = WIDTH) -> str:  # noqa: ARG001
         "",
         f"  {counted(result.draws, 'draw')} a fold, seed {result.seed}, {result.elapsed:.2g} s",
     ]
-    return "\n".join([*lines, *_remarks(result.warnings, result.notes)])
+    return "\n".join([*lines, *_warnings_and_notes(result.warnings, result.notes)])
 
 
 @as_text.register
@@ -272,7 +272,7 @@ def _(result: Detectable, width: int = WIDTH) -> str:  # noqa: ARG001
         f"{worst}{simulated if result.simulations else ''}",
         "  too low: the truth lies above the prediction. -: no room between 0 and 1.",
     ]
-    return "\n".join([head, "", *lines, "", *tail, *_remarks((), result.notes)])
+    return "\n".join([head, "", *lines, "", *tail, *_warnings_and_notes((), result.notes)])
 
 
 def size_text(shift: float) -> str:
@@ -299,7 +299,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[: MAX_NAMES - 2])}, ... {names[-1]} ({len(names)} in all)"
 
 
-def _remarks(warnings: Iterable[str], notes: Iterable[str]) -> list[str]:
+def _warnings_and_notes(warnings: Iterable[str], notes: Iterable[str]) -> list[str]:
     return [*(f"  ! {warning}" for warning in warnings), *(f"  note: {note}" for note in notes)]
 
 

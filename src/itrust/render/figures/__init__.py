@@ -9,6 +9,7 @@ be read.
 from itrust.render.figures.auditing import AuditDisplay
 from itrust.render.figures.calibration import NullDisplay, ReliabilityDisplay
 from itrust.render.figures.curves import BiasCurveDisplay, CubicDisplay
+from itrust.render.figures.dots import DotsDisplay
 from itrust.render.figures.forests import ComparisonDisplay, GroupDisplay, SliceDisplay
 from itrust.render.figures.maps import BiasMapDisplay
 from itrust.render.figures.style import BIAS as BIAS
@@ -33,6 +34,7 @@ __all__ = [
     "ComparisonDisplay",
     "CubicDisplay",
     "Display",
+    "DotsDisplay",
     "GroupDisplay",
     "NullDisplay",
     "ReliabilityDisplay",

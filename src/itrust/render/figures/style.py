@@ -119,7 +119,8 @@ def draw(result: Any, ax: Axes | None = None, **settings: Any) -> Display:
     Display
         Drawn.
     """
-    raise InputError(f"a {type(result).__name__} has no picture (asked for {ax!r}, {settings!r})")
+    del ax, settings  # those of the displays
+    raise InputError(f"a {type(result).__name__} has no picture; to_dict() has its numbers")
 
 
 def checked_kind(result: object, kind: type, made_by: str) -> None:

@@ -102,8 +102,7 @@ class Prepared:
     @property
     def columns_at_once(self) -> int:
         """Draws in work at a time."""
-        features = len(self.bank.features) + len(self.bank.entries)
-        return columns_at_once(self.survey, self.plans, features)
+        return columns_at_once(self.survey, self.plans, self.bank.width)
 
     @property
     def is_single(self) -> BoolArray:
@@ -146,8 +145,9 @@ def prepare(
     _refuse_strange(dictionary, survey.source.names)
     made_of_features = [entry for entry in dictionary.entries if entry.kernel is None]
     bank = make_bank(made_of_features, survey.pilot, survey.unit)
-    work = float(survey.n) * (len(bank.features) + len(bank.entries)) * (1 + draws)
-    bank = replace(bank, dtype=np.float64 if work <= SMALL_WORK else np.float32)
+    work = float(survey.n) * bank.width * (1 + draws)
+    precise = np.float64 if work <= SMALL_WORK else np.float32
+    bank = replace(bank, dtype=precise, is_studentised=not null.exact)
     purpose = Purpose(null, draws, among_many=True)
     kernels, main = _planned(survey, engine, dictionary, default, purpose)
     entries = (*bank.entries, *(k.entry for k in kernels if k.entry))

@@ -1,11 +1,12 @@
 """Checks of every kind on one scale, so that the largest can be compared with its draws.
 
-A check's value is divided by its null standard deviation, and by the ratio of observed to expected
-residual variance where that exceeds 1 (which, for checks of one feature and many rows, makes it
-hold for "no bias along this check", too; checks of several features promise the sharp null alone);
-then it becomes minus the log of its approximate null tail, a shifted gamma law with the
-exact first three moments. The map is the same for the data and all draws, so a bad approximation
-costs power, never validity.
+A check's value is divided by its null standard deviation; then it becomes minus the log of its
+approximate null tail, a shifted gamma law with the exact first three moments. The map is the same
+for the data and all draws, so a bad approximation costs power, never validity. Where labels are
+redrawn from their probabilities, nothing else is done: dividing by the variance of the observed
+residuals, too, would hide the very thing that is looked for where events are rare and too many
+come true. Draws that keep the size of residuals are divided by the ratio of observed to expected
+variance where that exceeds 1, so that checks stay comparable.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from itrust._core import FloatArray
+from itrust._core import BoolArray, FloatArray
 from itrust.calibration.dictionary.bank import Bank, BankSums
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.engines import KernelOutcome, NullMoments
@@ -78,21 +79,30 @@ def on_one_scale(
     law: tuple[FloatArray, FloatArray],
 ) -> tuple[FloatArray, FloatArray]:
     """Minus the log tails and the standardised values of all checks, (E, columns)."""
-    values = bank.selector @ np.square(sums.forms) - sums.diagonals
+    own, several = (np.flatnonzero(which) for which in (bank.single >= 0, bank.single < 0))
+    values = np.empty((len(bank.entries), sums.forms.shape[1]))
     scales = np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel())
-    own = np.flatnonzero(bank.single >= 0)
     values[own] = sums.forms[bank.single[own]] * scales[own, None]
+    values[several] = bank.selector[several] @ np.square(sums.forms) - sums.diagonals[several]
     is_single = np.concatenate([bank.single >= 0, np.zeros(len(kernels), dtype=bool)])[:, None]
     values = np.concatenate([values, *(kernel.over_pairs[None] for kernel in kernels)])
-    diagonals = np.concatenate([sums.diagonals, *(kernel.diagonal[None] for kernel in kernels)])
-    expected = np.array([*sums.expected, *(kernel.expected for kernel in kernels)])[:, None]
-    sd, skewness = (value[:, None] for value in law)
-    # More variance than expected is taken out; less is not, for rare events would blow up.
-    swollen = np.maximum(diagonals / expected, 1.0)
-    unit = sd * np.where(is_single, np.sqrt(swollen), swollen)
+    unit, skewness = (value[:, None] for value in law)
+    if bank.is_studentised:
+        unit = unit * _swollen(sums, kernels, is_single)
     standardised = np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
     # The sum along a feature is taken in both directions; its longer tail gets its length.
     sign = np.where(is_single, np.sign(standardised), 1.0)
     tails = -pearson3_log_sf(sign * standardised, np.maximum(sign * skewness, 0.0))
     tails -= np.where(is_single, np.log(2), 0.0)
     return np.where(is_single, np.maximum(tails, 0.0), tails), standardised
+
+
+def _swollen(sums: BankSums, kernels: Sequence[KernelOutcome], is_single: BoolArray) -> FloatArray:
+    """How far residuals vary more than expected, (E, columns), in the units of a check's value.
+
+    More variance than expected is taken out; less is not, for rare events would blow up.
+    """
+    diagonals = np.concatenate([sums.diagonals, *(kernel.diagonal[None] for kernel in kernels)])
+    expected = np.array([*sums.expected, *(kernel.expected for kernel in kernels)])[:, None]
+    ratio = np.maximum(diagonals / expected, 1.0)
+    return np.asarray(np.where(is_single, np.sqrt(ratio), ratio))

@@ -14,13 +14,16 @@ from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
 from itrust._core import AnyArray, FloatArray, IntArray
-from itrust.calibration.dictionary.entries import Entry, Feature
+from itrust.calibration.dictionary.entries import Entry, Feature, Scaling
 from itrust.calibration.dictionary.terms import ColumnName, Is, RankScale, Readings, Term, read
 from itrust.data import Chunk, Pilot, Points
 from itrust.engines import Additive, Drawn, NullMoments, Products, third_moments
 
 ROWS_FOR_PAIRS = 256
 NO_VARIANCE = 1e-18
+NO_CORRELATION = 1e-8  # share of the largest eigenvalue
+RIDGE = 0.05  # added to null correlations before they are taken out
+FEW_EVENTS = 1.0  # added to the null variance of a group, in labels: the tiniest groups count less
 CHUNK_BYTES, MIN_CHUNK = 2**26, 256
 
 
@@ -38,8 +41,10 @@ class Bank:
         How the numbers are put on the scale of their ranks.
     centres : (R,) array
         Taken off, so that features are uncorrelated with the overall level under the null.
-    selector : (E, R) sparse array
-        scale^2 where an entry uses a feature.
+    mixtures : tuple of Mixture
+        Features that are made of other features; they come after those.
+    selector : (E, R + Q) sparse array
+        scale^2 where an entry uses a feature or a mixture of features.
     single : (E,) array
         The feature of an entry that has one only, else -1.
     moments : NullMoments
@@ -48,27 +53,43 @@ class Bank:
         Weights are divided by this.
     dtype : numpy type
         Of the features.
+    is_studentised : bool
+        Whether the variance of the residuals is wanted for every check; else for checks of several
+        features alone, which need it for their pairs.
     """
 
     entries: tuple[Entry, ...]
     features: tuple[Feature, ...]
     scales: Mapping[ColumnName, RankScale]
     centres: FloatArray
+    mixtures: tuple[Mixture, ...]
     selector: csr_array
     single: IntArray
     moments: NullMoments
     unit: float
     dtype: DTypeLike = np.float64
+    is_studentised: bool = False
+
+    @property
+    def diagonal_entries(self) -> IntArray:
+        """Numbers of the entries whose diagonals are added up."""
+        return np.flatnonzero((self.single < 0) | self.is_studentised)
 
     @property
     def max_rows(self) -> int:
         """Most rows in hand at a time, so that their features fit into memory."""
-        width = len(self.features) + len(self.entries)
-        return max(MIN_CHUNK, CHUNK_BYTES // (8 * max(width, 1)))
+        return max(MIN_CHUNK, CHUNK_BYTES // (8 * max(self.width, 1)))
+
+    @property
+    def width(self) -> int:
+        """Numbers that a row has in all: its features, their mixtures and a diagonal per entry."""
+        return self.selector.shape[1] + len(self.entries)
 
     def matrix(self, points: Points) -> AnyArray:
-        """All features of some rows, (R, n)."""
-        return feature_matrix(self.features, self.scales, self.centres, points, self.dtype)
+        """All features of some rows and their mixtures, (R + Q, n)."""
+        plain = feature_matrix(self.features, self.scales, self.centres, points, self.dtype)
+        mixed = [mixture.of(plain) for mixture in self.mixtures]
+        return np.concatenate([plain, *mixed]) if mixed else plain
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _BankPart:
         """Start on a chunk."""
@@ -76,8 +97,31 @@ class Bank:
 
 
 @dataclass(frozen=True, eq=False)
+class Mixture:
+    """Features that are uncorrelated under the null, made of features that need not be.
+
+    Attributes
+    ----------
+    columns : (r,) array
+        Numbers of the features that are mixed.
+    matrix : (q, r) array
+        What each contributes.
+    """
+
+    columns: IntArray
+    matrix: FloatArray
+
+    def of(self, features: AnyArray) -> AnyArray:
+        """The mixed features of some rows, (q, n), from all features, (R, n)."""
+        return self.matrix.astype(features.dtype) @ features[self.columns]
+
+
+@dataclass(frozen=True, eq=False)
 class BankSums(Additive):
-    """S (R, 1 + draws), the diagonals (E, 1 + draws) and their means (E,), data first."""
+    """S (R + Q, 1 + draws), the diagonals (E, 1 + draws) and their means (E,), data first.
+
+    Diagonals that were not asked for are 0.
+    """
 
     forms: FloatArray
     diagonals: FloatArray
@@ -94,7 +138,8 @@ class _BankPart:
         weighted = matrix * w.astype(bank.dtype)
         variances = (chunk.p * (1 - chunk.p)).astype(bank.dtype)
         self.expected = (squares @ variances).astype(np.float64)
-        self.products = Products(weighted.T, squares.T, chunk.p)
+        self.wanted = bank.diagonal_entries
+        self.products = Products(weighted.T, squares[self.wanted].T, chunk.p)
         self.forms = np.zeros((len(weighted), columns))
         self.diagonals = np.zeros((len(squares), columns))
 
@@ -102,7 +147,7 @@ class _BankPart:
         """Take in some columns."""
         forms, diagonals = self.products.of(drawn)
         self.forms[:, drawn.columns] = forms
-        self.diagonals[:, drawn.columns] = diagonals
+        self.diagonals[self.wanted, drawn.columns] = diagonals
 
     def finished(self) -> BankSums:
         """The sums of the chunk."""
@@ -133,26 +178,72 @@ def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
     scales = _scales(features, points)
     centres = _centres(features, scales, points, variances)
     matrix = feature_matrix(features, scales, centres, points, np.float64)
+    weighed = [
+        _weighed(entry, matrix[rows], variances, pilot.n)
+        for entry, rows in zip(entries, index, strict=True)
+    ]
     thirds = third_moments(points.p, variances)
-    moments = _null_moments(entries, index, matrix, variances, thirds)
+    moments = _null_moments(weighed, index, matrix, variances, thirds)
     centre = dict(zip(features, centres, strict=True))
     total = float(variances.sum())
     lively = moments.expected > NO_VARIANCE * total
     lively &= np.array([i.size == 1 for i in index], dtype=bool) | (
         moments.variance > NO_VARIANCE * total**2
     )
-    kept = [entry for entry, alive in zip(entries, lively, strict=True) if alive]
+    alive = np.flatnonzero(lively).tolist()
+    kept = [entries[k] for k in alive]
     features, index = _numbered(kept)
+    mixtures, selector = _combined([weighed[k] for k in alive], index, len(features))
     return Bank(
         entries=tuple(kept),
         features=features,
         scales=scales,
         centres=np.array([centre[feature] for feature in features]),
-        selector=_selector(kept, index, len(features)),
+        mixtures=mixtures,
+        selector=selector,
         single=np.array([i[0] if i.size == 1 else -1 for i in index], dtype=np.int64),
         moments=moments.take(np.flatnonzero(lively)),
         unit=unit,
     )
+
+
+def _weighed(entry: Entry, f: FloatArray, variances: FloatArray, n: int) -> FloatArray:
+    """Scales of an entry's features, (r,), or a matrix that mixes them, (q, r)."""
+    if entry.scaling is Scaling.STATED or len(entry.features) == 1:
+        return np.array(entry.scales)
+    squares = np.square(f) @ variances
+    if entry.scaling is Scaling.STANDARD:
+        few = FEW_EVENTS * variances.size / n
+        return np.array(entry.scales) / np.sqrt(squares + few)
+    varies = squares > NO_VARIANCE * max(float(squares.max()), 1.0)
+    sd = np.sqrt(squares[varies])
+    standard = f[varies] / sd[:, None]
+    values, vectors = np.linalg.eigh((standard * variances) @ standard.T)
+    there = values > NO_CORRELATION * values.max()
+    mixing = np.zeros((int(there.sum()), squares.size))
+    mixing[:, varies] = vectors[:, there].T / np.sqrt(values[there] + RIDGE)[:, None] / sd
+    return mixing
+
+
+def _combined(
+    weighed: Sequence[FloatArray], index: Sequence[IntArray], features: int
+) -> tuple[tuple[Mixture, ...], csr_array]:
+    """The mixtures of all entries, and which features and mixtures each entry sums over."""
+    mixtures, columns, squares, width = [], [], [], features
+    for weights, rows in zip(weighed, index, strict=True):
+        if weights.ndim == 1:
+            columns.append(rows)
+            squares.append(np.square(weights))
+        else:
+            mixtures.append(Mixture(rows, weights))
+            columns.append(np.arange(width, width + len(weights)))
+            squares.append(np.ones(len(weights)))
+            width += len(weights)
+    counts = [own.size for own in columns]
+    of_entry = np.repeat(np.arange(len(columns)), counts)
+    where = of_entry, np.concatenate([*columns, np.empty(0, dtype=np.int64)]).astype(np.int64)
+    data = np.concatenate([*squares, np.empty(0)])
+    return tuple(mixtures), csr_array((data, where), shape=(len(columns), width))
 
 
 def _numbered(entries: Sequence[Entry]) -> tuple[tuple[Feature, ...], list[IntArray]]:
@@ -236,15 +327,8 @@ def _scales(features: Sequence[Feature], pilot: Points) -> dict[ColumnName, Rank
     return {None: RankScale.of(pilot.p), **scales}  # type: ignore[dict-item]
 
 
-def _selector(entries: Sequence[Entry], index: Sequence[IntArray], features: int) -> csr_array:
-    rows = np.repeat(np.arange(len(entries)), [i.size for i in index])
-    columns = np.concatenate([*index, np.empty(0, dtype=np.int64)]).astype(np.int64)
-    squares = np.array([s**2 for e in entries for s in e.scales])
-    return csr_array((squares, (rows, columns)), shape=(len(entries), features))
-
-
 def _null_moments(
-    entries: Sequence[Entry],
+    weighed: Sequence[FloatArray],
     index: Sequence[IntArray],
     matrix: FloatArray,
     variances: FloatArray,
@@ -252,13 +336,14 @@ def _null_moments(
 ) -> NullMoments:
     squares = np.square(matrix)
     squares, cubes = squares @ variances, (squares * matrix) @ thirds
-    moments = np.zeros((len(entries), 5))
-    for k, (entry, rows) in enumerate(zip(entries, index, strict=True)):
-        scales = np.array(entry.scales)
+    moments = np.zeros((len(weighed), 5))
+    for k, (weights, rows) in enumerate(zip(weighed, index, strict=True)):
         if rows.size == 1:
-            moments[k] = squares[rows[0]] * scales[0] ** 2, 0, 0, 0, cubes[rows[0]] * scales[0] ** 3
+            only, scale = rows[0], float(weights[0])
+            moments[k] = squares[only] * scale**2, 0, 0, 0, cubes[only] * scale**3
         else:
-            moments[k, :4] = _moments(matrix[rows] * scales[:, None], variances, thirds)
+            mixed = weights @ matrix[rows] if weights.ndim == 2 else matrix[rows] * weights[:, None]
+            moments[k, :4] = _moments(mixed, variances, thirds)
     return NullMoments(*moments.T)
 
 

@@ -1,7 +1,8 @@
 """The dictionary that is used unless another is given: from coarse to fine, one family each.
 
-Shares are stated, not learned. Trends get nearly half of the weight, for they are what most errors
-of a model look like and what a long list of other entries would drown.
+Shares are stated, not learned. Trends get much of the weight, for they are what most errors of a
+model look like and what a long list of other entries would drown; so do sums over all trends, all
+quadratics and all levels of a category, for a bias that is spread thinly shows nowhere else.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust.calibration.dictionary.entries import Dictionary, Entry, Feature, Shape
+from itrust.calibration.dictionary.entries import Dictionary, Entry, Feature, Scaling, Shape
 from itrust.calibration.dictionary.terms import (
     Absent,
     ColumnName,
@@ -29,24 +30,32 @@ from itrust.calibration.dictionary.terms import (
 from itrust.data import Column, Everywhere, Missing, Points, Predicate, level_of, parts_of
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 
-SHARES = {
-    "overall": 0.05,
+SHARES = {  # relative to each other; families without entries leave theirs to the others
+    "overall": 0.07,
     "prediction": 0.07,
-    "linear": 0.46,
-    "curved": 0.07,
-    "parts": 0.06,
+    "linear": 0.38,
+    "joint": 0.60,
+    "group effects": 0.30,
+    "curved": 0.05,
+    "parts": 0.04,
+    "tails": 0.12,
     "smooth": 0.06,
-    "with prediction": 0.04,
-    "pairs": 0.07,
-    "crossed groups": 0.05,
-    "full": 0.07,
+    "with prediction": 0.02,
+    "pairs": 0.08,
+    "crossings": 0.06,
+    "crossed groups": 0.13,
+    "full": 0.04,
 }
+# One covariate among very many: its trend shares its family's weight with all the others.
+SHARES_OF_MANY = {**SHARES, "linear": 1.2, "joint": 0.16, "tails": 0.04}
 BROAD, FINE = 0.25, 0.08  # widths of smooth entries on the scale of ranks
 FULL_WIDTHS = (1.0, 2.0, 0.5, 0.25)  # times the default widths
-TENTHS, FIFTHS = 10, 5
+TENTHS, FIFTHS, FORTIETHS = 10, 5, 40
+MIN_TAIL = 5  # rows of a fortieth, among the pilot rows
+MAX_JOINT = 400  # features of a check of all covariates
 FEW_COLUMNS = 20  # up to here every smooth entry gets all its waves
 FEW_NUMBERS = 10  # up to here pairs of numbers get smooth entries, too
-MAX_LEVELS = 40  # of a category that are checked one by one
+MAX_LEVELS = 100  # of a category that are checked one by one
 MAX_PAIR_FEATURES = 3_000
 MIN_ROWS = 5  # of a level, among the pilot rows, to be a check of its own
 
@@ -55,8 +64,9 @@ def default_dictionary_for(points: Points) -> Dictionary:
     """Build the default dictionary from rows without labels (all, or a random part).
 
     Overall level; the prediction alone; per number a trend, a quadratic, a cubic, two smooth
-    entries and one crossed with the prediction; per category its levels; pairs; and the
-    default kernel on everything at four widths.
+    entries, tenths, both tails and one crossed with the prediction; per category its levels, one
+    by one and together; all trends and all quadratics together; pairs; and the default kernel on
+    everything at four widths.
 
     Parameters
     ----------
@@ -74,10 +84,11 @@ def default_dictionary_for(points: Points) -> Dictionary:
     entries = [*_of_the_prediction()]
     for column in useful:
         entries.extend(_of_one(column, many=many))
+    entries.extend(_of_all(useful))
     pairs, notes = _of_pairs(useful)
     entries.extend(pairs)
     entries.extend(_of_everything(points))
-    return Dictionary(tuple(_distinct(entries)), SHARES, notes)
+    return Dictionary(tuple(_distinct(entries)), SHARES_OF_MANY if many else SHARES, notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +184,54 @@ def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
     for part in parts_of(column.column, FIFTHS if many else TENTHS):
         feature = (Within(name, part.low, part.high),)
         yield _single(str(part), "parts", only, feature, Shape.PART, part)
+    yield from _of_tails(column)
     across, along = (2, 2) if many else (4, 3)
     yield _crossed(
         f"{name} x prediction", "with prediction", only, _waves(name, across), _waves(None, along)
     )
+
+
+def _of_tails(column: _Described) -> Iterator[Entry]:
+    """The lowest and the highest values of a number, where values do not tie too much."""
+    present = column.column.values[~column.column.missing]
+    if present.size < MIN_TAIL * FORTIETHS:
+        return
+    parts = parts_of(column.column, FORTIETHS)
+    for part in (parts[0], parts[-1]):
+        rows = np.count_nonzero((present >= part.low) & (present < part.high))
+        if MIN_TAIL <= rows <= 2 * present.size / FORTIETHS:
+            feature = (Within(column.name, part.low, part.high),)
+            yield _single(str(part), "tails", (column.name,), feature, Shape.PART, part)
+
+
+def _of_all(columns: Sequence[_Described]) -> Iterator[Entry]:
+    """Small biases along many covariates that add up."""
+    numbers = [column for column in columns if column.is_number]
+    trends = [feature for column in columns for feature in _trends(column)]
+    bends: list[Feature] = [(Curve(column.name, 2),) for column in numbers]
+    for title, read, features in (
+        ("all trends together", columns, trends),
+        ("all quadratics together", numbers, bends),
+    ):
+        if len(read) > 1 and 1 < len(features) <= MAX_JOINT:
+            yield Entry(
+                title,
+                "joint",
+                tuple(column.name for column in read),
+                tuple(features),
+                (1.0,) * len(features),
+                shape=Shape.JOINT,
+                scaling=Scaling.WHITENED,
+            )
+
+
+def _trends(column: _Described) -> Iterator[Feature]:
+    if column.has_missing:
+        yield (Absent(column.name),)
+    if column.is_number:
+        yield (Line(column.name),)
+    elif column.is_small:
+        yield from ((Is(column.name, value),) for value in column.levels)
 
 
 def _of_category(column: _Described) -> Iterator[Entry]:
@@ -192,11 +247,18 @@ def _of_category(column: _Described) -> Iterator[Entry]:
         yield _single(column.told(value), "linear", only, feature, Shape.GROUP, where)
     if len(column.levels) > 2 and column.is_small:
         features = tuple((Is(name, value),) for value in column.levels)
-        scales = (1.0,) * len(features)
-        yield Entry(f"{name} alone", "smooth", only, features, scales, shape=Shape.SMOOTH)
+        yield Entry(
+            f"{name} alone",
+            "group effects",
+            only,
+            features,
+            (1.0,) * len(features),
+            shape=Shape.SMOOTH,
+            scaling=Scaling.STANDARD,
+        )
     elif len(column.levels) > 2:
         kernel = LocalKernel(Constant(), Delta().on(name))
-        yield Entry(f"{name} alone", "smooth", only, kernel=kernel, shape=Shape.SMOOTH)
+        yield Entry(f"{name} alone", "group effects", only, kernel=kernel, shape=Shape.SMOOTH)
     title = f"{name} x prediction"
     if column.is_small:
         along = [((Slope(),), 1.0), *_waves(None, 3)]
@@ -279,7 +341,9 @@ def _crossing(a: _Described, b: _Described) -> list[Entry]:
     if not (a.is_small and b.is_small):
         kernel = LocalKernel(Constant(), Delta().on(a.name, b.name))
         return [Entry(title, "pairs", names, kernel=kernel, shape=Shape.PAIR)]
-    whole = _crossed(title, "pairs", names, _levels(a), _levels(b))
+    whole = replace(
+        _crossed(title, "crossings", names, _levels(a), _levels(b)), scaling=Scaling.STANDARD
+    )
     cells = [
         _single(
             f"{a.told(s)}, {b.told(t)}",

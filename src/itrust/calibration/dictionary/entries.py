@@ -29,9 +29,18 @@ class Shape(Enum):
     PART = "part"  # the rows between two values of a number
     PRODUCT = "product"  # a bias where two numbers are both high or both low
     PAIR = "pair"  # any smooth function of two columns
+    JOINT = "joint"  # small biases along many covariates that add up
     FULL = "full"  # any smooth function of everything
     KERNEL = "kernel"  # a kernel that the user named
     IMPOSSIBLE = "impossible"  # labels that the model gave probability 0
+
+
+class Scaling(Enum):
+    """What a check of several features does with their scales."""
+
+    STATED = "stated"  # as the entry says
+    STANDARD = "standard"  # divided by their null standard deviations
+    WHITENED = "whitened"  # turned so that they are uncorrelated under the null, with variance 1
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,9 @@ class Entry:
         The kind of bias it looks for.
     where : Predicate
         The rows it is about; everywhere unless it is about a part of them.
+    scaling : Scaling
+        Whether features are brought to the same null variance first, or also made uncorrelated;
+        no label is needed for that.
     """
 
     name: str
@@ -67,6 +79,7 @@ class Entry:
     kernel: LocalKernel | None = None
     shape: Shape = Shape.KERNEL
     where: Predicate = field(default_factory=Everywhere)
+    scaling: Scaling = Scaling.STATED
 
     @property
     def rank(self) -> int | None:

@@ -56,6 +56,8 @@ def _sentence(finding: Finding, what: str) -> str:
     if finding.shape is Shape.PRODUCT:
         both = " and ".join(finding.covariates)
         return f"the bias is {_more(finding)} where {both} are both high or both low than elsewhere"
+    if finding.shape is Shape.JOINT:
+        return f"small biases along several covariates add up ({finding.name})"
     if finding.shape is Shape.IMPOSSIBLE:
         return "labels occurred that the model gave probability 0"
     if finding.shape is Shape.KERNEL:

@@ -14,12 +14,13 @@ from itrust._core import InputError, Rng, checked_count, checked_share, did_you_
 from itrust.calibration.adaptive import Checks, PreparedTest
 from itrust.calibration.power_results import (
     SMALL_SHARE,
+    Coverage,
     Detectable,
     RegionPower,
     SampleSize,
     worst_of,
 )
-from itrust.calibration.power_setting import MAX_ROWS, Demand, PowerSetting
+from itrust.calibration.power_setting import MAX_ROWS, Demand, PowerSetting, Region
 from itrust.data import Sample, Scan
 from itrust.engines import EngineChoice
 
@@ -39,8 +40,10 @@ def detectable(
 ) -> Detectable:
     """Find the smallest shift that `klce_test` would have rejected, everywhere and by region.
 
-    Regions: all rows, every level of every category, every tenth of every number. Labels are
-    not looked at. The shift of the headline is tried out on `simulations` simulated samples.
+    Regions: all rows, every level of every category, every tenth of every number, and every pair
+    of levels of two covariates (of numbers, of their fifths) that has at least 1 % of the rows.
+    Pairs are those of the first 20 covariates; `coverage` names the others. Labels are not looked
+    at. The shift of the headline is tried out on `simulations` simulated samples.
 
     Parameters
     ----------
@@ -107,29 +110,33 @@ def detectable_by(
 
 
 def _detectable(setting: PowerSetting, demand: Demand, simulations: int) -> Detectable:
-    masks, power = setting.masks(), demand.power
-    regions = tuple(
-        RegionPower(
-            region, setting.share(region), *setting.sensitivity.smallest_both(inside, power)
-        )
-        for region, inside in masks
+    regions, pairs = (
+        tuple(_region_power(setting, region, demand.power) for region in found)
+        for found in (setting.regions(), setting.pairs())
     )
-    at = worst_of(regions)
-    simulated, worst = math.nan, regions[at]
+    n = setting.prepared.survey.n
+    simulated, worst = math.nan, worst_of((*regions, *pairs))
     if simulations and math.isfinite(worst.shift):
         sign = 1 if worst.shift == worst.up else -1
-        simulated = setting.simulated_power(masks[at][0], sign * worst.shift, simulations)
+        simulated = setting.simulated_power(worst.where, sign * worst.shift, simulations)
     return Detectable(
         regions=regions,
-        power=power,
+        pairs=pairs,
+        coverage=Coverage.of(regions, pairs, setting.uncrossed, n),
+        power=demand.power,
         alpha=demand.alpha,
         simulated=simulated,
         simulations=0 if math.isnan(simulated) else simulations,
-        n=setting.prepared.survey.n,
+        n=n,
         draws=setting.draws,
         seed=setting.seed,
         notes=setting.notes,
     )
+
+
+def _region_power(setting: PowerSetting, region: Region, power: float) -> RegionPower:
+    shifts = setting.sensitivity.smallest_both(region.area, power)
+    return RegionPower(region.where, region.share, *shifts)
 
 
 def sample_size(
@@ -157,7 +164,7 @@ def sample_size(
         Shift of the truth against the prediction.
     where : str, optional
         A region in the words of `detectable`, such as "everywhere" or "region = south";
-        default: every region with 1 % of the rows or more.
+        default: every region, and every pair of groups, with 1 % of the rows or more.
     alpha, power : float
         The size of the test, and the power with which the bias shall be seen.
     dictionary : Dictionary or mapping of names to kernels, optional
@@ -185,8 +192,8 @@ def sample_size(
     """
     bias = checked_share(bias, "bias")
     setting = PowerSetting.of(sample, Demand(alpha, power), dictionary, draws, rng, engine)
-    masks = setting.masks()
-    known = [str(region) for region, _ in masks]
+    regions = [*setting.regions(), *setting.pairs()]
+    known = [str(region.where) for region in regions]
     if where is not None and where not in known:
         raise InputError(
             "there is no region {value}; {guess}",
@@ -195,12 +202,12 @@ def sample_size(
             details={"guess": did_you_mean(where, known)},
         )
     needed = {}
-    for region, inside in masks:
-        wanted = str(region) == where if where else setting.share(region) >= SMALL_SHARE
+    for region, name in zip(regions, known, strict=True):
+        wanted = name == where if where else region.share >= SMALL_SHARE
         if wanted:
-            needed[region] = max(
-                setting.rows_needed(inside, sign * bias)
-                for sign in setting.sensitivity.directions(inside, bias)
+            needed[region.where] = max(
+                setting.rows_needed(region.area, sign * bias)
+                for sign in setting.sensitivity.directions(region.area, bias)
             )
     worst = max(needed, key=lambda region: needed[region])
     if not math.isfinite(needed[worst]):

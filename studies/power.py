@@ -200,8 +200,8 @@ def check_of_detectable(pool: ProcessPoolExecutor) -> list[str]:
 def _checked(draws: int, where: Predicate) -> float:
     town = simulate.survey(2_000, rng=0).sample
     setting = PowerSetting.of(town, Demand(0.05, 0.8), None, draws, 0, "auto")
-    shift = setting.sensitivity.smallest(where.rows(setting.pilot), 1, 0.8)
-    return setting.simulated_power(where, shift, RUNS)
+    area = next(region.area for region in setting.regions() if region.where == where)
+    return setting.simulated_power(where, setting.sensitivity.smallest(area, 1, 0.8), RUNS)
 
 
 SECTIONS: dict[str, Callable[[ProcessPoolExecutor], list[str]]] = {

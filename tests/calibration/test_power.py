@@ -57,9 +57,9 @@ def test_rare_events_keep_most_of_the_promised_power():
     x = {"x": rng.normal(size=400), "g": rng.choice(list("abcde"), 400)}
     rare = Sample(np.zeros(400), np.full(400, 0.03), x)
     setting = PowerSetting.of(rare, Demand(0.05, 0.8), None, 199, 0, "auto")
-    for region, inside in setting.masks()[::4]:
-        up, _ = setting.sensitivity.smallest_both(inside, 0.8)
-        assert setting.simulated_power(region, up, 200) > 0.62, region
+    for region in setting.regions()[::4]:
+        up, _ = setting.sensitivity.smallest_both(region.area, 0.8)
+        assert setting.simulated_power(region.where, up, 200) > 0.62, region.where
 
 
 def test_all_regions_are_shown_and_the_worst_makes_the_headline(found):
@@ -235,7 +235,7 @@ def test_with_clusters_the_draws_are_those_of_independent_rows(town):
 
 def test_results_are_tables(town, found):
     rows = found.to_arrow()
-    assert rows.num_rows == len(found.regions)
+    assert rows.num_rows == len(found.regions) + len(found.pairs)
     assert rows["where"][0].as_py() == "everywhere"
     size = it.sample_size(town, 0.1, draws=99, rng=0)
     assert size.to_dict()["rows"] == size.rows == max(size.to_arrow()["rows"].to_pylist()) // 1 + 1

@@ -9,6 +9,7 @@ always tried out by simulation.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 from itrust._core import InputError, Rng, checked_count, checked_share, did_you_mean
 from itrust.calibration.adaptive import Checks, PreparedTest
@@ -21,7 +22,7 @@ from itrust.calibration.power_results import (
     worst_of,
 )
 from itrust.calibration.power_setting import MAX_ROWS, Demand, PowerSetting, Region
-from itrust.data import Sample, Scan
+from itrust.data import Predicate, Sample, Scan
 from itrust.engines import EngineChoice
 
 SIMULATED_SAMPLES = 400
@@ -192,23 +193,13 @@ def sample_size(
     """
     bias = checked_share(bias, "bias")
     setting = PowerSetting.of(sample, Demand(alpha, power), dictionary, draws, rng, engine)
-    regions = [*setting.regions(), *setting.pairs()]
-    known = [str(region.where) for region in regions]
-    if where is not None and where not in known:
-        raise InputError(
-            "there is no region {value}; {guess}",
-            argument="where",
-            value=where,
-            details={"guess": did_you_mean(where, known)},
-        )
-    needed = {}
-    for region, name in zip(regions, known, strict=True):
-        wanted = name == where if where else region.share >= SMALL_SHARE
-        if wanted:
-            needed[region.where] = max(
-                setting.rows_needed(region.area, sign * bias)
-                for sign in setting.sensitivity.directions(region.area, bias)
-            )
+    singles, pairs = setting.regions(), setting.pairs()
+    if where is not None:
+        needed = _rows_by_region(setting, [_named(where, [*singles, *pairs])], bias)
+    else:
+        enough = [region for region in singles if region.share >= SMALL_SHARE]
+        needed = _rows_by_region(setting, enough, bias)
+        needed |= _rows_of_neediest(setting, pairs, bias, max(needed.values()))
     worst = max(needed, key=lambda region: needed[region])
     if not math.isfinite(needed[worst]):
         raise InputError(
@@ -220,3 +211,41 @@ def sample_size(
     by_region = {str(region): rows for region, rows in needed.items()}
     rows = math.ceil(needed[worst])
     return SampleSize(rows, bias, worst, by_region, power, alpha, setting.notes)
+
+
+def _named(where: str, regions: Sequence[Region]) -> Region:
+    """The region with these words."""
+    named = {str(region.where): region for region in regions}
+    if where not in named:
+        raise InputError(
+            "there is no region {value}; {guess}",
+            argument="where",
+            value=where,
+            details={"guess": did_you_mean(where, list(named))},
+        )
+    return named[where]
+
+
+def _rows_by_region(
+    setting: PowerSetting, regions: Iterable[Region], bias: float
+) -> dict[Predicate, float]:
+    """Rows at which a bias in either direction is seen."""
+    return {
+        region.where: max(
+            setting.rows_needed(region.area, sign * bias)
+            for sign in setting.sensitivity.directions(region.area, bias)
+        )
+        for region in regions
+    }
+
+
+def _rows_of_neediest(
+    setting: PowerSetting, regions: Iterable[Region], bias: float, most: float
+) -> dict[Predicate, float]:
+    """The region that needs the most rows, if it needs more than so many; else nothing."""
+    found: dict[Predicate, float] = {}
+    for region in regions:
+        if not setting.is_seen(region.area, bias, most):
+            found = _rows_by_region(setting, [region], bias)
+            most = max(found.values())
+    return found

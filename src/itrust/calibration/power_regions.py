@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from itrust._core import FloatArray, IntArray
@@ -21,6 +22,7 @@ from itrust.data import Column, Everywhere, Points, Predicate, cut_of
 FIFTHS = 5
 MAX_CROSSED = 20  # covariates that are crossed with one another, the first ones
 NOWHERE = -1
+Codes = NDArray[np.integer]  # small ones, for there may be many rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +40,8 @@ class Cut:
     """
 
     parts: tuple[Predicate, ...]
-    codes: IntArray
-    pilot: IntArray
+    codes: Codes
+    pilot: Codes
 
     @classmethod
     def of(cls, parts: Sequence[Predicate], points: Points, pilot: Points) -> Cut:
@@ -65,7 +67,7 @@ class Cut:
         return Cut(parts, new[self.codes], new[self.pilot])
 
     def crossed(self, other: Cut, min_share: float) -> Cut:
-        """Pairs of regions with enough rows of all, and at least one of those that stand for them."""
+        """Pairs of regions with enough rows, and with one at least that stands for them."""
         wide = len(other.parts)
         number = len(self.parts) * wide
         codes, pilot = (
@@ -79,21 +81,21 @@ class Cut:
         return Cut(parts, new[codes], new[pilot])
 
 
-def _codes(parts: Sequence[Predicate], points: Points) -> IntArray:
+def _codes(parts: Sequence[Predicate], points: Points) -> Codes:
     codes = np.full(len(points), NOWHERE, dtype=np.int16)
     for code, part in enumerate(parts):
         codes[part.rows(points)] = code
     return codes
 
 
-def _new_codes(number: int, kept: IntArray) -> IntArray:
+def _new_codes(number: int, kept: IntArray) -> Codes:
     """Codes of the kept ones in a row, (number + 1,); the last place is that of -1."""
     new = np.full(number + 1, NOWHERE, dtype=np.int16)
     new[kept] = np.arange(kept.size)
     return new
 
 
-def _counts(codes: IntArray, number: int) -> IntArray:
+def _counts(codes: Codes, number: int) -> IntArray:
     """How many rows lie in each region, (number,)."""
     return np.bincount(codes[codes != NOWHERE], minlength=number)
 

@@ -260,7 +260,8 @@ class SampleSize(Result):
     where : Predicate
         The region that needs the most rows.
     by_region : mapping of str to float
-        Rows that each region needs, by its words.
+        Rows that each single region needs, by its words; beside them the pair of groups that needs
+        the most, where that is more.
     power : float
         With which the bias is seen.
     alpha : float

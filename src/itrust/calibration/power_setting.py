@@ -182,17 +182,28 @@ class PowerSetting:
         whole = self.prepared.survey.source.in_memory
         return self.pilot if whole is None else whole.points
 
+    def is_seen(self, area: Area, bias: float, rows: float) -> bool:
+        """Whether so many rows show a bias in every direction it can have."""
+        if not math.isfinite(rows):
+            return True
+        return all(
+            self._reaches(area, sign * bias, rows)
+            for sign in self.sensitivity.directions(area, bias)
+        )
+
     def rows_needed(self, area: Area, shift: float) -> float:
         """Rows at which a shift is seen with the wanted power."""
         low, high = 10.0, float(MAX_ROWS)
-        reached = self.sensitivity.power(area, np.array([shift]), high)[0] >= self.power
-        if not reached:
+        if not self._reaches(area, shift, high):
             return math.inf
         while high / low > 1.002:
             middle = math.sqrt(low * high)
-            enough = self.sensitivity.power(area, np.array([shift]), middle)[0] >= self.power
+            enough = self._reaches(area, shift, middle)
             low, high = (low, middle) if enough else (middle, high)
         return high
+
+    def _reaches(self, area: Area, shift: float, rows: float) -> bool:
+        return bool(self.sensitivity.power(area, np.array([shift]), rows)[0] >= self.power)
 
     def simulated_power(self, region: Predicate, shift: float, simulations: int) -> float:
         """Share of samples, drawn with the shift, that the test rejects."""

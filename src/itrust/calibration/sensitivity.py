@@ -2,8 +2,9 @@
 
 A shift of the probabilities moves every entry of the dictionary by an amount that is known in
 closed form, and so is the spread about it. The test rejects when any entry reaches its critical
-value; the power computed is that of the single best entry, by normal approximation. Where several
-entries see the shift, the test has more. Nothing here looks at a label.
+value; the power computed is that of the best few entries of one feature together, of the best entry
+of several features or of the best kernel, whichever is larger, by normal approximation. The test
+has a little more. Nothing here looks at a label.
 
 There are many regions and many entries. So the few entries that see a region best are found first,
 for many regions at once, by the sums of their features there, and only those are worked out. If
@@ -18,9 +19,10 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
+from scipy.stats.qmc import Sobol
 
-from itrust._core import AnyArray, FloatArray, InputError, IntArray
+from itrust._core import FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.pipeline import Scores
 from itrust.calibration.prepared import Prepared
@@ -32,9 +34,11 @@ SHIFTS = np.array(
 )
 CELLS_OF_KERNELS = 2**22  # of the matrices of all kernels together
 MIN_KERNEL_ROWS = 16  # of a region, where the matrices hold some of the rows only
-BEST_SINGLES, BEST_FORMS, BEST_KERNELS = 3, 2, 1  # checks that are worked out for a region
+BEST_SINGLES, BEST_FORMS, BEST_KERNELS = 6, 2, 1  # checks that are worked out for a region
 ROOM = 0.8  # of a shift that must fit between 0 and 1 on average
 LIKELY = 0.84  # standard deviations beyond the critical value, for a power of .8
+# Normal numbers that fill the space of the best singles evenly.
+NORMALS = ndtri(Sobol(BEST_SINGLES, rng=0).random(256))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +54,16 @@ class Area:
         those of them on which kernels are known.
     singles, forms, kernels : arrays of int
         The best checks of one feature, of several features, and kernels.
+    normals : (256, singles) array
+        Normal numbers with the null correlations of the singles, each in the direction in which a
+        shift up moves it.
     """
 
     rows: IntArray
     times: float
     kernel_times: float
     singles: IntArray
+    normals: FloatArray
     forms: IntArray
     kernels: IntArray
 
@@ -175,6 +183,7 @@ class Sensitivity:
                 times=float(times[k]),
                 kernel_times=float(kernel_times[k]),
                 singles=singles[k],
+                normals=self._normals(singles[k], means[k]),
                 forms=forms[k],
                 kernels=kernels[k][: None if enough[k] else 0],
             )
@@ -207,6 +216,17 @@ class Sensitivity:
             for kernel, needed in zip(self.kernels, critical, strict=True)
         ]
         return _largest(np.stack(seen, axis=1), BEST_KERNELS)
+
+    def _normals(self, checks: IntArray, means: FloatArray) -> FloatArray:
+        """Normal numbers with the null correlations of checks of one feature, (256, checks)."""
+        columns = self.bank.single[checks]
+        v = np.square(self.weights) * self.p * (1 - self.p)
+        f = self.features[:, columns] * np.where(means[columns] < 0, -1.0, 1.0)
+        covariance = (f * v[:, None]).T @ f
+        unit = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
+        values, vectors = np.linalg.eigh(covariance / unit / unit[:, None])
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return np.asarray(NORMALS[:, : checks.size] @ root.T)
 
     @cached_property
     def _single_scales(self) -> FloatArray:
@@ -269,13 +289,13 @@ class Sensitivity:
             found += [self._of_kernel(int(check), area, move, n) for check in area.kernels]
         return np.asarray(np.concatenate(found).max(axis=0))
 
-    def _critical(self, side: FloatArray, checks: AnyArray, n: float) -> FloatArray:
+    def _critical(self, side: FloatArray, checks: IntArray | int, n: float) -> FloatArray:
         """Critical values with n rows: the skewness of a sum shrinks with their root."""
         normal = self.critical_normal[checks]
         return np.asarray(normal + (side[checks] - normal) * math.sqrt(self.n / n))
 
     def _of_singles(self, area: Area, move: _Move, n: float) -> FloatArray:
-        """Power of checks of one feature, (checks, k)."""
+        """Power of checks of one feature together, (1, k)."""
         checks, scale = area.singles, area.times * n / self.p.size
         f = self.features[move.rows[:, None], self.bank.single[checks]]
         f = (f * self._single_scales[checks]).T
@@ -285,12 +305,16 @@ class Sensitivity:
         expected = self.expected[checks, None] * n / self.n
         spread = np.maximum(expected + scale * (squares @ move.change), 0.0)
         unit = np.sqrt(np.maximum(spread + own, expected))
-        up, down = (
-            self._critical(side, checks, n)[:, None]
-            for side in (self.critical_up, self.critical_down)
+        critical = np.where(
+            mean > 0,
+            self._critical(self.critical_up, checks, n)[:, None],
+            self._critical(self.critical_down, checks, n)[:, None],
         )
-        sd = np.sqrt(spread) / unit + 1e-12
-        return np.asarray(ndtr((mean / unit - up) / sd) + ndtr((-mean / unit - down) / sd))
+        # How many standard deviations each check is beyond its critical value, on the side on which
+        # the shift has moved it; the other side has next to no power.
+        beyond = (np.abs(mean) / unit - critical) * unit / (np.sqrt(spread) + 1e-300)
+        together = np.mean((area.normals[:, :, None] > -beyond).any(axis=1), axis=0)
+        return np.asarray(np.maximum(together, ndtr(beyond).max(axis=0)))[None]
 
     def _of_form(self, check: int, area: Area, move: _Move, n: float) -> FloatArray:
         """Power of a check of several features, (1, k)."""
@@ -307,7 +331,7 @@ class Sensitivity:
         pull = squares[:, None] * means
         noise = n / self.n * np.sum(pull * (self.covariances[check] @ pull), axis=0)
         noise += scale * np.sum(move.change * np.square(f @ pull), axis=0)
-        total_sd = np.sqrt((null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0))
+        total_sd = np.sqrt((null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0)) + 1e-300
         critical = float(self._critical(self.critical_up, check, n))
         return np.asarray(ndtr((value - critical * null_sd * swollen) / total_sd))[None]
 

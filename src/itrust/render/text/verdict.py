@@ -79,7 +79,7 @@ def _inconclusive(judgement: Judgement) -> str:
     size = (
         f"a bias below {missed.shift:.3f}" if math.isfinite(missed.shift) else "even a bias of 0.5"
     )
-    why = f"but {size} {where} would probably have been missed: there are too few rows"
+    why = f"but {size} {where} might have been missed: there are too few rows"
     return f"{told}, {why}.{_seen(missed, judgement.tolerance)}{_biased_task(judgement)}"
 
 

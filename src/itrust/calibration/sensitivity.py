@@ -14,7 +14,7 @@ that leaves out the best one, the power computed is smaller than it could be, ne
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
 from scipy.stats.qmc import Sobol
 
-from itrust._core import FloatArray, InputError, IntArray
+from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.pipeline import Scores
 from itrust.calibration.prepared import Prepared
@@ -66,6 +66,14 @@ class Area:
     normals: FloatArray
     forms: IntArray
     kernels: IntArray
+
+    def only(self, kept: BoolArray) -> Area:
+        """Keep the singles, or not, and some of the forms and kernels, in this order."""
+        forms, kernels = np.split(kept[1:], [self.forms.size])
+        singles = self.singles[: None if kept[0] else 0]
+        return replace(
+            self, singles=singles, forms=self.forms[forms], kernels=self.kernels[kernels]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,27 +275,33 @@ class Sensitivity:
         shifts = SHIFTS if cramped else SHIFTS[moved >= ROOM * SHIFTS]
         if shifts.size == 0:
             return math.nan
-        low, high = _first_reached(shifts, self.power(area, sign * shifts), wanted)
+        powers = self._powers(area, sign * shifts, self.n)
+        low, high = _first_reached(shifts, powers.max(axis=0), wanted)
         if not math.isfinite(high):
             return math.inf if shifts[-1] == SHIFTS[-1] else math.nan
+        # What does not reach it at the upper end does not reach it between.
+        area = area.only(powers[:, shifts == high].ravel() >= wanted)
         between = np.linspace(low, high, 21)[1:]
         return _first_reached(between, self.power(area, sign * between), wanted)[1]
 
     def power(self, area: Area, shifts: FloatArray, rows: float | None = None) -> FloatArray:
         """Power against each shift, (k,), with as many rows as asked for."""
-        n = float(self.n if rows is None else rows)
+        return np.asarray(self._powers(area, shifts, self.n if rows is None else rows).max(axis=0))
+
+    def _powers(self, area: Area, shifts: FloatArray, n: float) -> FloatArray:
+        """Power of the singles together, of each form and of each kernel, (1 + checks, k)."""
         p, w = self.p[area.rows, None], self.weights[area.rows, None]
         truth = np.clip(p + shifts, 0.0, 1.0)
         move = _Move(area.rows, w * (truth - p), w**2 * (truth * (1 - truth) - p * (1 - p)))
         found = [np.zeros((1, shifts.size))]
         if area.singles.size:
-            found.append(self._of_singles(area, move, n))
+            found = [self._of_singles(area, move, n)]
         found += [self._of_form(int(check), area, move, n) for check in area.forms]
         if area.kernels.size:
             some = area.rows < self.kernels[0].v.size
             move = _Move(area.rows[some], move.moved[some], move.change[some])
             found += [self._of_kernel(int(check), area, move, n) for check in area.kernels]
-        return np.asarray(np.concatenate(found).max(axis=0))
+        return np.concatenate(found)
 
     def _critical(self, side: FloatArray, checks: IntArray | int, n: float) -> FloatArray:
         """Critical values with n rows: the skewness of a sum shrinks with their root."""

@@ -270,8 +270,8 @@ which the dictionary has no entry. In this table it is nowhere ahead by more tha
 ## What could have been missed
 
 `detectable` on the simulated survey (n = 2,000), where power .8 was asked for, tried on {RUNS}
-simulated samples a region. The shift is computed for the single best entry by normal approximation;
-where several entries see a shift, the power of the whole test is higher.
+simulated samples a region. The shift is computed for the entries that see a region best, by
+normal approximation; where more entries see a shift, the power of the whole test is higher.
 
 {chr(10).join(detectable)}
 

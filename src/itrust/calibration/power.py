@@ -1,7 +1,7 @@
 """What a test could have missed: the smallest bias it would see, and the rows it would take.
 
-The shifts are those of the single best check, by normal approximation (`sensitivity`): with
-several checks that see a shift, the power of the test is higher; with rare events (p = .03, 400
+The shifts are those of the checks that see a region best, by normal approximation (`sensitivity`):
+with more checks that see a shift, the power of the test is higher; with rare events (p = .03, 400
 rows) simulated powers were .73 to .80 in tenths and groups where .8 was asked for. The headline is
 always tried out by simulation.
 """

@@ -51,7 +51,7 @@ def _powers(make: partial[it.Sample], shift: float | None, place: tuple[bool, in
     """Simulated power in one region, up and down: at a shift, or at the smallest that is quoted."""
     setting = PowerSetting.of(make(), Demand(0.05, 0.8), None, DRAWS, 0, "auto")
     is_pair, number = place
-    region = (setting.pairs() if is_pair else setting.regions())[number]
+    region = list(setting.pairs() if is_pair else setting.regions())[number]
     if shift is not None:
         signs = setting.sensitivity.directions(region.area, shift)
         shifts = [sign * shift for sign in signs]
@@ -65,7 +65,7 @@ def _places(make: partial[it.Sample], number: int) -> list[tuple[bool, int]]:
     """Some single regions and some pairs, evenly chosen."""
     setting = PowerSetting.of(make(), Demand(0.05, 0.8), None, DRAWS, 0, "auto")
     places = []
-    for is_pair, found in ((False, setting.regions()), (True, setting.pairs())):
+    for is_pair, found in ((False, setting.regions()), (True, list(setting.pairs()))):
         chosen = np.unique(np.linspace(0, len(found) - 1, min(number, len(found))).astype(int))
         places += [(is_pair, int(k)) for k in chosen]
     return places

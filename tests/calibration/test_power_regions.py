@@ -117,7 +117,7 @@ def test_the_power_of_a_pair_is_that_of_simulated_samples(families):
     kernel = it.kernels.LocalKernel(it.kernels.Constant(), it.kernels.Delta().on("one", "two"))
     every = it.default_dictionary(sample)
     setting = setting_of(sample, every.only(families=families) if families else {"mine": kernel})
-    for region in setting.pairs()[::6]:
+    for region in list(setting.pairs())[::6]:
         up, _ = setting.sensitivity.smallest_both(region.area, 0.8)
         assert 0.68 < setting.simulated_power(region.where, up, 200) < 0.92, region.where
 
@@ -126,7 +126,7 @@ def test_the_best_checks_are_found_and_together_see_no_less():
     setting = setting_of(mixed())
     sensitivity = setting.sensitivity
     singles = np.flatnonzero(sensitivity.bank.single >= 0)
-    for region in setting.pairs()[::9]:
+    for region in list(setting.pairs())[::9]:
         area = replace(region.area, forms=singles[:0], kernels=singles[:0])
         none = np.full((1, 1), -np.inf)  # so that nothing is added to a check's own power
         alone = [
@@ -151,7 +151,7 @@ def test_two_categories_of_eight_levels_promise_nothing_about_their_pairs():
     """A pair with 1.6 % of 6,000 rows was off by .07, and .05 was said to have been seen."""
     sample = two_categories(6_000, 8)
     setting = setting_of(sample, draws=39)
-    pairs = setting.pairs()
+    pairs = list(setting.pairs())
     for pair in pairs:  # rows count as in the whole, not as among those that stand for it
         inside = pair.area.times * pair.area.rows.size / setting.pilot.p.size
         assert inside == pytest.approx(pair.where.rows(sample.points).mean())

@@ -9,7 +9,8 @@ always tried out by simulation.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import chain
 
 from itrust._core import InputError, Rng, checked_count, checked_share, did_you_mean
 from itrust.calibration.adaptive import Checks, PreparedTest
@@ -195,7 +196,7 @@ def sample_size(
     setting = PowerSetting.of(sample, Demand(alpha, power), dictionary, draws, rng, engine)
     singles, pairs = setting.regions(), setting.pairs()
     if where is not None:
-        needed = _rows_by_region(setting, [_named(where, [*singles, *pairs])], bias)
+        needed = _rows_by_region(setting, [_named(where, chain(singles, pairs))], bias)
     else:
         enough = [region for region in singles if region.share >= SMALL_SHARE]
         needed = _rows_by_region(setting, enough, bias)
@@ -213,17 +214,19 @@ def sample_size(
     return SampleSize(rows, bias, worst, by_region, power, alpha, setting.notes)
 
 
-def _named(where: str, regions: Sequence[Region]) -> Region:
+def _named(where: str, regions: Iterable[Region]) -> Region:
     """The region with these words."""
-    named = {str(region.where): region for region in regions}
-    if where not in named:
-        raise InputError(
-            "there is no region {value}; {guess}",
-            argument="where",
-            value=where,
-            details={"guess": did_you_mean(where, list(named))},
-        )
-    return named[where]
+    others = []
+    for region in regions:
+        if str(region.where) == where:
+            return region
+        others.append(str(region.where))
+    raise InputError(
+        "there is no region {value}; {guess}",
+        argument="where",
+        value=where,
+        details={"guess": did_you_mean(where, others)},
+    )
 
 
 def _rows_by_region(

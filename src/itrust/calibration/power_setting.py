@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -161,10 +162,10 @@ class PowerSetting:
         """All rows, then the parts of every covariate; those without rows are left out."""
         return [region for cut in cuts_of(self._points, self.pilot) for region in self._areas(cut)]
 
-    def pairs(self) -> list[Region]:
-        """Pairs of parts of two covariates that hold at least 1 % of the rows."""
-        cuts = pairs_of(self._points, self.pilot)
-        return [region for cut in cuts for region in self._areas(cut)]
+    def pairs(self) -> Iterator[Region]:
+        """Pairs of parts of two covariates that hold at least 1 % of the rows, some at a time."""
+        for cut in pairs_of(self._points, self.pilot):
+            yield from self._areas(cut)
 
     def _areas(self, cut: Cut) -> list[Region]:
         areas = self.sensitivity.areas(cut.members, cut.shares)

@@ -96,7 +96,24 @@ class Coverage:
         uncrossed: tuple[str, ...],
         n: int,
     ) -> Coverage:
-        """Count regions with enough rows, all rows not among them."""
+        """Count regions with enough rows, all rows not among them.
+
+        Parameters
+        ----------
+        regions : sequence of RegionPower
+            All rows first, then single groups and tenths.
+        pairs : sequence of RegionPower
+            All of them have enough rows.
+        uncrossed : tuple of str
+            Covariates that are in no pair.
+        n : int
+            Number of rows in the whole.
+
+        Returns
+        -------
+        Coverage
+            How many regions there are of each kind.
+        """
         kinds = [_is_part(r.where) for r in regions[1:] if not r.is_small]
         paired = {_is_part(leaf) for pair in pairs for leaf in pair.where.leaves()}
         return cls(

@@ -86,19 +86,19 @@ def _quoted(pool: ProcessPoolExecutor, name: str, make: partial[it.Sample], numb
 def make(pool: ProcessPoolExecutor, runs: int) -> str:
     """Verdicts where a pair is off; power where the promise is made, and at quoted shifts."""
     verdicts = []
-    for rows, levels, off in ((6_000, 8, OFF), (15_000, 4, 0.0)):
+    for rows, levels, off in ((6_000, 8, OFF), (18_000, 4, 0.0)):
         found = repeated(pool, partial(_verdict, rows, levels, off), runs, 2)
         promised = share(verdict is Verdict.NO_EVIDENCE for verdict, _ in found)
         before = share(margins for _, margins in found)
         verdicts.append((f"{rows:,}", levels**2, off or "nowhere", before, promised))
-    promise = partial(survey, 15_000, 4, 1)
+    promise = partial(survey, 18_000, 4, 1)
     places = _places(promise, 100)
     held = [p for powers in pool.map(partial(_powers, promise, TOLERANCE), places) for p in powers]
     number = max(3, runs // 4)
     quoted = [
         *_quoted(pool, "two categories, 6,000 rows", partial(survey, 6_000, 8, 1), number),
         *_quoted(
-            pool, "category and two numbers, 5,000 rows", partial(with_number, 5_000, 1), number
+            pool, "a category and two numbers, 5,000 rows", partial(with_number, 5_000, 1), number
         ),
     ]
     return f"""\
@@ -109,7 +109,7 @@ audits for each line ({DRAWS} draws); how often the promise was made:
 
 {table(["rows", "pairs", "one pair off by", "by single groups alone", "now"], verdicts)}
 
-Where it is made (15,000 rows, 16 pairs), the power against a bias of {TOLERANCE}, up and down, in
+Where it is made (18,000 rows, 16 pairs), the power against a bias of {TOLERANCE}, up and down, in
 each of the {len(places)} regions that the sentence names, in {SIMULATIONS} simulated samples each:
 lowest {decimal(min(held), 2)}, mean {decimal(float(np.mean(held)), 2)}.
 

@@ -68,17 +68,21 @@ def test_every_row_of_the_table(audit):
     test = it.klce_test(right, draws=199, rng=0)
     assert test.pvalue > 0.05
     assert verdict(audit, test=test, tasks=(), tolerance=0.05).verdict is Verdict.INCONCLUSIVE
-    assert verdict(audit, test=test, tasks=(), tolerance=0.5).verdict is Verdict.NO_EVIDENCE
+    found = audit.missed.detectable
+    assert verdict(audit, test=test, tasks=(), tolerance=0.2).verdict is Verdict.INCONCLUSIVE
+    singles = replace(found, pairs=())  # all that would have been seen, but for pairs of groups
+    seen = {"test": test, "detectable": singles, "tolerance": 0.2}
+    assert verdict(audit, tasks=(), **seen).verdict is Verdict.NO_EVIDENCE
     unknown = verdict(audit, test=test, tasks=(), tolerance=0.5, detectable=None)
     assert unknown.verdict is Verdict.INCONCLUSIVE
     assert "is not known" in sentence_of(unknown)
     clustered = replace(test, clusters=30)  # rows count for less than was reckoned with
     assert verdict(audit, test=clustered, tasks=(), tolerance=0.5).verdict is Verdict.INCONCLUSIVE
-    off = verdict(audit, test=test, tolerance=0.5)
+    off = verdict(audit, **seen)
     assert off.verdict is Verdict.NO_EVIDENCE
     assert "One task is biased all the same: mean(age" in sentence_of(off)
     gap = replace(audit.tasks[0], task=audit.tasks[0].task.matters_at(2.0))
-    alone = verdict(audit, test=test, tasks=[gap], tolerance=0.5)
+    alone = verdict(audit, tasks=[gap], **seen)
     assert alone.verdict is Verdict.MISCALIBRATED
     assert sentence_of(alone).startswith("These probabilities cannot be trusted for mean(age")
 

@@ -205,7 +205,13 @@ def test_no_rendering_names_a_part_or_region_of_few_rows(rare):
     shown = rare.disclosed(least)
     assert 1 < least < 400
     assert min(rows(found.where) for found in shown.test.findings) >= least
-    assert min(rows(region.where) for region in shown.missed.detectable.regions) >= least
+    found = shown.missed.detectable
+    assert min(rows(region.where) for region in (*found.regions, *found.pairs)) >= least
+    assert len(found.pairs) < len(rare.missed.detectable.pairs)
+    assert shown.withheld.regions == sum(
+        len(getattr(rare.missed.detectable, kind)) - len(getattr(found, kind))
+        for kind in ("regions", "pairs")
+    )
     small = next(found for found in parts if rows(found.where) < least)
     assert small.name not in {name for found in shown.test.findings for name in found.alike}
     for where, kept in ((small.where, None), (Everywhere(), Everywhere())):

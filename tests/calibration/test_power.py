@@ -47,7 +47,8 @@ def test_power_is_at_least_what_was_promised_and_not_much_more(town, found, wher
     assert half < 0.75
 
 
-def test_the_headline_is_checked_by_simulation(found):
+def test_the_headline_is_checked_by_simulation(town):
+    found = it.detectable(town.only("region"), draws=199, simulations=200, rng=0)
     assert found.simulations == 200
     assert found.simulated >= 0.75
 
@@ -57,9 +58,9 @@ def test_rare_events_keep_most_of_the_promised_power():
     x = {"x": rng.normal(size=400), "g": rng.choice(list("abcde"), 400)}
     rare = Sample(np.zeros(400), np.full(400, 0.03), x)
     setting = PowerSetting.of(rare, Demand(0.05, 0.8), None, 199, 0, "auto")
-    for region, inside in setting.masks()[::4]:
-        up, _ = setting.sensitivity.smallest_both(inside, 0.8)
-        assert setting.simulated_power(region, up, 200) > 0.62, region
+    for region in setting.regions()[::4]:
+        up, _ = setting.sensitivity.smallest_both(region.area, 0.8)
+        assert setting.simulated_power(region.where, up, 200) > 0.62, region.where
 
 
 def test_all_regions_are_shown_and_the_worst_makes_the_headline(found):
@@ -67,8 +68,11 @@ def test_all_regions_are_shown_and_the_worst_makes_the_headline(found):
     assert names[0] == "everywhere"
     assert {"region = north", "region = south", "region = west"} < set(names)
     assert sum(name.startswith("age ") for name in names) == 10
-    assert found.worst.shift == max(region.shift for region in found.regions)
+    assert found.worst.shift == max(region.shift for region in (*found.regions, *found.pairs))
     assert found.everywhere.shift < found.region("region = south").shift < found.worst.shift
+    shifts = [pair.shift for pair in found.worst_pairs]
+    assert shifts == sorted(shifts, reverse=True)
+    assert found.region(str(found.pairs[3].where)) is found.pairs[3]
     assert "worst" in str(found)
     facts = json.loads(json.dumps(found.to_dict()))
     assert facts["worst"]["where"] == str(found.worst.where)
@@ -235,9 +239,13 @@ def test_with_clusters_the_draws_are_those_of_independent_rows(town):
 
 def test_results_are_tables(town, found):
     rows = found.to_arrow()
-    assert rows.num_rows == len(found.regions)
+    assert rows.num_rows == len(found.regions) + len(found.pairs)
     assert rows["where"][0].as_py() == "everywhere"
     size = it.sample_size(town, 0.1, draws=99, rng=0)
     assert size.to_dict()["rows"] == size.rows == max(size.to_arrow()["rows"].to_pylist()) // 1 + 1
     assert "labelled rows" in size._repr_html_()
+    for shown in (str(found), found._repr_html_()):
+        assert f"at least 12 rows, the 10 of {len(found.pairs)} where the least is seen" in shown
+        assert str(found.worst_pairs[9].where) in shown
+        assert str(found.worst_pairs[10].where) not in shown
     assert "too high by" in found._repr_html_()

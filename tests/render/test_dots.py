@@ -39,8 +39,8 @@ def estimated():
         (
             lambda: it.detectable(sample(), simulations=0, **FEW),
             "smallest bias seen",
-            lambda r: [str(region.where) for region in r.regions],
-            lambda r: [region.shift for region in r.regions],
+            lambda r: [str(region.where) for region in (*r.regions, *r.worst_pairs[:10])],
+            lambda r: [region.shift for region in (*r.regions, *r.worst_pairs[:10])],
         ),
         (
             lambda: it.sample_size(sample(), **FEW),

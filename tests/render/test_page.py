@@ -253,13 +253,34 @@ def test_what_would_be_seen_is_one_sentence_everywhere(survey, everywhere, worst
         RegionPower(Everywhere(), 1.0, everywhere, everywhere),
         RegionPower(Level("a", "b"), 0.5, worst, worst),
     )
-    found = replace(survey.missed.detectable, regions=regions, power=0.8)
+    found = replace(survey.missed.detectable, regions=regions, pairs=(), power=0.8)
     audit = replace(survey.disclosed(1), missed=replace(survey.missed, detectable=found))
     assert sentence in seen(found)
     assert audit.to_dict()["missed"]["sentence"] == seen(found)
     assert report.content(audit)["conditions"][2]["answer"] == seen(found)
     assert seen(found) in " ".join(as_text(audit).split())
     assert seen(found) in as_html(audit)
+
+
+def test_the_worst_pair_is_told_beside_the_worst_group(survey):
+    regions = (
+        RegionPower(Everywhere(), 1.0, 0.1, 0.1),
+        RegionPower(Level("a", "b"), 0.5, 0.2, 0.1),
+    )
+    pair = RegionPower(Level("a", "b") & Level("c", "d"), 0.1, 0.3, 0.4)
+    small = RegionPower(Level("a", "b") & Level("c", "e"), 0.1, 0.3, 0.2)
+    found = replace(survey.missed.detectable, regions=regions, pairs=(small, pair))
+    told = "of 0.100 everywhere, of 0.200 where a = b, or of 0.400 where a = b and c = d, would be"
+    assert told in seen(found)
+    hidden = replace(found, pairs=(small, replace(pair, up=np.inf)))
+    assert "but none below 0.5 where a = b and c = d" in seen(hidden)
+
+
+def test_pairs_of_groups_have_a_table_of_the_worst(survey, text):
+    found = survey.disclosed().missed.detectable
+    assert "Table: smallest bias that would have been seen in pairs of groups" in text
+    assert str(found.worst_pairs[0].where) in shown_text(text)
+    assert len(survey.to_dict()["missed"]["detectable"]["pairs"]) == min(50, len(found.pairs))
 
 
 def test_a_group_that_is_called_everywhere_is_a_group(survey):

@@ -198,7 +198,10 @@ class _Hidden:
 
     def covers(self, where: Predicate) -> bool:
         """Whether a part of the rows may not be named: it, or all others, would be few."""
-        inside = int(where.rows(self.points).sum())
+        return self.covers_rows(where, int(where.rows(self.points).sum()))
+
+    def covers_rows(self, where: Predicate, inside: int) -> bool:
+        """The same, where it is known how many rows lie inside."""
         return (
             inside < self.least
             or 0 < len(self.points) - inside < self.least
@@ -269,7 +272,12 @@ def _regions(found: Detectable | None, hidden: _Hidden) -> tuple[Detectable | No
         if k == 0  # everywhere
         or not hidden.covers(region.where)
     )
-    return replace(found, regions=shown), len(found.regions) - len(shown)
+    n = len(hidden.points)
+    pairs = tuple(
+        pair for pair in found.pairs if not hidden.covers_rows(pair.where, round(pair.share * n))
+    )
+    few = len(found.regions) - len(shown) + len(found.pairs) - len(pairs)
+    return replace(found, regions=shown, pairs=pairs), few
 
 
 def _judgement(

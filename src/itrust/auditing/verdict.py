@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from itrust.bias import LocalBias, Slice, SliceTable
-from itrust.calibration import CalibrationResult, Detectable, Finding
+from itrust.calibration import CalibrationResult, Coverage, Detectable, Finding, RegionPower
 from itrust.data import Missing, Predicate, level_of
 from itrust.tasks import TaskFinding, TaskResult
 
@@ -216,10 +216,18 @@ class Overlooked:
         Biases below it would be likely to be missed; infinite if any would be.
     where : Predicate or None
         In which rows; None where the region is withheld.
+    coverage : Coverage or None
+        Which regions were looked at; None if not known.
+    seen, seen_pairs : int
+        In how many of the single regions, and of the pairs, a bias of the tolerance would have been
+        seen; only those that count for the coverage.
     """
 
     shift: float
     where: Predicate | None
+    coverage: Coverage | None = None
+    seen: int = 0
+    seen_pairs: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +291,7 @@ def judge(
         if beyond:
             return Judgement(Verdict.MISCALIBRATED, tuple(beyond), **common)
         off = tuple(task for task in tasks if task.finding.is_biased)
-        missed = _overlooked(test, detectable)
+        missed = _overlooked(test, detectable, tolerance)
         enough = missed is not None and missed.shift <= tolerance
         verdict = Verdict.NO_EVIDENCE if enough else Verdict.INCONCLUSIVE
         return Judgement(verdict, off, **common, overlooked=missed)
@@ -317,8 +325,21 @@ def _large(bias: LocalBias, slices: SliceTable, tolerance: float) -> list[Eviden
     return found
 
 
-def _overlooked(test: CalibrationResult, detectable: Detectable | None) -> Overlooked | None:
+def _overlooked(
+    test: CalibrationResult, detectable: Detectable | None, tolerance: float
+) -> Overlooked | None:
     # Rows of a cluster count for less than `detectable` takes them for.
     if test.clusters or detectable is None:
         return None
-    return Overlooked(detectable.worst.shift, detectable.worst.where)
+    return Overlooked(
+        shift=detectable.worst.shift,
+        where=detectable.worst.where,
+        coverage=detectable.coverage,
+        seen=_number_seen(detectable.regions[1:], tolerance),
+        seen_pairs=_number_seen(detectable.pairs, tolerance),
+    )
+
+
+def _number_seen(regions: Sequence[RegionPower], tolerance: float) -> int:
+    """Regions with enough rows where no bias of `tolerance` that has room goes unseen."""
+    return sum(not (region.is_small or region.shift > tolerance) for region in regions)

@@ -19,7 +19,8 @@ from itrust.calibration.multiplicity import step_down as step_down
 from itrust.calibration.multiplicity import unadjusted_pvalues as unadjusted_pvalues
 from itrust.calibration.power import detectable, sample_size
 from itrust.calibration.power import detectable_by as detectable_by
-from itrust.calibration.power_results import Detectable, RegionPower, SampleSize
+from itrust.calibration.power_results import Coverage, Detectable, RegionPower, SampleSize
+from itrust.calibration.power_results import worst_of as worst_of
 from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.scores import Bins as Bins
 from itrust.calibration.scores import EqualMass as EqualMass
@@ -36,6 +37,7 @@ __all__ = [
     "Across",
     "CalibrationResult",
     "ClassResult",
+    "Coverage",
     "Detectable",
     "Dictionary",
     "Finding",

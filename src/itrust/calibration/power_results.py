@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from itrust._core import InputError, Result, did_you_mean
-from itrust.data import Predicate
+from itrust.data import Between, Predicate
 
 SMALL_SHARE = 0.01  # regions below this share of the rows do not make the headline
+MAX_PAIRS = 50  # that are listed in a dict
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,89 @@ class RegionPower:
         return {name: _plain(value) for name, value in facts.items()}
 
 
+@dataclass(frozen=True)
+class Coverage:
+    """Which regions a statement about the smallest bias is about: how many of each kind.
+
+    Only regions with enough rows count.
+
+    Attributes
+    ----------
+    min_rows : int
+        Fewest rows of a region that counts: 1 % of all.
+    groups : int
+        Levels of categories, levels of numbers with at most 10 values, and rows without a value.
+    tenths : int
+        Tenths of numbers.
+    pairs : int
+        Pairs of such groups, or fifths of numbers, of two covariates.
+    paired_groups, paired_fifths : bool
+        Whether groups, and fifths of numbers, are among the pairs.
+    uncrossed : tuple of str
+        Covariates that are in no pair, because there are more than 20.
+    """
+
+    min_rows: int
+    groups: int
+    tenths: int
+    pairs: int
+    paired_groups: bool
+    paired_fifths: bool
+    uncrossed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        regions: Sequence[RegionPower],
+        pairs: Sequence[RegionPower],
+        uncrossed: tuple[str, ...],
+        n: int,
+    ) -> Coverage:
+        """Count regions with enough rows, all rows not among them.
+
+        Parameters
+        ----------
+        regions : sequence of RegionPower
+            All rows first, then single groups and tenths.
+        pairs : sequence of RegionPower
+            All of them have enough rows.
+        uncrossed : tuple of str
+            Covariates that are in no pair.
+        n : int
+            Number of rows in the whole.
+
+        Returns
+        -------
+        Coverage
+            How many regions there are of each kind.
+        """
+        kinds = [_is_part(r.where) for r in regions[1:] if not r.is_small]
+        paired = {_is_part(leaf) for pair in pairs for leaf in pair.where.leaves()}
+        return cls(
+            min_rows=math.ceil(SMALL_SHARE * n - 1e-9),
+            groups=kinds.count(False),
+            tenths=kinds.count(True),
+            pairs=len(pairs),
+            paired_groups=False in paired,
+            paired_fifths=True in paired,
+            uncrossed=uncrossed,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name.
+        """
+        return {**vars(self), "uncrossed": list(self.uncrossed)}
+
+
+def _is_part(where: Predicate) -> bool:
+    return isinstance(where, Between)
+
+
 def _plain(value: Any) -> Any:
     if not isinstance(value, float) or math.isfinite(value):
         return value
@@ -71,6 +155,11 @@ class Detectable(Result):
     ----------
     regions : tuple of RegionPower
         One for everywhere, each group and each tenth of each number.
+    pairs : tuple of RegionPower
+        One for each pair of groups, or fifths of numbers, of two covariates, that has at least
+        1 % of the rows; with more than 20 covariates, of the first 20.
+    coverage : Coverage
+        How many regions of which kind make the headline, and what was not looked at.
     power : float
         With which the biases are seen.
     alpha : float
@@ -90,6 +179,8 @@ class Detectable(Result):
     """
 
     regions: tuple[RegionPower, ...]
+    pairs: tuple[RegionPower, ...]
+    coverage: Coverage
     power: float
     alpha: float
     simulated: float
@@ -106,8 +197,13 @@ class Detectable(Result):
 
     @property
     def worst(self) -> RegionPower:
-        """The region, of those with 1 % of the rows or more, where the least is seen."""
-        return self.regions[worst_of(self.regions)]
+        """The region or pair, of those with 1 % of the rows or more, where the least is seen."""
+        return worst_of((*self.regions, *self.pairs))
+
+    @property
+    def worst_pairs(self) -> tuple[RegionPower, ...]:
+        """All pairs, those where the least is seen first; those without room come last."""
+        return tuple(sorted(self.pairs, key=lambda pair: (math.isnan(pair.shift), -pair.shift)))
 
     def region(self, where: str) -> RegionPower:
         """Give one region by its words.
@@ -115,17 +211,17 @@ class Detectable(Result):
         Parameters
         ----------
         where : str
-            Such as "everywhere" or "region = south".
+            Such as "everywhere", "region = south" or "region = south and age 30 to 41".
 
         Returns
         -------
         RegionPower
             The smallest shifts that are seen there.
         """
-        for region in self.regions:
-            if str(region.where) == where:
-                return region
-        known = [str(region.where) for region in self.regions]
+        named = {str(region.where): region for region in (*self.pairs, *self.regions)}
+        if where in named:
+            return named[where]
+        known = list(named)
         raise InputError(
             "there is no region {value}; {guess}",
             argument="where",
@@ -138,6 +234,8 @@ class Detectable(Result):
             "worst": self.worst.to_dict(),
             "everywhere": self.everywhere.to_dict(),
             "regions": [region.to_dict() for region in self.regions],
+            "pairs": [pair.to_dict() for pair in self.worst_pairs[:MAX_PAIRS]],
+            "coverage": self.coverage.to_dict(),
             "power": self.power,
             "alpha": self.alpha,
             "simulated": self.simulated if self.simulations else None,
@@ -149,25 +247,21 @@ class Detectable(Result):
         }
 
     def _rows(self) -> list[dict[str, Any]]:
-        """One row for each region; nothing where a shift is no number."""
+        """One row for each region and pair; nothing where a shift is no number."""
         columns = ("share", "up", "down", "shift")
         return [
             {"where": str(region.where), **{name: getattr(region, name) for name in columns}}
-            for region in self.regions
+            for region in (*self.regions, *self.pairs)
         ]
 
     def __repr__(self) -> str:
         return f"<Detectable: worst {self.worst.shift:.3g} at {str(self.worst.where)!r}>"
 
 
-def worst_of(regions: Sequence[RegionPower]) -> int:
-    """Which region with enough rows has the largest shift."""
-    large = [
-        k
-        for k, region in enumerate(regions)
-        if not region.is_small and not math.isnan(region.shift)
-    ]
-    return max(large, key=lambda k: regions[k].shift, default=0)
+def worst_of(regions: Sequence[RegionPower]) -> RegionPower:
+    """The region with the largest shift, of those with enough rows; the first if there is none."""
+    large = [r for r in regions if not r.is_small and not math.isnan(r.shift)]
+    return max(large, key=lambda region: region.shift, default=regions[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,7 +277,8 @@ class SampleSize(Result):
     where : Predicate
         The region that needs the most rows.
     by_region : mapping of str to float
-        Rows that each region needs, by its words.
+        Rows that each single region needs, by its words; beside them the pair of groups that needs
+        the most, where that is more.
     power : float
         With which the bias is seen.
     alpha : float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,9 +20,10 @@ from itrust._core import (
 from itrust.calibration.adaptive import PILOT_ROWS, Checks, PreparedTest, as_dictionary
 from itrust.calibration.inputs import checked_draws, checked_source, resolved_kernel
 from itrust.calibration.pipeline import Scores, score
+from itrust.calibration.power_regions import Cut, crossed_columns, cuts_of, pairs_of
 from itrust.calibration.prepared import Prepared, prepare
-from itrust.calibration.sensitivity import Sensitivity
-from itrust.data import Chunk, Pilot, Points, Predicate, Sample, Scan, regions_of
+from itrust.calibration.sensitivity import Area, Sensitivity
+from itrust.data import Chunk, Pilot, Points, Predicate, Sample, Scan
 from itrust.engines import EngineChoice, as_engine, weight_unit
 from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
 
@@ -60,6 +62,25 @@ class Demand:
 
 
 @dataclass(frozen=True, eq=False)
+class Region:
+    """Some of the rows, and what the checks see of them.
+
+    Attributes
+    ----------
+    where : Predicate
+        Which rows.
+    share : float
+        Of all rows.
+    area : Area
+        Where they lie among those that stand for all.
+    """
+
+    where: Predicate
+    share: float
+    area: Area
+
+
+@dataclass(frozen=True, eq=False)
 class PowerSetting:
     """A test that is ready, its critical score, and the rows that stand for all.
 
@@ -70,7 +91,7 @@ class PowerSetting:
     sensitivity : Sensitivity
         Its power against shifts, in closed form.
     pilot : Points
-        Rows that stand for all.
+        Rows that stand for all, in random order.
     critical : float
         The score above which the test rejects.
     power : float
@@ -127,22 +148,34 @@ class PowerSetting:
             scores = score(prepared, Bernoulli(), draws, seed)
         critical = float(np.sort(scores.combined[1:])[-demand.allowed(draws)])
         pilot = prepared.survey.rows.first(PILOT_ROWS)
-        sensitivity = Sensitivity.of(prepared, scores, pilot.points, _weights(pilot), critical)
-        return cls(prepared, sensitivity, pilot.points, critical, demand.power, draws, seed)
+        shuffled = np.argsort(pilot.tickets)  # so that the first of them stand for all, too
+        points, weights = pilot.points.take(shuffled), _weights(pilot)[shuffled]
+        sensitivity = Sensitivity.of(prepared, scores, points, weights, critical)
+        return cls(prepared, sensitivity, points, critical, demand.power, draws, seed)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the numbers take for granted."""
         return () if self.prepared.survey.source.clusters is None else (INDEPENDENT,)
 
-    def masks(self) -> list[tuple[Predicate, BoolArray]]:
-        """Regions and the pilot rows inside them; those without rows are left out."""
-        found = [(region, region.rows(self.pilot)) for region in regions_of(self._points)]
-        return [(region, inside) for region, inside in found if inside.any()]
+    def regions(self) -> list[Region]:
+        """All rows, then the parts of every covariate; those without rows are left out."""
+        return [region for cut in cuts_of(self._points, self.pilot) for region in self._areas(cut)]
 
-    def share(self, region: Predicate) -> float:
-        """Share of the rows that lie inside."""
-        return float(region.rows(self._points).mean())
+    def pairs(self) -> Iterator[Region]:
+        """Pairs of parts of two covariates that hold at least 1 % of the rows, some at a time."""
+        for cut in pairs_of(self._points, self.pilot):
+            yield from self._areas(cut)
+
+    def _areas(self, cut: Cut) -> list[Region]:
+        areas = self.sensitivity.areas(cut.members, cut.shares)
+        found = zip(cut.parts, cut.shares.tolist(), areas, strict=True)
+        return [Region(where, share, area) for where, share, area in found]
+
+    @property
+    def uncrossed(self) -> tuple[str, ...]:
+        """Covariates that no pair has looked at, because there are too many."""
+        return tuple(column.name for column in crossed_columns(self._points)[1])
 
     @property
     def _points(self) -> Points:
@@ -150,17 +183,28 @@ class PowerSetting:
         whole = self.prepared.survey.source.in_memory
         return self.pilot if whole is None else whole.points
 
-    def rows_needed(self, inside: BoolArray, shift: float) -> float:
+    def is_seen(self, area: Area, bias: float, rows: float) -> bool:
+        """Whether so many rows show a bias in every direction it can have."""
+        if not math.isfinite(rows):
+            return True
+        return all(
+            self._reaches(area, sign * bias, rows)
+            for sign in self.sensitivity.directions(area, bias)
+        )
+
+    def rows_needed(self, area: Area, shift: float) -> float:
         """Rows at which a shift is seen with the wanted power."""
         low, high = 10.0, float(MAX_ROWS)
-        reached = self.sensitivity.power(inside, np.array([shift]), high)[0] >= self.power
-        if not reached:
+        if not self._reaches(area, shift, high):
             return math.inf
         while high / low > 1.002:
             middle = math.sqrt(low * high)
-            enough = self.sensitivity.power(inside, np.array([shift]), middle)[0] >= self.power
+            enough = self._reaches(area, shift, middle)
             low, high = (low, middle) if enough else (middle, high)
         return high
+
+    def _reaches(self, area: Area, shift: float, rows: float) -> bool:
+        return bool(self.sensitivity.power(area, np.array([shift]), rows)[0] >= self.power)
 
     def simulated_power(self, region: Predicate, shift: float, simulations: int) -> float:
         """Share of samples, drawn with the shift, that the test rejects."""

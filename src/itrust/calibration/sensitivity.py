@@ -2,17 +2,25 @@
 
 A shift of the probabilities moves every entry of the dictionary by an amount that is known in
 closed form, and so is the spread about it. The test rejects when any entry reaches its critical
-value; the power computed is that of the single best entry, by normal approximation. Where several
-entries see the shift, the test has more. Nothing here looks at a label.
+value; the power computed is that of the best few entries of one feature together, of the best entry
+of several features or of the best kernel, whichever is larger, by normal approximation. The test
+has a little more. Nothing here looks at a label.
+
+There are many regions and many entries. So the few entries that see a region best are found first,
+for many regions at once, by the sums of their features there, and only those are worked out. If
+that leaves out the best one, the power computed is smaller than it could be, never larger.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.sparse import csr_array
+from scipy.special import ndtr, ndtri
+from scipy.stats.qmc import Sobol
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.bank import Bank
@@ -24,8 +32,57 @@ from itrust.data import Points
 SHIFTS = np.array(
     [0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.11, 0.15, 0.2, 0.3, 0.4, 0.5]
 )
-MAX_ROWS_OF_KERNELS = 512
+CELLS_OF_KERNELS = 2**22  # of the matrices of all kernels together
+MIN_KERNEL_ROWS = 16  # of a region, where the matrices hold some of the rows only
+BEST_SINGLES, BEST_FORMS, BEST_KERNELS = 6, 2, 1  # checks that are worked out for a region
 ROOM = 0.8  # of a shift that must fit between 0 and 1 on average
+LIKELY = 0.84  # standard deviations beyond the critical value, for a power of .8
+# Normal numbers that fill the space of the best singles evenly.
+NORMALS = ndtri(Sobol(BEST_SINGLES, rng=0).random(256))
+
+
+@dataclass(frozen=True, eq=False)
+class Area:
+    """Where a region lies among the rows that stand for all, and the checks that see it best.
+
+    Attributes
+    ----------
+    rows : (r,) array of int
+        The rows inside, out of those that stand for all.
+    times, kernel_times : float
+        How many times more rows of the whole lie inside than one would think by these rows, and by
+        those of them on which kernels are known.
+    singles, forms, kernels : arrays of int
+        The best checks of one feature, of several features, and kernels.
+    normals : (256, singles) array
+        Normal numbers with the null correlations of the singles, each in the direction in which a
+        shift up moves it.
+    """
+
+    rows: IntArray
+    times: float
+    kernel_times: float
+    singles: IntArray
+    normals: FloatArray
+    forms: IntArray
+    kernels: IntArray
+
+    def only(self, kept: BoolArray) -> Area:
+        """Keep the singles, or not, and some of the forms and kernels, in this order."""
+        forms, kernels = np.split(kept[1:], [self.forms.size])
+        singles = self.singles[: None if kept[0] else 0]
+        return replace(
+            self, singles=singles, forms=self.forms[forms], kernels=self.kernels[kernels]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Move:
+    """Rows of a region and what shifts do to them: (r, 1) and (r, k) arrays."""
+
+    rows: IntArray
+    moved: FloatArray  # w (truth - p)
+    change: FloatArray  # of the variance w^2 p (1 - p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,20 +91,19 @@ class Sensitivity:
 
     Attributes
     ----------
-    prepared : Prepared
-        The test whose power is computed, with its checks.
+    bank : Bank
+        The checks that are made of features.
     p, weights : (m,) arrays
-        Of rows that stand for all.
-    features : (R, m) array
-        Their features, and the sums over each check's features of their squares in `squares`.
-    expected : (E,) array
-        Null variances of the checks on these rows.
-    single_scales : (E,) array
-        Scales of checks of a single feature.
-    moments : mapping
-        For checks of several features: which, and their null covariance.
+        Of rows that stand for all, in random order.
+    features : (m, R) array
+        Their features.
+    expected, null_sd : (E,) arrays
+        Null means of the diagonals, and null standard deviations, of the checks that are made of
+        features, all rows.
+    covariances : mapping
+        For checks of several features: their null covariance, all rows.
     kernels : tuple
-        Checks that are kernels, on some of the rows.
+        Checks that are kernels, on the first of these rows.
     critical_up, critical_down : (E,) arrays
         Standardised values that reach the critical score, on the positive and negative side.
     critical_normal : (E,) array
@@ -56,14 +112,13 @@ class Sensitivity:
         Number of rows in the whole.
     """
 
-    prepared: Prepared
+    bank: Bank
     p: FloatArray
     weights: FloatArray
     features: FloatArray
-    squares: FloatArray
     expected: FloatArray
-    single_scales: FloatArray
-    moments: dict[int, tuple[IntArray, FloatArray]]
+    null_sd: FloatArray
+    covariances: dict[int, FloatArray]
     kernels: tuple[_Dense, ...]
     critical_up: FloatArray
     critical_down: FloatArray
@@ -79,19 +134,12 @@ class Sensitivity:
         weights: FloatArray,
         critical: float,
     ) -> Sensitivity:
-        """From a prepared test and rows that stand for all."""
-        bank = prepared.bank
-        features = np.asarray(bank.matrix(pilot), dtype=float)
-        few = pilot.take(slice(0, MAX_ROWS_OF_KERNELS))
-        squares = bank.selector @ np.square(features)
+        """From a prepared test and rows that stand for all, in random order."""
+        bank, times = prepared.bank, scores.n / len(pilot)
+        features = np.ascontiguousarray(bank.matrix(pilot).T, dtype=float)
         v = np.square(weights) * pilot.p * (1 - pilot.p)
-        kernels = []
-        sds = iter(scores.sd[len(bank.entries) :] / scores.n)
-        for kernel in prepared.kernels:
-            if kernel.entry is not None:
-                if kernel.plan.kernel.is_positional:
-                    raise InputError("a precomputed matrix cannot say what other rows would show")
-                kernels.append(_Dense.of(kernel.plan.matrix(few), v[: len(few)], next(sds)))
+        null_sd, kernel_sd = np.split(scores.sd, [len(bank.entries)])
+        diagonals = times * (bank.selector @ (v @ np.square(features)))
         needed = critical - np.log(prepared.weights)
         two_sided = np.where(scores.is_single, np.log(2), 0.0)
         up, down, normal = (
@@ -99,141 +147,226 @@ class Sensitivity:
             for sign in (1, -1, 0)
         )
         return cls(
-            prepared=prepared,
+            bank=bank,
             p=pilot.p,
             weights=weights,
             features=features,
-            squares=squares,
-            expected=squares @ v,
-            single_scales=np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel()),
-            moments=_moments(bank, features, v),
-            kernels=tuple(kernels),
+            expected=np.where(bank.single >= 0, np.square(null_sd), diagonals),
+            null_sd=null_sd,
+            covariances=_covariances(bank, features, times * v),
+            kernels=_on_some_rows(prepared, pilot, v, kernel_sd / scores.n),
             critical_up=up,
             critical_down=down,
             critical_normal=np.where(scores.is_single, normal, up),
             n=scores.n,
         )
 
-    def directions(self, inside: BoolArray, shift: float = 0.05) -> tuple[int, ...]:
+    def areas(self, inside: csr_array, shares: FloatArray) -> list[Area]:
+        """Find the checks that see each of some regions best.
+
+        Parameters
+        ----------
+        inside : (G, m) sparse array
+            1 where a row lies inside a region; every region has at least one.
+        shares : (G,) array
+            Shares of all rows that lie inside.
+
+        Returns
+        -------
+        list of Area
+            One for each region.
+        """
+        means = np.asarray(inside.multiply(self.weights).tocsr() @ self.features)  # (G, R)
+        known = self.kernels[0].v.size if self.kernels else 0
+        few = csr_array(inside[:, :known])
+        rows, known_rows = np.diff(inside.indptr), np.diff(few.indptr)
+        times = shares * self.p.size / rows
+        kernel_times = shares * known / np.maximum(known_rows, 1)
+        enough = known_rows >= (2 if known == self.n else MIN_KERNEL_ROWS)
+        singles, forms = self._best_singles(means), self._best_forms(means)
+        kernels = self._best_kernels(few)
+        return [
+            Area(
+                rows=inside.indices[inside.indptr[k] : inside.indptr[k + 1]].astype(np.int64),
+                times=float(times[k]),
+                kernel_times=float(kernel_times[k]),
+                singles=singles[k],
+                normals=self._normals(singles[k], means[k]),
+                forms=forms[k],
+                kernels=kernels[k][: None if enough[k] else 0],
+            )
+            for k in range(rows.size)
+        ]
+
+    def _best_singles(self, means: FloatArray) -> IntArray:
+        """Checks of one feature by their sum over its critical value, (G, few)."""
+        checks = np.flatnonzero(self.bank.single >= 0)
+        critical = (self.critical_up[checks] + self.critical_down[checks]) / 2 + LIKELY
+        unit = self.null_sd[checks] * critical / self._single_scales[checks]
+        seen = np.abs(means[:, self.bank.single[checks]]) / unit
+        return checks[_largest(seen, BEST_SINGLES)]
+
+    def _best_forms(self, means: FloatArray) -> IntArray:
+        """Checks of several features by their form over its critical value, (G, few)."""
+        checks = np.flatnonzero(self.bank.single < 0)
+        unit = self.null_sd[checks] * np.maximum(self.critical_up[checks], 1.0)
+        seen = np.asarray(self.bank.selector[checks] @ np.square(means.T)).T / unit
+        return checks[_largest(seen, BEST_FORMS)]
+
+    def _best_kernels(self, inside: csr_array) -> IntArray:
+        """Kernels by their form over its critical value, (G, few)."""
+        if not self.kernels:
+            return np.empty((inside.shape[0], 0), dtype=np.int64)
+        critical = np.maximum(self.critical_up[len(self.bank.entries) :], 1.0)
+        weighted = inside.multiply(self.weights[: inside.shape[1]]).tocsr()
+        seen = [
+            (weighted.multiply(weighted @ kernel.matrix).sum(axis=1) / (kernel.null_sd * needed))
+            for kernel, needed in zip(self.kernels, critical, strict=True)
+        ]
+        return _largest(np.stack(seen, axis=1), BEST_KERNELS)
+
+    def _normals(self, checks: IntArray, means: FloatArray) -> FloatArray:
+        """Normal numbers with the null correlations of checks of one feature, (256, checks)."""
+        columns = self.bank.single[checks]
+        v = np.square(self.weights) * self.p * (1 - self.p)
+        f = self.features[:, columns] * np.where(means[columns] < 0, -1.0, 1.0)
+        covariance = (f * v[:, None]).T @ f
+        unit = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
+        values, vectors = np.linalg.eigh(covariance / unit / unit[:, None])
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return np.asarray(NORMALS[:, : checks.size] @ root.T)
+
+    @cached_property
+    def _single_scales(self) -> FloatArray:
+        """Scales of the checks of one feature, (E,)."""
+        return np.sqrt(np.asarray(self.bank.selector.sum(axis=1)).ravel())
+
+    def directions(self, area: Area, shift: float = 0.05) -> tuple[int, ...]:
         """Ways in which probabilities can be shifted by that much; the better one at least."""
-        p = self.p[inside]
+        p = self.p[area.rows]
         room = {sign: np.abs(np.clip(p + sign * shift, 0, 1) - p).mean() for sign in (1, -1)}
         able = tuple(sign for sign in room if room[sign] >= ROOM * shift)
         return able or (max(room, key=lambda sign: room[sign]),)
 
-    def smallest_both(self, inside: BoolArray, wanted: float) -> tuple[float, float]:
+    def smallest_both(self, area: Area, wanted: float) -> tuple[float, float]:
         """The smallest shifts up and down that are seen; NaN for a way without room.
 
         Where neither way has room (probabilities near 0 and near 1 side by side), the way with
         more of it is taken, and the shift is the one that the rows have on average.
         """
-        up, down = (self.smallest(inside, sign, wanted) for sign in (1, -1))
+        up, down = (self.smallest(area, sign, wanted) for sign in (1, -1))
         if not (math.isnan(up) and math.isnan(down)):
             return up, down
-        sign = self.directions(inside)[0]
-        shift = self.smallest(inside, sign, wanted, cramped=True)
+        sign = self.directions(area)[0]
+        shift = self.smallest(area, sign, wanted, cramped=True)
         if math.isfinite(shift):
-            p = self.p[inside]
+            p = self.p[area.rows]
             shift = float(np.abs(np.clip(p + sign * shift, 0, 1) - p).mean())
         return (shift, math.nan) if sign > 0 else (math.nan, shift)
 
-    def smallest(
-        self, inside: BoolArray, sign: int, wanted: float, *, cramped: bool = False
-    ) -> float:
+    def smallest(self, area: Area, sign: int, wanted: float, *, cramped: bool = False) -> float:
         """The smallest shift one way that is seen with the wanted power.
 
         Only shifts that fit between 0 and 1 count, unless `cramped`: NaN if those that fit are
         not seen, infinity if 0.5 fits and is not seen.
         """
-        p = self.p[inside, None]
+        p = self.p[area.rows, None]
         moved = np.abs(np.clip(p + sign * SHIFTS, 0, 1) - p).mean(axis=0)
         shifts = SHIFTS if cramped else SHIFTS[moved >= ROOM * SHIFTS]
         if shifts.size == 0:
             return math.nan
-        low, high = _first_reached(shifts, self.power(inside, sign * shifts), wanted)
+        powers = self._powers(area, sign * shifts, self.n)
+        low, high = _first_reached(shifts, powers.max(axis=0), wanted)
         if not math.isfinite(high):
             return math.inf if shifts[-1] == SHIFTS[-1] else math.nan
+        # What does not reach it at the upper end does not reach it between.
+        area = area.only(powers[:, shifts == high].ravel() >= wanted)
         between = np.linspace(low, high, 21)[1:]
-        return _first_reached(between, self.power(inside, sign * between), wanted)[1]
+        return _first_reached(between, self.power(area, sign * between), wanted)[1]
 
-    def power(self, inside: BoolArray, shifts: FloatArray, rows: float | None = None) -> FloatArray:
+    def power(self, area: Area, shifts: FloatArray, rows: float | None = None) -> FloatArray:
         """Power against each shift, (k,), with as many rows as asked for."""
-        n = self.n if rows is None else rows
-        up, down = (self._critical(side, n) for side in (self.critical_up, self.critical_down))
-        moving = np.flatnonzero(inside)
-        truth = np.clip(self.p[moving, None] + shifts, 0.0, 1.0)
-        found = [self._of_features(moving, truth, n / self.p.size, up, down)]
-        few = moving < MAX_ROWS_OF_KERNELS
-        for kernel, needed in zip(self.kernels, up[len(self.prepared.bank.entries) :], strict=True):
-            found.append(self._of_kernel(kernel, moving[few], truth[few], n, float(needed)))
-        return np.asarray(np.concatenate(found).max(axis=0))
+        return np.asarray(self._powers(area, shifts, self.n if rows is None else rows).max(axis=0))
 
-    def _critical(self, side: FloatArray, n: float) -> FloatArray:
+    def _powers(self, area: Area, shifts: FloatArray, n: float) -> FloatArray:
+        """Power of the singles together, of each form and of each kernel, (1 + checks, k)."""
+        p, w = self.p[area.rows, None], self.weights[area.rows, None]
+        truth = np.clip(p + shifts, 0.0, 1.0)
+        move = _Move(area.rows, w * (truth - p), w**2 * (truth * (1 - truth) - p * (1 - p)))
+        found = [np.zeros((1, shifts.size))]
+        if area.singles.size:
+            found = [self._of_singles(area, move, n)]
+        found += [self._of_form(int(check), area, move, n) for check in area.forms]
+        if area.kernels.size:
+            some = area.rows < self.kernels[0].v.size
+            move = _Move(area.rows[some], move.moved[some], move.change[some])
+            found += [self._of_kernel(int(check), area, move, n) for check in area.kernels]
+        return np.concatenate(found)
+
+    def _critical(self, side: FloatArray, checks: IntArray | int, n: float) -> FloatArray:
         """Critical values with n rows: the skewness of a sum shrinks with their root."""
-        return self.critical_normal + (side - self.critical_normal) * math.sqrt(self.n / n)
+        normal = self.critical_normal[checks]
+        return np.asarray(normal + (side[checks] - normal) * math.sqrt(self.n / n))
 
-    def _of_features(
-        self,
-        moving: IntArray,
-        truth: FloatArray,
-        scale: float,
-        critical_up: FloatArray,
-        critical_down: FloatArray,
-    ) -> FloatArray:
-        """Power of every entry made of features, (E, k)."""
-        bank = self.prepared.bank
-        if not bank.entries:
-            return np.zeros((1, truth.shape[1]))
-        w, p = self.weights[moving, None], self.p[moving, None]
-        moved, squares = truth - p, self.squares[:, moving]
-        means = scale * (self.features[:, moving] @ (w * moved))  # (R, k)
-        own = scale * (squares @ (w * moved) ** 2)  # the shift's part in the diagonal
-        expected = scale * self.expected[:, None]
-        spread = expected + scale * (squares @ (w**2 * (truth * (1 - truth) - p * (1 - p))))
+    def _of_singles(self, area: Area, move: _Move, n: float) -> FloatArray:
+        """Power of checks of one feature together, (1, k)."""
+        checks, scale = area.singles, area.times * n / self.p.size
+        f = self.features[move.rows[:, None], self.bank.single[checks]]
+        f = (f * self._single_scales[checks]).T
+        squares = np.square(f)
+        mean = scale * (f @ move.moved)
+        own = scale * (squares @ np.square(move.moved))  # the shift's part in the diagonal
+        expected = self.expected[checks, None] * n / self.n
+        spread = np.maximum(expected + scale * (squares @ move.change), 0.0)
+        unit = np.sqrt(np.maximum(spread + own, expected))
+        critical = np.where(
+            mean > 0,
+            self._critical(self.critical_up, checks, n)[:, None],
+            self._critical(self.critical_down, checks, n)[:, None],
+        )
+        # How many standard deviations each check is beyond its critical value, on the side on which
+        # the shift has moved it; the other side has next to no power.
+        beyond = (np.abs(mean) / unit - critical) * unit / (np.sqrt(spread) + 1e-300)
+        together = np.mean((area.normals[:, :, None] > -beyond).any(axis=1), axis=0)
+        return np.asarray(np.maximum(together, ndtr(beyond).max(axis=0)))[None]
+
+    def _of_form(self, check: int, area: Area, move: _Move, n: float) -> FloatArray:
+        """Power of a check of several features, (1, k)."""
+        scale, columns, squares = area.times * n / self.p.size, *_features_of(self.bank, check)
+        f = self.features[move.rows[:, None], columns]
+        diagonal = np.square(f) @ squares
+        means = scale * (f.T @ move.moved)
+        own = scale * (diagonal @ np.square(move.moved))
+        expected = self.expected[check] * n / self.n
+        spread = np.maximum(expected + scale * (diagonal @ move.change), 0.0)
         swollen = np.maximum((spread + own) / expected, 1.0)
-        up, down = (c[: len(bank.entries), None] for c in (critical_up, critical_down))
-        power = np.empty(swollen.shape)
-        at = np.flatnonzero(bank.single >= 0)
-        mean = means[bank.single[at]] * self.single_scales[at, None]
-        unit = np.sqrt(expected[at] * swollen[at])
-        sd = np.sqrt(np.maximum(spread[at], 0.0)) / unit + 1e-12
-        power[at] = ndtr((mean / unit - up[at]) / sd) + ndtr((-mean / unit - down[at]) / sd)
-        at = np.flatnonzero(bank.single < 0)
-        if at.size:
-            null_sd = bank.moments.take(at).of_forms(expected[at, 0])[0][:, None]
-            value = bank.selector[at] @ np.square(means) - own[at]
-            noise = scale * np.stack([self._noise(k, means) for k in at.tolist()])
-            total_sd = np.sqrt((null_sd * spread[at] / expected[at]) ** 2 + noise)
-            power[at] = ndtr((value - up[at] * null_sd * swollen[at]) / total_sd)
-        return power
+        null_sd = self.null_sd[check] * n / self.n
+        value = squares @ np.square(means) - own
+        pull = squares[:, None] * means
+        noise = n / self.n * np.sum(pull * (self.covariances[check] @ pull), axis=0)
+        noise += scale * np.sum(move.change * np.square(f @ pull), axis=0)
+        total_sd = np.sqrt((null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0)) + 1e-300
+        critical = float(self._critical(self.critical_up, check, n))
+        return np.asarray(ndtr((value - critical * null_sd * swollen) / total_sd))[None]
 
-    def _noise(self, entry: int, means: FloatArray) -> FloatArray:
-        """4 mu' C mu for the features of one entry, (k,); C of the rows that stand for all."""
-        columns, moments = self.moments[entry]
-        chosen = means[columns]
-        return np.asarray(4 * np.einsum("rk,rk->k", chosen, moments @ chosen))
-
-    def _of_kernel(
-        self,
-        kernel: _Dense,
-        moving: IntArray,
-        truth: FloatArray,
-        n: float,
-        critical: float,
-    ) -> FloatArray:
+    def _of_kernel(self, check: int, area: Area, move: _Move, n: float) -> FloatArray:
         """Power of a kernel that is known on some rows, (1, k)."""
-        scale = n / len(kernel.v)
-        w, v, diagonal = self.weights[moving, None], kernel.v, kernel.diagonal
-        p = self.p[moving, None]
-        moved = w * (truth - p)
-        smoothed = kernel.matrix[:, moving] @ moved
-        own = diagonal[moving] @ moved**2
-        value = scale**2 * (np.sum(moved * smoothed[moving], axis=0) - own)
-        spread = kernel.expected + diagonal[moving] @ (w**2 * (truth * (1 - truth) - p * (1 - p)))
+        kernel = self.kernels[check]
+        scale, times = n / kernel.v.size, area.kernel_times
+        diagonal, rows = kernel.diagonal[move.rows], move.rows
+        smoothed = times * (kernel.matrix[rows].T @ move.moved)
+        own = times * (diagonal @ np.square(move.moved))
+        pairs = times * (np.sum(move.moved * smoothed[rows], axis=0) - own)
+        more_pairs = (1 - 1 / max(scale * times * rows.size, 2.0)) / (1 - 1 / rows.size)
+        spread = np.maximum(kernel.expected + times * (diagonal @ move.change), 0.0)
         swollen = np.maximum((spread + own) / kernel.expected, 1.0)
         null_sd = n * kernel.null_sd
-        noise = 4 * scale**3 * (v @ np.square(smoothed))
+        noise = kernel.v @ np.square(smoothed)
+        noise += times * np.sum(move.change * np.square(smoothed[rows]), axis=0)
+        noise = 4 * scale**3 * np.maximum(noise, 0.0)
         total_sd = np.sqrt((null_sd * spread / kernel.expected) ** 2 + noise) + 1e-300
+        critical = float(self._critical(self.critical_up, len(self.bank.entries) + check, n))
+        value = scale**2 * more_pairs * pairs
         return np.asarray(ndtr((value - critical * null_sd * swollen) / total_sd))[None]
 
 
@@ -253,18 +386,39 @@ class _Dense:
         return cls(matrix, diagonal, v, float(diagonal @ v), null_sd)
 
 
-def _moments(
-    bank: Bank, features: FloatArray, v: FloatArray
-) -> dict[int, tuple[IntArray, FloatArray]]:
-    """For entries of several features: which, and L C L with C = F'VF and L their scales^2."""
+def _on_some_rows(
+    prepared: Prepared, pilot: Points, v: FloatArray, null_sd: FloatArray
+) -> tuple[_Dense, ...]:
+    """The checks that are kernels, on as many rows as their matrices have room for."""
+    plans = [kernel.plan for kernel in prepared.kernels if kernel.entry is not None]
+    if any(plan.kernel.is_positional for plan in plans):
+        raise InputError("a precomputed matrix cannot say what other rows would show")
+    known = min(len(pilot), math.isqrt(CELLS_OF_KERNELS // max(len(plans), 1)))
+    some = pilot.take(slice(0, known))
+    return tuple(
+        _Dense.of(plan.matrix(some), v[:known], float(sd))
+        for plan, sd in zip(plans, null_sd, strict=True)
+    )
+
+
+def _features_of(bank: Bank, check: int) -> tuple[IntArray, FloatArray]:
+    """Which features a check has, and the squares of their scales."""
+    own = slice(bank.selector.indptr[check], bank.selector.indptr[check + 1])
+    return bank.selector.indices[own].astype(np.int64), bank.selector.data[own]
+
+
+def _covariances(bank: Bank, features: FloatArray, v: FloatArray) -> dict[int, FloatArray]:
+    """For entries of several features: F'VF."""
     found = {}
-    for entry in np.flatnonzero(bank.single < 0).tolist():
-        row = slice(bank.selector.indptr[entry], bank.selector.indptr[entry + 1])
-        columns: IntArray = bank.selector.indices[row].astype(np.int64)
-        scales: FloatArray = bank.selector.data[row]
-        f = features[columns]
-        found[entry] = columns, scales[:, None] * ((f * v) @ f.T) * scales
+    for check in np.flatnonzero(bank.single < 0).tolist():
+        f = features[:, _features_of(bank, check)[0]]
+        found[check] = (f * v[:, None]).T @ f
     return found
+
+
+def _largest(values: FloatArray, number: int) -> IntArray:
+    """Where the largest values of each row are, the largest first, (G, number) or fewer."""
+    return np.argsort(-values, axis=1, kind="stable")[:, :number]
 
 
 def _inverse_tail(needed: FloatArray, skewness: FloatArray) -> FloatArray:

@@ -38,6 +38,7 @@ from itrust.data.predicates.lookup import OTHER_NAME as OTHER_NAME
 from itrust.data.predicates.lookup import PREDICTION as PREDICTION
 from itrust.data.predicates.lookup import column_of as column_of
 from itrust.data.predicates.lookup import value_of as value_of
+from itrust.data.predicates.parts import cut_of as cut_of
 from itrust.data.predicates.parts import level_of as level_of
 from itrust.data.predicates.parts import parts_of as parts_of
 from itrust.data.predicates.parts import regions_of as regions_of

@@ -15,6 +15,7 @@ from itrust.data.rows import Points
 
 TENTHS = 10
 MAX_LEVELS = 40
+FREQUENT = 0.01  # levels with this share of the rows are never left out
 ALL_DIGITS = 17
 
 
@@ -31,18 +32,36 @@ def regions_of(points: Points) -> tuple[Predicate, ...]:
     tuple of Predicate
         Everywhere first, then the parts of each covariate.
     """
-    found: list[Predicate] = [Everywhere()]
-    for column in points.columns:
-        found.extend(_of_column(column))
-    return tuple(found)
+    cuts = (cut_of(column) for column in points.columns)
+    return (Everywhere(), *(part for cut in cuts for part in cut))
 
 
-def _of_column(column: Column) -> Iterator[Predicate]:
+def cut_of(column: Column, parts: int = TENTHS) -> tuple[Predicate, ...]:
+    """Cut one covariate: levels of a category or of few numbers, parts of other numbers.
+
+    Parameters
+    ----------
+    column : Column
+        The covariate.
+    parts : int
+        How many parts a number has.
+
+    Returns
+    -------
+    tuple of Predicate
+        They share no row; rows without a value are a part of their own. Of more than 40 levels,
+        those with less than 1 % of the rows are left out, the most frequent 40 excepted.
+    """
+    return tuple(_of_column(column, parts))
+
+
+def _of_column(column: Column, parts: int) -> Iterator[Predicate]:
     values, counts = np.unique(column.values[~column.missing], return_counts=True)
     if column.kind in ("number", "date") and values.size > TENTHS:
-        yield from parts_of(column, TENTHS)
+        yield from parts_of(column, parts)
     elif values.size > 1:
-        frequent = values[np.argsort(-counts, kind="stable")][:MAX_LEVELS]
+        number = max(MAX_LEVELS, int(np.sum(counts >= FREQUENT * len(column))))
+        frequent = values[np.argsort(-counts, kind="stable")][:number]
         yield from (level_of(column, value) for value in frequent)
     if column.missing.any():
         yield Missing(column.name)

@@ -16,6 +16,7 @@ from itrust.render.figures.style import FAINT, INK, Display, axes_of, draw, shor
 from itrust.tasks import TaskEstimate, TaskResult
 
 ROOM = 0.34  # inches a row
+MAX_PAIRS = 10  # pairs of groups, those where the least is seen
 
 
 class Dot(NamedTuple):
@@ -43,7 +44,8 @@ def dots_of(result: Any) -> Dots:
 
 @dots_of.register
 def _(result: Detectable) -> Dots:
-    rows = (Dot(str(region.where), region.shift) for region in result.regions)
+    shown = (*result.regions, *result.worst_pairs[:MAX_PAIRS])
+    rows = (Dot(str(region.where), region.shift) for region in shown)
     return Dots(f"smallest bias seen with power {result.power:g}", tuple(rows))
 
 

@@ -10,20 +10,24 @@ from itrust.calibration import (
     Detectable,
     Finding,
     MulticlassResult,
+    RegionPower,
     SampleSize,
     WitnessResult,
 )
 from itrust.render.showing import as_html
 from itrust.render.text.calibration import (
+    MAX_PAIRS,
     covariates_text,
     meaning,
     null_text,
+    pairs_title,
     provenance,
     pvalue_text,
     result_rows,
     rows_text,
     size_text,
 )
+from itrust.render.text.verdict import coverage_words
 
 
 @as_html.register
@@ -90,6 +94,26 @@ def _(result: WitnessResult) -> str:
 
 @as_html.register
 def _(result: Detectable) -> str:
+    worst = f"{size_text(result.worst.shift)} at {result.worst.where}"
+    simulated = f" (power {result.simulated:.2f} in {result.simulations} simulated samples)"
+    pairs = result.worst_pairs[:MAX_PAIRS]
+    listed = [html.sentence(pairs_title(result, len(pairs))), _regions(pairs)] if pairs else []
+    return html.card(
+        f"Smallest bias that these {result.n:,} rows would show",
+        html.sentence(f"worst: {worst}{simulated if result.simulations else ''}"),
+        _regions(result.regions),
+        *listed,
+        html.notes(
+            [
+                f"power {result.power:g} at alpha {result.alpha:g}",
+                f"looked {coverage_words(result.coverage)}",
+                *result.notes,
+            ]
+        ),
+    )
+
+
+def _regions(regions: Iterable[RegionPower]) -> str:
     rows = [
         [
             str(region.where),
@@ -97,16 +121,9 @@ def _(result: Detectable) -> str:
             size_text(region.up),
             size_text(region.down),
         ]
-        for region in result.regions
+        for region in regions
     ]
-    worst = f"{size_text(result.worst.shift)} at {result.worst.where}"
-    simulated = f" (power {result.simulated:.2f} in {result.simulations} simulated samples)"
-    return html.card(
-        f"Smallest bias that these {result.n:,} rows would show",
-        html.sentence(f"worst: {worst}{simulated if result.simulations else ''}"),
-        html.table(["where", "rows", "too low by", "too high by"], rows),
-        html.notes([f"power {result.power:g} at alpha {result.alpha:g}", *result.notes]),
-    )
+    return html.table(["where", "rows", "too low by", "too high by"], rows)
 
 
 @as_html.register

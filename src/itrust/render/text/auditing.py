@@ -7,7 +7,7 @@ import math
 from itrust._core import counted, wrapped
 from itrust.auditing import Audit, Check, Comparison
 from itrust.bias import SIGN
-from itrust.calibration import Detectable, Finding
+from itrust.calibration import Detectable, Finding, worst_of
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.layout import Section, fitted, laid_out, more
@@ -166,20 +166,22 @@ def seen(found: Detectable | None) -> str:
     """
     if found is None:
         return UNKNOWN
-    everywhere, worst = found.everywhere.shift, found.worst.shift
+    everywhere = found.everywhere.shift
     if math.isinf(everywhere):
         return "no bias below 0.5 would be seen: too few rows"
-    known = [] if math.isnan(everywhere) else [f"a bias of {everywhere:.3f} everywhere"]
-    hidden = ""
-    if not isinstance(found.worst.where, Everywhere):
-        if math.isinf(worst):
-            hidden = f"none below 0.5 where {found.worst.where}"
-        elif math.isfinite(worst):
-            known.append(f"{'of' if known else 'a bias of'} {worst:.3f} where {found.worst.where}")
-    if not known:
-        return f"no room for a bias everywhere{f'; {hidden} would be seen' if hidden else ''}"
-    told = known[0] if len(known) == 1 else f"{known[0]}, or {known[1]},"
-    but = f", but {hidden}" if hidden else ""
+    worst = [worst_of(regions) for regions in (found.regions, found.pairs) if regions]
+    worst = [region for region in worst if not isinstance(region.where, Everywhere)]
+    hidden = [
+        f"none below 0.5 where {region.where}" for region in worst if region.shift == math.inf
+    ]
+    shifts = [] if math.isnan(everywhere) else [f"{everywhere:.3f} everywhere"]
+    shifts += [f"{r.shift:.3f} where {r.where}" for r in worst if math.isfinite(r.shift)]
+    if not shifts:
+        unseen = f"; {' and '.join(hidden)} would be seen" if hidden else ""
+        return f"no room for a bias everywhere{unseen}"
+    *first, last = shifts
+    told = f"a bias of {', of '.join(first)}, or of {last}," if first else f"a bias of {last}"
+    but = f", but {' and '.join(hidden)}" if hidden else ""
     rows = "; rows taken as independent" if found.notes else ""
     return f"{told} would be seen with power {found.power:g}{but}{rows}"
 

@@ -12,18 +12,20 @@ from itrust.calibration import (
     Detectable,
     Finding,
     MulticlassResult,
+    RegionPower,
     SampleSize,
     Shape,
     WitnessResult,
 )
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.verdict import in_words
+from itrust.render.text.verdict import coverage_words, in_words
 
 MAX_WIDTH = 80
 TITLE = 18
 MAX_TOLD, MAX_NAMES = 5, 12
 MAX_TOLD_OF_A_CLASS = 3
+MAX_PAIRS = 10  # pairs of groups, those where the least is seen
 SIGN = "observed - predicted: the lower, the more the model overestimates"
 
 
@@ -261,20 +263,50 @@ def _(result: Detectable, width: int = WIDTH) -> str:  # noqa: ARG001
         f"Smallest bias that these {result.n:,} rows would show with power {result.power:g} at "
         f"alpha {result.alpha:g}"
     )
-    names = max(len(str(region.where)) for region in result.regions)
+    pairs = result.worst_pairs[:MAX_PAIRS]
+    names = max(len(str(region.where)) for region in (*result.regions, *pairs))
     lines = [f"  {'where':<{names}}  {'rows':>7}  {'too low by':>10}  {'too high by':>11}"]
-    for region in result.regions:
-        small = "   few rows" if region.is_small else ""
-        share = f"{100 * region.share:>6.1f}%"
-        shifts = f"{size_text(region.up):>10}  {size_text(region.down):>11}"
-        lines.append(f"  {region.where!s:<{names}}  {share}  {shifts}{small}")
+    lines += [_region_line(region, names) for region in result.regions]
+    if pairs:
+        lines += ["", f"  {pairs_title(result, len(pairs))}"]
+        lines += [_region_line(pair, names) for pair in pairs]
     simulated = f" (power {result.simulated:.2f} in {result.simulations} simulated samples)"
     worst = f"  worst: {size_text(result.worst.shift)} at {result.worst.where}"
     tail = [
         f"{worst}{simulated if result.simulations else ''}",
+        f"  looked {coverage_words(result.coverage)}",
         "  too low: the truth lies above the prediction. -: no room between 0 and 1.",
     ]
     return "\n".join([head, "", *lines, "", *tail, *_warnings_and_notes((), result.notes)])
+
+
+def _region_line(region: RegionPower, names: int) -> str:
+    small = "   few rows" if region.is_small else ""
+    share = f"{100 * region.share:>6.1f}%"
+    shifts = f"{size_text(region.up):>10}  {size_text(region.down):>11}"
+    return f"  {region.where!s:<{names}}  {share}  {shifts}{small}"
+
+
+def pairs_title(result: Detectable, shown: int) -> str:
+    """Say which pairs of groups are listed.
+
+    Parameters
+    ----------
+    result : Detectable
+        What would be seen.
+    shown : int
+        How many of its pairs are listed.
+
+    Returns
+    -------
+    str
+        A heading without a full stop.
+    """
+    number, rows = result.coverage.pairs, counted(result.coverage.min_rows, "row")
+    which = (
+        f"the {shown} of {number:,} where the least is seen" if shown < number else "all of them"
+    )
+    return f"Pairs of groups with at least {rows}, {which}"
 
 
 def size_text(shift: float) -> str:

@@ -8,9 +8,9 @@ from functools import singledispatch
 from typing import Any
 
 from itrust._core import counted
-from itrust.auditing import ImpossibleLabels, Judgement, PointBias, Verdict
+from itrust.auditing import ImpossibleLabels, Judgement, Overlooked, PointBias, Verdict
 from itrust.bias import Slice
-from itrust.calibration import Finding
+from itrust.calibration import Coverage, Finding
 from itrust.data import Everywhere, Predicate
 from itrust.tasks import TaskResult
 
@@ -60,24 +60,79 @@ def _within_tolerance(judgement: Judgement) -> str:
 
 
 def _no_evidence(judgement: Judgement) -> str:
+    missed = judgement.overlooked
+    coverage = None if missed is None else missed.coverage
+    where = "" if coverage is None else f" {coverage_words(coverage)}"
     return (
         f"No evidence was found against these probabilities{_given(judgement)}, and a bias of "
-        f"{judgement.tolerance:g} would have been seen.{_biased_task(judgement)}"
+        f"{judgement.tolerance:g} would have been seen{where}.{_biased_task(judgement)}"
     )
 
 
 def _inconclusive(judgement: Judgement) -> str:
     told = f"No evidence was found against these probabilities{_given(judgement)}"
     missed = judgement.overlooked
-    if missed is None or not math.isfinite(missed.shift):
+    if missed is None or math.isnan(missed.shift):
         why = "but how small a bias these rows would have shown is not known"
-    else:
-        where = "in a group that is not shown" if missed.where is None else _place(missed.where)
-        why = (
-            f"but a bias below {missed.shift:.3f} {where} would probably have been missed: there "
-            f"are too few rows"
-        )
-    return f"{told}, {why}.{_biased_task(judgement)}"
+        return f"{told}, {why}.{_biased_task(judgement)}"
+    where = "in a group that is not shown" if missed.where is None else _place(missed.where)
+    size = (
+        f"a bias below {missed.shift:.3f}" if math.isfinite(missed.shift) else "even a bias of 0.5"
+    )
+    why = f"but {size} {where} might have been missed: there are too few rows"
+    return f"{told}, {why}.{_seen(missed, judgement.tolerance)}{_biased_task(judgement)}"
+
+
+def _seen(missed: Overlooked, tolerance: float) -> str:
+    """In how many regions a bias of the tolerance would have been seen, if in any."""
+    covered = missed.coverage
+    if covered is None or not missed.seen + missed.seen_pairs:
+        return ""
+    places = [f"{missed.seen:,} of {_singles(covered)}"]
+    if covered.pairs:
+        places.append(f"{missed.seen_pairs:,} of {counted(covered.pairs, 'pair')} of them")
+    return (
+        f" A bias of {tolerance:g} would have been seen in {' and in '.join(places)} with at least "
+        f"{counted(covered.min_rows, 'row')}."
+    )
+
+
+def _singles(covered: Coverage) -> str:
+    """How many single regions there are."""
+    if not covered.tenths:
+        return counted(covered.groups, "single group")
+    if not covered.groups:
+        return f"{covered.tenths:,} tenths of numbers"
+    return f"{covered.groups + covered.tenths:,} single groups and tenths of numbers"
+
+
+def coverage_words(covered: Coverage) -> str:
+    """Say which regions were looked at.
+
+    >>> coverage_words(Coverage(60, 16, 0, 57, paired_groups=True, paired_fifths=False))
+    'in every single group and every pair of groups with at least 60 rows'
+    """
+    singles = [
+        *(["every single group"] if covered.groups else []),
+        *(["every tenth of a number"] if covered.tenths else []),
+    ]
+    paired = " or ".join(
+        [
+            *(["groups"] if covered.paired_groups else []),
+            *(["fifths of numbers"] if covered.paired_fifths else []),
+        ]
+    )
+    places = [*singles, *([f"every pair of {paired}"] if covered.pairs else [])]
+    if not places:
+        return "in all rows together"
+    told = f"in {in_words(places)} with at least {counted(covered.min_rows, 'row')}"
+    if not covered.uncrossed:
+        return told
+    return f"{told}; pairs with {_others(covered.uncrossed)} were not looked at"
+
+
+def _others(names: Sequence[str]) -> str:
+    return in_words(names) if len(names) <= MANY_NAMES else f"the last {len(names)} covariates"
 
 
 SENTENCES: dict[Verdict, Callable[[Judgement], str]] = {

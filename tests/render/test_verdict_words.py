@@ -1,0 +1,68 @@
+"""What a verdict promises, in words: which regions it is about, and which it is not."""
+
+import math
+
+import pytest
+
+from itrust.auditing import Judgement, Overlooked, Verdict
+from itrust.calibration import Coverage
+from itrust.data import Level
+from itrust.render import sentence_of
+
+GROUPS = Coverage(60, 16, 0, 57, paired_groups=True, paired_fifths=False)
+PAIR = Level("a", "x") & Level("b", "y")
+
+
+def judged(verdict, missed, tolerance=0.05):
+    return Judgement(verdict, (), ("a", "b"), 0.4, False, tolerance, overlooked=missed)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "words"),
+    [
+        (GROUPS, "in every single group and every pair of groups with at least 60 rows"),
+        (
+            Coverage(30, 0, 20, 25, paired_groups=False, paired_fifths=True),
+            "in every tenth of a number and every pair of fifths of numbers with at least 30 rows",
+        ),
+        (
+            Coverage(20, 3, 10, 15, paired_groups=True, paired_fifths=True),
+            "number and every pair of groups or fifths of numbers with at least 20 rows",
+        ),
+        (
+            Coverage(1, 3, 0, 0, paired_groups=False, paired_fifths=False),
+            "in every single group with at least 1 row",
+        ),
+        (
+            Coverage(20, 0, 0, 0, paired_groups=False, paired_fifths=False),
+            "in all rows together",
+        ),
+        (
+            Coverage(20, 9, 0, 9, paired_groups=True, paired_fifths=False, uncrossed=("c", "d")),
+            "every pair of groups with at least 20 rows; pairs with c and d were not looked at",
+        ),
+        (
+            Coverage(20, 9, 0, 9, paired_groups=True, paired_fifths=False, uncrossed=(*"cdefghi",)),
+            "with at least 20 rows; pairs with the last 7 covariates were not looked at",
+        ),
+    ],
+)
+def test_a_promise_names_what_was_looked_at(coverage, words):
+    told = sentence_of(judged(Verdict.NO_EVIDENCE, Overlooked(0.04, PAIR, coverage)))
+    assert "and a bias of 0.05 would have been seen in " in told
+    assert told.endswith(f"{words}.")
+
+
+def test_without_a_promise_it_is_counted_where_a_bias_would_have_been_seen():
+    missed = Overlooked(0.12, PAIR, GROUPS, seen=15, seen_pairs=2)
+    told = sentence_of(judged(Verdict.INCONCLUSIVE, missed))
+    assert "but a bias below 0.120 where a = x and b = y might have been missed" in told
+    counts = "in 15 of 16 single groups and in 2 of 57 pairs of them with at least 60 rows."
+    assert told.endswith(f" A bias of 0.05 would have been seen {counts}")
+    none = sentence_of(judged(Verdict.INCONCLUSIVE, Overlooked(math.inf, PAIR, GROUPS)))
+    assert "but even a bias of 0.5 where a = x and b = y might have been missed:" in none
+    assert none.endswith("there are too few rows.")
+    hidden = sentence_of(judged(Verdict.INCONCLUSIVE, Overlooked(0.12, None, GROUPS)))
+    assert "a bias below 0.120 in a group that is not shown might have been missed" in hidden
+    unknown = sentence_of(judged(Verdict.INCONCLUSIVE, Overlooked(math.nan, PAIR, GROUPS)))
+    assert "is not known" in unknown

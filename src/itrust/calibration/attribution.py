@@ -69,7 +69,7 @@ def attributed(
     number = {entry.name: k for k, entry in enumerate(scores.entries)}
     hidden = {name for finding in findings for name in finding.alike}
     judged = [
-        _Candidate(number[f.name], f)
+        _Candidate(number[f.name], f, tuple(number[name] for name in (f.name, *f.alike)))
         for f in findings
         if f.pvalue <= JUDGED and f.name not in hidden and _can_be_judged(prepared.bank, number, f)
     ][:MAX_JUDGED]
@@ -97,10 +97,11 @@ def _features_of(bank: Bank, k: int) -> tuple[IntArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A finding that is judged: the number of its check and what redraws say."""
+    """A finding that is judged: the number of its check, and those of all it stands for."""
 
     number: int
     finding: Finding
+    group: tuple[int, ...]
 
     @property
     def covariates(self) -> frozenset[str]:
@@ -329,7 +330,7 @@ class _Trial:
 
     def _scored(self, candidate: _Candidate) -> FloatArray:
         tails = self.flips.log_tails(candidate.number, self._beside(candidate))
-        return tails + np.log(self.scores.weights[candidate.number])
+        return np.asarray(tails + np.log(self.scores.weights[candidate.number]))
 
     def _beside(self, candidate: _Candidate, told: Sequence[_Candidate] | None = None) -> list[int]:
         """Functions that are taken out of a candidate's features: those of what was told."""
@@ -354,8 +355,8 @@ class _Trial:
             return True
         if a.is_about_the_prediction == b.is_about_the_prediction:
             return False
-        both = np.array([a.number, b.number])
-        return bool(correlation_of_draws(self.scores, both)[0, 1] >= GO_TOGETHER)
+        correlation = correlation_of_draws(self.scores, np.array([*a.group, *b.group]))
+        return bool(correlation[: len(a.group), len(a.group) :].max() >= GO_TOGETHER)
 
     def _share(self) -> None:
         """Find what cannot be told apart from what was told."""

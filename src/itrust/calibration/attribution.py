@@ -76,8 +76,10 @@ def attributed(
     if not judged:
         return tuple(findings)
     flips = _flipped(prepared, [c.number for c in judged], scores.statistic.size - 1, seed)
-    trial = _Trial(flips, scores, judged)
-    trial.run()
+    trial = _Trial(flips, scores, judged, beside_prediction=False).run()
+    if trial.prediction_stands:
+        strict = _Trial(flips, scores, judged, beside_prediction=True).run()
+        trial = strict if strict.prediction_is_all else trial
     return tuple(trial.verdict(finding) for finding in findings)
 
 
@@ -291,11 +293,17 @@ def log_tails(sums: FloatArray) -> FloatArray:
 
 @dataclass(eq=False)
 class _Trial:
-    """Candidates are told one after the other, the most striking beside those told first."""
+    """Candidates are told one after the other, the most striking beside those told first.
+
+    The prediction is what covariates have in common, so each of several guilty ones may lose to
+    it alone. Covariates are judged beside it where it holds beside them and explains all that they
+    show, as it does if a model is too sure of itself; else not.
+    """
 
     flips: _Flips
     scores: Scores
     candidates: list[_Candidate]
+    beside_prediction: bool
     told: list[_Candidate] = field(default_factory=list)
     pvalues: dict[str, float] = field(default_factory=dict)
     shared: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -306,7 +314,27 @@ class _Trial:
         pvalue = self.pvalues.get(finding.name, finding.pvalue)
         return replace(finding, pvalue=pvalue, shared_with=self.shared.get(finding.name, ()))
 
-    def run(self) -> None:
+    @property
+    def prediction_stands(self) -> bool:
+        """Whether the prediction was told and holds beside all covariates that were."""
+        shown = [c for c in self.told if self.pvalues[c.finding.name] <= TELLING]
+        first = next((c for c in shown if c.is_about_the_prediction), None)
+        if first is None:
+            return False
+        others = [at for c in shown if c.covariates for at in self._functions(c, frozenset())]
+        return self._is_striking(first, others)
+
+    @property
+    def prediction_is_all(self) -> bool:
+        """Whether no covariate was told beside the prediction, except those that go with it."""
+        at = next((k for k, c in enumerate(self.told) if c.is_about_the_prediction), len(self.told))
+        return not any(
+            self.pvalues[c.finding.name] <= TELLING and not self._go_together(c, self.told[at])
+            for c in self.told[at + 1 :]
+            if c.covariates
+        )
+
+    def run(self) -> _Trial:
         """Tell all that can be told."""
         left, last = list(self.candidates), 0.0
         while left and last <= JUDGED:
@@ -327,6 +355,7 @@ class _Trial:
                 break
             left = [c for c in left if not _says_more(c, best)]
         self._share()
+        return self
 
     def _scored(self, candidate: _Candidate) -> FloatArray:
         tails = self.flips.log_tails(candidate.number, self._beside(candidate))
@@ -352,6 +381,8 @@ class _Trial:
     def _go_together(self, a: _Candidate, b: _Candidate) -> bool:
         """Whether one is about the prediction and the other about what it nearly is."""
         if not (a.covariates or b.covariates):
+            return True
+        if b.is_about_the_prediction and not self.beside_prediction:
             return True
         if a.is_about_the_prediction == b.is_about_the_prediction:
             return False
@@ -382,7 +413,11 @@ class _Trial:
     def _stands(self, lead: _Candidate, rival: _Candidate, before: Sequence[_Candidate]) -> bool:
         """Whether a finding holds beside a rival."""
         others = [*self._beside(lead, before), *self._functions(rival, lead.covariates)]
-        tails = self.flips.log_tails(lead.number, others)
+        return self._is_striking(lead, others)
+
+    def _is_striking(self, candidate: _Candidate, others: Iterable[int]) -> bool:
+        """Whether a check shows something beside others, as if it were the only one."""
+        tails = self.flips.log_tails(candidate.number, others)
         return float(unadjusted_pvalues(tails[None])[0]) <= TELLING
 
 

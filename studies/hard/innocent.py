@@ -20,7 +20,7 @@ DRAWS = 99
 
 
 def too_sure(seed: int, low: float, innocents: int = 1, rho: float = 0.0) -> it.Sample:
-    """p is `low` or 1 - `low` by the sign of the guilty covariate; the truth is one half."""
+    """Predict `low` or 1 - `low` by the sign of the guilty covariate; the truth is one half."""
     rng = np.random.default_rng(seed)
     guilty = rng.normal(size=300)
     names = [f"innocent {k}" for k in range(innocents)]
@@ -140,13 +140,15 @@ def make(pool: ProcessPoolExecutor, runs: int) -> str:
 
 
 PROMISE = """\
-A finding is read as a claim about one covariate. P-values from redraws hold if the whole model is calibrated; beside large
-errors of others, covariates that have nothing to do with them were named in .106 to .118 of runs, and covariates
-that are correlated with the guilty one (.5) in .86. {runs} runs, {draws} draws, evidence at .05. "Guilty named"
-means all guilty ones; "innocent named" any innocent one."""
+A finding is read as a claim about one covariate. P-values from redraws hold if the whole model is
+calibrated; beside large errors of others, covariates that have nothing to do with them were named
+in .106 to .118 of runs, and covariates that are correlated with the guilty one (.5) in .86.
+{runs} runs, {draws} draws, evidence at .05. "Guilty named" means all guilty ones, "innocent named"
+any innocent one; with redraws alone p-values are as they were, on the same draws."""
 SHOWN = """\
-Findings now hold against flipped signs of the observed residuals, too, each beside those that were told before it.
-Innocent covariates are named within what is promised and the guilty ones stay; where two covariates go together so
-closely that either may be the one, the finding says so."""
+Findings now hold against flipped signs of the observed residuals, too, each beside those that were
+told before it: correlated innocents are no longer named for the guilty one's errors, and the guilty
+ones stay. Where two covariates go together so closely that either may be the one, the finding says
+so."""
 
-SECTION = Section(name="innocent", title="Innocent covariates", runs=300, make=make)
+SECTION = Section(name="innocent", title="Innocent covariates", runs=120, make=make)

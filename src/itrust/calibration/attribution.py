@@ -338,15 +338,12 @@ class _Trial:
         """Tell all that can be told."""
         left, last = list(self.candidates), 0.0
         while left and last <= JUDGED:
-            table = np.array([self._scored(candidate) for candidate in left])
-            adjusted = np.maximum(step_down(table), last)
-            first = int(np.argmax(table[:, 0]))
-            best = left.pop(first)
-            last = max(best.finding.pvalue, float(adjusted[first]))
-            self.pvalues[best.finding.name] = last
-            others = np.delete(adjusted, first)
-            for candidate, p in zip(left, others, strict=True):
-                self.pvalues[candidate.finding.name] = max(candidate.finding.pvalue, last, float(p))
+            flipped = step_down(np.array([self._scored(candidate) for candidate in left]))
+            for candidate, p in zip(left, flipped.tolist(), strict=True):
+                self.pvalues[candidate.finding.name] = max(candidate.finding.pvalue, last, p)
+            best = min(left, key=self._turn)
+            last = self.pvalues[best.finding.name]
+            left.remove(best)
             self.rivals[best.finding.name] = [
                 c for c in left if self.pvalues[c.finding.name] <= TELLING
             ]
@@ -356,6 +353,11 @@ class _Trial:
             left = [c for c in left if not _says_more(c, best)]
         self._share()
         return self
+
+    def _turn(self, candidate: _Candidate) -> tuple[float, float]:
+        """The smallest p-value first; of equal ones, the most striking among redraws."""
+        striking = float(self.scores.scores[list(candidate.group), 0].max())
+        return self.pvalues[candidate.finding.name], -striking
 
     def _scored(self, candidate: _Candidate) -> FloatArray:
         tails = self.flips.log_tails(candidate.number, self._beside(candidate))

@@ -16,10 +16,10 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from hard import detectable
+from hard import detectable, innocent
 from hard.kit import Section
 
-SECTIONS: tuple[Section, ...] = (detectable.SECTION,)
+SECTIONS: tuple[Section, ...] = (detectable.SECTION, innocent.SECTION)
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "studies" / "adversary.md"
 BUILD = ROOT / "build" / "adversary"

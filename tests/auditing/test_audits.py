@@ -14,6 +14,7 @@ from itrust.auditing.verdict import judge
 from itrust.bias import Slice
 from itrust.calibration import Finding
 from itrust.render import as_text, sentence_of
+from itrust.render.page import page
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,21 @@ def test_a_miscalibrated_model_is_called_so_and_why(audit):
     assert "cannot be trusted" in audit.sentence
     assert "given income, age and region" in audit.sentence
     assert any("region" in item.covariates for item in audit.evidence if isinstance(item, Finding))
+
+
+def test_a_rejection_that_nothing_carries_alone_is_no_contradiction(audit):
+    quiet = replace(audit.test, findings=tuple(replace(f, pvalue=0.3) for f in audit.test.findings))
+    slices = replace(audit.diagnosis.slices, slices=())
+    found = verdict(audit, test=quiet, slices=slices, tasks=(), tolerance=0.9)
+    assert found.refuted
+    assert not found.evidence
+    words = "which covariate carries the bias cannot be told from these rows"
+    assert sentence_of(found).endswith(f" W{words[1:]}.")
+    whole = replace(audit, test=quiet, judgement=found, alpha=0.05)
+    assert words in " ".join(as_text(whole).split())
+    assert whole.to_dict()["evidence"] == []
+    assert "what carries the bias cannot be told" in page(whole)
+    assert "speaks against the probabilities" not in page(whole)
 
 
 def test_evidence_is_made_of_values_and_the_sentence_of_the_first(audit):

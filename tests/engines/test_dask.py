@@ -60,6 +60,7 @@ def test_a_cluster_gives_the_answer_of_one_machine(client, folder, null):
     assert many.statistic == pytest.approx(one.statistic, rel=1e-9)
     assert (many.n, many.kernel) == (one.n, one.kernel)
     assert "9 Dask partitions" in many.engine
+    assert [(f.name, f.pvalue) for f in many.findings] == [(f.name, f.pvalue) for f in one.findings]
     if one.null_distribution is not None:
         np.testing.assert_allclose(many.null_distribution, one.null_distribution, rtol=1e-9)
 

@@ -1,5 +1,7 @@
 """Findings in words: made of shape, direction, covariates and where."""
 
+from dataclasses import replace
+
 import pytest
 
 from itrust.calibration import Finding, Shape
@@ -69,6 +71,14 @@ def test_a_finding_reads_as_a_sentence(found, words):
     assert str(found) == words
     assert found.to_dict()["sentence"] == words
     assert words in found._repr_html_()
+
+
+def test_covariates_that_go_together_are_named():
+    shared = replace(finding(Shape.TREND, 1), shared_with=("income", "the prediction"))
+    assert str(shared) == (
+        "the bias rises with age (age, income and the prediction go together: these rows cannot "
+        "tell which of them carries it)"
+    )
 
 
 def test_every_shape_has_words():

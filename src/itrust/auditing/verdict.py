@@ -256,6 +256,9 @@ class Judgement:
         refuted.
     overlooked : Overlooked or None
         What would be likely to be missed, where calibration is not refuted; None if not known.
+    is_attributed : bool
+        Whether anything tells what carries the bias; False where calibration is refuted, but no
+        check, slice or point holds by itself.
     """
 
     verdict: Verdict
@@ -266,6 +269,7 @@ class Judgement:
     tolerance: float
     reach: float | None = None
     overlooked: Overlooked | None = None
+    is_attributed: bool = True
 
 
 def judge(
@@ -306,7 +310,8 @@ def judge(
         verdict = Verdict.WITHIN_TOLERANCE
     else:
         verdict = Verdict.SIZE_NOT_ESTABLISHED
-    return Judgement(verdict, (*large, *findings), **common, reach=reach)
+    evidence = (*large, *findings)
+    return Judgement(verdict, evidence, **common, reach=reach, is_attributed=bool(evidence))
 
 
 def _impossible(test: CalibrationResult) -> list[Evidence]:

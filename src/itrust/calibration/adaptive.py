@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from itrust._core import InputError, Rng, as_seed
+from itrust.calibration.attribution import attributed
 from itrust.calibration.dictionary.default import default_dictionary_for
 from itrust.calibration.dictionary.entries import Dictionary
 from itrust.calibration.evidence import finding_of_one, findings_of, impossible_labels
@@ -217,7 +218,7 @@ def _result(
 ) -> CalibrationResult:
     source, draws = prepared.survey.source, scores.statistic.size - 1
     combined = scores.combined
-    found = () if prepared.is_alone else findings_of(scores)
+    found = () if prepared.is_alone else attributed(findings_of(scores), prepared, scores, seed)
     if scores.impossible and not prepared.is_alone:
         # No draw has such a label, so this outranks every score.
         combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT

@@ -7,8 +7,8 @@ import numpy as np
 from itrust._core import FloatArray, IntArray
 from itrust.calibration.dictionary.entries import Entry, Shape
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
-from itrust.calibration.pipeline import Scores
-from itrust.calibration.results import Finding
+from itrust.calibration.pipeline import Scores, correlation_of_draws
+from itrust.calibration.results import JOINT_FAMILIES, Finding
 from itrust.data import Everywhere
 
 MAX_COMPARED = 80  # checks, from the top, that are compared with each other
@@ -88,10 +88,11 @@ def _alike(scores: Scores, order: IntArray, adjusted: FloatArray) -> dict[int, t
 
     Groups form around the checks with the largest scores; of each group the plainest check
     stands for all that is nearly as striking as its first. Checks of everything together form
-    groups among themselves, so that they hide nothing plainer.
+    groups among themselves, so that they hide nothing plainer; checks without a common covariate
+    do not group: whether the one says anything beside the other is judged by `attributed`.
     """
     entries = [scores.entries[k] for k in order]
-    correlation = _correlation(scores, order)
+    correlation = correlation_of_draws(scores, order)
     needed = np.array([[_needed(a, b) for b in entries] for a in entries])
     free = np.ones(order.size, dtype=bool)
     speakers = {}
@@ -116,19 +117,12 @@ def _alike(scores: Scores, order: IntArray, adjusted: FloatArray) -> dict[int, t
     return speakers
 
 
-def _correlation(scores: Scores, order: IntArray) -> FloatArray:
-    """Correlation of the draws of some checks, (E, E)."""
-    draws = scores.standardised[order, 1:].copy()
-    draws[scores.is_single[order]] **= 2
-    draws -= draws.mean(axis=1, keepdims=True)
-    norms = np.linalg.norm(draws, axis=1)
-    draws /= np.where(norms > 0, norms, 1.0)[:, None]
-    return np.asarray(draws @ draws.T)
-
-
 def _needed(a: Entry, b: Entry) -> float:
     """Correlation of draws at which two checks are taken to show the same."""
-    if (a.family == "full") != (b.family == "full"):
+    if (a.family in JOINT_FAMILIES) != (b.family in JOINT_FAMILIES):
         return np.inf
-    same = bool(a.covariates) and set(a.covariates) == set(b.covariates)
+    first, second = set(a.covariates), set(b.covariates)
+    if (first or second) and not first & second:
+        return np.inf
+    same = bool(first) and first == second
     return ALIKE_ON_THE_SAME if same else ALIKE

@@ -22,13 +22,15 @@ from itrust._core import (
     keyed_fractions,
 )
 from itrust.calibration.adaptive import BEYOND_DOUBT
+from itrust.calibration.attribution import attributed
 from itrust.calibration.dictionary.default import default_dictionary_for
 from itrust.calibration.evidence import findings_of
 from itrust.calibration.inputs import checked_draws, null_warnings
 from itrust.calibration.multiclass_results import ClassResult, MulticlassResult
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.pipeline import Scores, score
-from itrust.calibration.prepared import prepare, prepare_one
+from itrust.calibration.prepared import Prepared, prepare, prepare_one
+from itrust.calibration.results import Finding
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Chunk, Column, MulticlassSample, Sample
 from itrust.engines import Auto, Purpose
@@ -127,7 +129,8 @@ def multiclass_test(
     warnings = null_warnings(sample.one_class(sample.most_frequent), Bernoulli())
     redraws = Categorical.of(sample.p)
     binary = [sample.one_class(name) for name in sample.classes]
-    scored = [_scored(s, redraw, draws, seed) for s, redraw in zip(binary, redraws, strict=True)]
+    prepared = [_prepared(s, redraw, draws) for s, redraw in zip(binary, redraws, strict=True)]
+    scored = [score(p, r, draws, seed) for p, r in zip(prepared, redraws, strict=True)]
     form, null_sd, skewness = _all_together(sample, binary, redraws, draws, seed)
     tail = -pearson3_log_sf(form / null_sd, np.array(skewness)) if null_sd > 0 else 0 * form
     log_share = np.log((1 - SHARE_OF_ALL) / len(binary))
@@ -137,7 +140,8 @@ def multiclass_test(
     combined = scores.max(axis=0)
     if sample.impossible:  # no draw has such a label
         combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
-    together, classes = _class_results(sample, binary, scored, scores, form)
+    findings = _class_findings(prepared, scored, scores, seed)
+    together, classes = _class_results(sample, binary, scored, scores, form, findings)
     return MulticlassResult(
         statistic=float(form[0]),
         null_sd=null_sd,
@@ -156,13 +160,26 @@ def multiclass_test(
     )
 
 
-def _scored(sample: Sample, redraw: Categorical, draws: int, seed: int) -> Scores:
+def _prepared(sample: Sample, redraw: Categorical, draws: int) -> Prepared:
     """One class against the rest by its dictionary."""
     engine = Auto()
     survey = engine.survey(sample)
     dictionary = default_dictionary_for(survey.points)
     default = LocalKernel().resolve(survey.pilot.points)
-    return score(prepare(survey, engine, dictionary, redraw, draws, default), redraw, draws, seed)
+    return prepare(survey, engine, dictionary, redraw, draws, default)
+
+
+def _class_findings(
+    prepared: list[Prepared], scored: list[Scores], scores: FloatArray, seed: int
+) -> list[tuple[Finding, ...]]:
+    """Findings of every class, adjusted for the checks of all, which share their draws."""
+    log_share = np.log((1 - SHARE_OF_ALL) / len(scored))
+    checks = step_down(np.vstack([scores[:1], *(found.scores + log_share for found in scored)]))[1:]
+    parts = np.split(checks, np.cumsum([len(found.entries) for found in scored])[:-1])
+    return [
+        attributed(findings_of(found, own), ready, found, seed)
+        for ready, found, own in zip(prepared, scored, parts, strict=True)
+    ]
 
 
 def _class_results(
@@ -171,13 +188,10 @@ def _class_results(
     scored: list[Scores],
     scores: FloatArray,
     form: FloatArray,
+    findings: list[tuple[Finding, ...]],
 ) -> tuple[ClassResult, tuple[ClassResult, ...]]:
     """All classes together and each by itself, with p-values adjusted for all."""
     adjusted, own = step_down(scores), unadjusted_pvalues(scores)
-    # Findings are adjusted for the checks of all classes, which share their draws.
-    log_share = np.log((1 - SHARE_OF_ALL) / len(binary))
-    checks = step_down(np.vstack([scores[:1], *(found.scores + log_share for found in scored)]))[1:]
-    sizes = np.cumsum([0, *(len(found.entries) for found in scored)])
     classes = tuple(
         ClassResult(
             name=name,
@@ -185,10 +199,10 @@ def _class_results(
             statistic=float(found.statistic[0]),
             unadjusted_pvalue=float(own[k]),
             pvalue=float(adjusted[k]),
-            findings=findings_of(found, checks[sizes[k - 1] : sizes[k]]),
+            findings=shown,
         )
-        for k, (name, s, found) in enumerate(
-            zip(sample.classes, binary, scored, strict=True), start=1
+        for k, (name, s, found, shown) in enumerate(
+            zip(sample.classes, binary, scored, findings, strict=True), start=1
         )
     )
     together = ClassResult(

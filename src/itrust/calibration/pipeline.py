@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from itrust._core import Advance, BoolArray, FloatArray, progress_bar
+from itrust._core import Advance, BoolArray, FloatArray, IntArray, progress_bar
 from itrust.calibration.dictionary.bank import BankSums
 from itrust.calibration.dictionary.entries import Entry
 from itrust.calibration.prepared import Prepared, makes_draws
@@ -92,6 +92,16 @@ class Scores:
         if not self.entries:
             return np.zeros(self.statistic.size)
         return np.array(self.scores.max(axis=0))
+
+
+def correlation_of_draws(scores: Scores, checks: IntArray) -> FloatArray:
+    """Correlation of what some checks show in the draws, whatever its sign, (E, E)."""
+    draws = scores.standardised[checks, 1:].copy()
+    draws[scores.is_single[checks]] **= 2
+    draws -= draws.mean(axis=1, keepdims=True)
+    norms = np.linalg.norm(draws, axis=1)
+    draws /= np.where(norms > 0, norms, 1.0)[:, None]
+    return np.asarray(draws @ draws.T)
 
 
 def score(

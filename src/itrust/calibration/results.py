@@ -18,6 +18,7 @@ from itrust.kernels import LocalKernel
 from itrust.nulls import AnalyticNull, Null
 
 MAX_IN_DICT = 50  # findings
+JOINT_FAMILIES = frozenset({"full", "joint"})  # checks of many covariates at once
 ROUGH = 0.05  # a bound on the approximation above this is worth a warning
 
 
@@ -47,10 +48,15 @@ class Finding(Result):
     unadjusted_pvalue : float
         If this had been the only check.
     pvalue : float
-        Adjusted for all checks (step-down max-T): the family-wise error is held if the model is
-        calibrated wherever it was checked, approximately if it is only unbiased along a check.
+        Adjusted for all checks (step-down max-T). Up to .2 it is the larger of two: redraws say
+        how the check behaves if the whole model is calibrated; flips of the signs of the observed
+        residuals, how it behaves if others are wrong and this is not, beside what was told before
+        it. Checks of everything together and kernels have the first only.
     alike : tuple of str
         Names of the checks that show nearly the same, by their draws.
+    shared_with : tuple of str
+        Covariates that go together with those of this check so closely that these rows cannot
+        tell which of them carries the bias.
     """
 
     name: str
@@ -64,6 +70,7 @@ class Finding(Result):
     unadjusted_pvalue: float
     pvalue: float
     alike: tuple[str, ...] = ()
+    shared_with: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Finding: {self.name!r}, p {self.pvalue:.4g}>"
@@ -81,12 +88,13 @@ def evidence_of(findings: Sequence[Finding], alpha: float = 0.05) -> tuple[Findi
     """The findings that count at this alpha, each thing once.
 
     Of checks that show the same, one stands for all. A pair of covariates counts where it shows
-    more than one of them does alone, "everything together" where nothing plainer is found.
+    more than one of them does alone; checks of many covariates at once, such as "everything
+    together", where nothing plainer is found.
     """
     score = {finding.name: finding.score for finding in findings}
     hidden = {name for finding in findings for name in finding.alike}
     striking = [f for f in findings if f.pvalue <= alpha and f.name not in hidden]
-    plain = [f for f in striking if f.family != "full"] or striking
+    plain = [f for f in striking if f.family not in JOINT_FAMILIES] or striking
     # A group of checks counts as much as its most striking one, whichever stands for it.
     plain.sort(key=lambda f: -max([f.score, *(score[name] for name in f.alike)]))
     told: list[Finding] = []

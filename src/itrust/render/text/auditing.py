@@ -12,7 +12,7 @@ from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.layout import Section, fitted, laid_out, more
 from itrust.render.text.tasks import finding_text
-from itrust.render.text.verdict import evidence_words
+from itrust.render.text.verdict import evidence_words, untold
 from itrust.tasks import TaskResult
 
 MAX_TOLD = 3
@@ -110,8 +110,10 @@ def _test(audit: Audit) -> list[str]:
     checks = ""
     if test.is_adaptive:
         checks = f"; {counted(test.checks, 'check')}, p-values adjusted for all"
+    unknown = [] if audit.judgement.is_attributed else [untold(test.names)]
     return [
         f"p {test.pvalue:.3g}{checks}",
+        *unknown,
         *(f"{found.pvalue:.3f}  {evidence_words(found)}" for found in leading[:MAX_TOLD]),
         *more(len(leading) - MAX_TOLD),
     ]

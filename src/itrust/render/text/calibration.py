@@ -19,8 +19,9 @@ from itrust.calibration import (
 )
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.verdict import coverage_words, in_words
+from itrust.render.text.verdict import coverage_words, in_words, untold
 
+ALPHA = 0.05  # of the evidence that is shown
 MAX_WIDTH = 80
 TITLE = 18
 MAX_TOLD, MAX_NAMES = 5, 12
@@ -36,15 +37,28 @@ def finding_text(finding: Finding, width: int = WIDTH) -> str:  # noqa: ARG001
     Directions are centred, so they tell how the bias (observed minus predicted) differs between
     rows, and nothing about its sign in any of them.
     """
-    what = _what(finding)
+    return f"{_shown(finding)}{_shared(finding)}"
+
+
+def _shown(finding: Finding) -> str:
     if finding.shape in (Shape.GROUP, Shape.PART):
         return f"the bias is {_more(finding)} where {finding.where} than elsewhere"
     where = "" if finding.where == Everywhere() else f" where {finding.where}"
-    return f"{_sentence(finding, what)}{where}"
+    return f"{_sentence(finding, _what(finding))}{where}"
+
+
+def _shared(finding: Finding) -> str:
+    """Who else may carry the bias."""
+    if not finding.shared_with:
+        return ""
+    together = in_words([*finding.covariates, *finding.shared_with])
+    return f" ({together} go together: these rows cannot tell which of them carries it)"
 
 
 def _sentence(finding: Finding, what: str) -> str:
     up = finding.direction > 0
+    if finding.family == "joint":
+        return f"many small biases add up: {finding.name}"
     if finding.shape is Shape.LEVEL:
         return f"the predictions are too {'low' if up else 'high'} overall"
     if finding.shape is Shape.TREND:
@@ -117,7 +131,7 @@ def result_rows(result: CalibrationResult) -> list[tuple[str, str]]:
 
 
 def _evidence_rows(result: CalibrationResult) -> list[tuple[str, str]]:
-    evidence = result.evidence()
+    evidence = result.evidence(ALPHA)
     told = evidence[:MAX_TOLD]
     rows = [
         ("evidence" if number == 0 else "", f"{finding.pvalue:.3g}  {finding}")
@@ -128,6 +142,8 @@ def _evidence_rows(result: CalibrationResult) -> list[tuple[str, str]]:
     if told:
         rows.append(("bias", SIGN))
     elif result.findings:
+        if result.pvalue <= ALPHA:
+            rows.append(("evidence", f"against the model as a whole; {untold(result.names)}"))
         first = result.findings[0]
         rows.append(("most striking", f"{first.pvalue:.3g}  {first.name}"))
     only = "" if result.judged_on == result.names else f" on {_some(result.judged_on)} only"

@@ -49,13 +49,14 @@ def _size_not_established(judgement: Judgement) -> str:
         f"These probabilities cannot be trusted: they are miscalibrated{_given(judgement)}; "
         f"whether by {judgement.tolerance:g} or more, these rows do not tell (the confidence "
         f"band reaches {judgement.reach or 0.0:.2f}). More labelled rows would tell."
+        f"{_carrier(judgement)}"
     )
 
 
 def _within_tolerance(judgement: Judgement) -> str:
     return (
         f"These probabilities are miscalibrated{_given(judgement)}, but at none of the points "
-        f"that were checked by more than {judgement.tolerance:g}."
+        f"that were checked by more than {judgement.tolerance:g}.{_carrier(judgement)}"
     )
 
 
@@ -148,6 +149,30 @@ def _given(judgement: Judgement) -> str:
     names = judgement.names
     given = f" given {in_words(names)}" if names else ""
     return f"{given} (p = {judgement.pvalue:.3g})"
+
+
+def _carrier(judgement: Judgement) -> str:
+    if judgement.is_attributed:
+        return ""
+    told = untold(judgement.names)
+    return f" {told[0].upper()}{told[1:]}."
+
+
+def untold(names: Sequence[str]) -> str:
+    """Say that calibration is refuted while no check holds by itself.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the covariates.
+
+    Returns
+    -------
+    str
+        A part of a sentence.
+    """
+    what = "which covariate" if len(names) > 1 else "what"
+    return f"{what} carries the bias cannot be told from these rows"
 
 
 def _place(where: Predicate) -> str:

@@ -19,6 +19,7 @@ from itrust.tasks.bias import checked_tasks, covariates_of
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
 from itrust.tasks.scores import spread_of
+from itrust.tasks.uncertainty import FEW_NOTE, LabelLaw, LabelledTask, Uncertainty, is_rate, slopes_of
 
 CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
 # A mean over many points wants little smoothing: noise averages out, smoothing bias does not.
@@ -139,9 +140,10 @@ def estimate_task(
             value=population,
             details={"kind": type(population).__name__},
         )
-    wide = float(ndtri(1 - checked_alpha(alpha) / 2))
+    checked_alpha(alpha)
     labelled, out = _alike(task, population, labelled)
     (with_p,), (with_y,), _ = checked_tasks(labelled, [task])
+    told = LabelledTask.of(task, labelled)
     plugin = task.linear(out)
     if not math.isfinite(plugin.value):
         raise InputError(
@@ -157,26 +159,32 @@ def estimate_task(
     lam = _lam(with_y, with_p, labelled, sampling)
     # Labels, plus what probabilities say about the population less about the labelled rows.
     value = with_y.value + lam * (plugin.value - with_p.value)
-    left = with_y.influence - lam * with_p.influence
-    stderr = math.hypot(spread_of(left, labelled), lam * sampling)
-    recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out)
+    powered = told.less(lam * with_p.influence).plus(lam * sampling)
+    labels_alone = told.less()
+    recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out, told.law)
     notes = [*population.dropped, *labelled.notes]
+    if labels_alone.few_labels:
+        notes.append(FEW_NOTE)
     if alone > MANY_ALONE:
         notes.append(
             f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
             f"leaves its probabilities as they are"
         )
 
-    def way(value: float, error: float, assumes: Assumption) -> Estimate:
-        return Estimate(value, error, value - wide * error, value + wide * error, assumes)
+    def way(value: float, error: Uncertainty, assumes: Assumption) -> Estimate:
+        if is_rate(task):
+            lower, upper = error.rate_interval(value, told.expected.value, alpha)
+        else:
+            lower, upper = error.interval(value, alpha)
+        return Estimate(value, error.stderr, lower, upper, assumes)
 
     random = Assumption.RANDOM if labelled.weights is None else Assumption.WEIGHTED
     return TaskEstimate(
         task=task,
-        plugin=way(plugin.value, sampling, Assumption.CALIBRATED),
+        plugin=_plain(plugin.value, sampling, alpha),
         recalibrated=way(recalibrated, recalibrated_error, Assumption.SMOOTH),
-        prediction_powered=way(value, stderr, random),
-        labelled=way(with_y.value, spread_of(with_y.influence, labelled), random),
+        prediction_powered=way(value, powered, random),
+        labelled=way(with_y.value, labels_alone, random),
         lam=lam,
         n=labelled.n,
         size=population.n,
@@ -202,6 +210,11 @@ def _alike(task: Task, population: Population, labelled: Sample) -> tuple[Sample
     return labelled.with_columns(shared), TaskRows(points, w / w.mean(), population.p)
 
 
+def _plain(value: float, stderr: float, alpha: float) -> Estimate:
+    reach = float(ndtri(1 - alpha / 2)) * stderr
+    return Estimate(value, stderr, value - reach, value + reach, Assumption.CALIBRATED)
+
+
 def _spread(influence: FloatArray) -> float:
     n = influence.size
     return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
@@ -216,7 +229,9 @@ def _lam(labels: Linearised, predicted: Linearised, sample: Sample, sampling: fl
     return float(np.clip(covariance / below, 0.0, 1.0)) if below > 0 else 0.0
 
 
-def _recalibrated(task: Task, labelled: Sample, out: TaskRows) -> tuple[float, float, float]:
+def _recalibrated(
+    task: Task, labelled: Sample, out: TaskRows, law: LabelLaw
+) -> tuple[float, Uncertainty, float]:
     """Plug-in of p plus local bias, its standard error, and the share of rows left as they are.
 
     Widths begin at half of the usual ones, and grow where nobody is near.
@@ -234,18 +249,36 @@ def _recalibrated(task: Task, labelled: Sample, out: TaskRows) -> tuple[float, f
         open_places = open_places[~enough]
         if not open_places.size:
             break
-    moved = TaskRows(out.points, out.weights, np.clip(out.stand_in + bias, 0.0, 1.0))
-    leaning = task.leaning(moved)
-    slope = np.divide(leaning.influence, mass, out=np.zeros(many), where=mass > 0)
+    moved = TaskRows(out.points, out.weights, out.stand_in + bias)
+    value, leaning, sampling = _linearised(task, moved, labelled)
+    slope = np.divide(leaning, mass, out=np.zeros(many), where=mass > 0)
     share = np.zeros(labelled.n)  # of every labelled row's residual in the estimate
     for factor in WIDTHS:
         chosen = np.flatnonzero(widths == factor)
         for some, weights in _neighbours(out.points, chosen, base.widened(factor)):
             for rows, places, block in _blocks(labelled, weights):
                 share[rows] += labelled.weights_or_ones[rows] * (slope[some[places]] @ block)
-    spread = spread_of(share * _left_over(labelled, base.widened(WIDTHS[0])), labelled)
-    error = math.hypot(spread, _spread(task.linear(moved).influence))
-    return leaning.value, error, open_places.size / many
+    left_over = share * _left_over(labelled, base.widened(WIDTHS[0]))
+    noise = law.uncertainty(left_over, np.zeros(labelled.n), share)
+    return value, noise.plus(_spread(sampling)), open_places.size / many
+
+
+def _linearised(
+    task: Task, moved: TaskRows, labelled: Sample
+) -> tuple[float, FloatArray, FloatArray]:
+    """Value on the population, what its probabilities move, and the shares of its rows.
+
+    Where noise has left next to no positives to divide by, shares are those of as many as the
+    labelled rows let expect.
+    """
+    ratios = list(dict.fromkeys(task.ratios()))
+    labels = TaskRows(labelled.points, labelled.weights_or_ones, labelled.y)
+    leaning, shares = np.zeros(len(moved.points)), np.zeros(len(moved.points))
+    for ratio, slope in zip(ratios, slopes_of(task, ratios, moved), strict=True):
+        fewer = slope * min(1.0, ratio.denominator(moved) / ratio.expected_denominator(moved, labels))
+        leaning += fewer * ratio.leaning(moved).influence
+        shares += fewer * ratio.linear(moved).influence
+    return task.linear(moved).value, leaning, shares
 
 
 def _left_over(labelled: Sample, kernel: LocalKernel) -> FloatArray:

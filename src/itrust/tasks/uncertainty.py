@@ -135,7 +135,9 @@ class LabelLaw:
     alike: float
 
     @classmethod
-    def of(cls, sample: Sample, ratios: Sequence[Ratio] = ()) -> LabelLaw:
+    def of(
+        cls, sample: Sample, ratios: Sequence[Ratio] = (), p: FloatArray | None = None
+    ) -> LabelLaw:
         """Smooth labels within the groups of rows that some ratios tell apart.
 
         Parameters
@@ -146,19 +148,22 @@ class LabelLaw:
             Rows that the same of them count make a group. Where only means are wanted,
             probabilities are tilted along what is averaged, as labels say; elsewhere they are
             moved in proportion, after two rows of either kind were added.
+        p : (n,) array, optional
+            Probabilities to start from; default: the sample's.
 
         Returns
         -------
         LabelLaw
             With no probability at 0 or 1, unless it was there.
         """
+        p = sample.p if p is None else p
         inside = [ratio.where.rows(sample.points) for ratio in ratios]
         group = _groups(inside, sample.n)
         q = np.empty(sample.n)
         for k in range(int(group.max()) + 1):
             rows = group == k
             here = [ratio for ratio, held in zip(ratios, inside, strict=True) if held[rows][0]]
-            part = _Part(sample.y[rows], sample.p[rows], sample.weights_or_ones[rows])
+            part = _Part(sample.y[rows], p[rows], sample.weights_or_ones[rows])
             if here and all(ratio.among_positives for ratio in here) and part.is_mixed:
                 read = dict.fromkeys(ratio.quantity for ratio in here)
                 q[rows] = part.tilted([one.of(sample.points)[rows] for one in read])

@@ -258,7 +258,7 @@ def _recalibrated(
 
 
 def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:
-    """Probabilities plus bias; only sums count, so they may leave [0, 1] while sums are positive."""
+    """Probabilities plus bias; only sums count, so rows may leave [0, 1] if sums are positive."""
     moved = TaskRows(out.points, out.weights, out.stand_in + bias)
     if all(ratio.denominator(moved) > 0 for ratio in task.ratios()):
         return moved
@@ -328,7 +328,8 @@ class _Smooth:
         """Residuals less the local bias of the other rows: noise, without what is removed."""
         w, e = self.labelled.weights_or_ones, self.labelled.residuals
         own = np.divide(w, self.mass, out=np.ones(w.size), where=self.mass > 0)
-        return np.divide(e - self.bias, 1 - own, out=e.copy(), where=own < 0.5)
+        left = np.divide(e - self.bias, 1 - own, out=e.copy(), where=own < 0.5)
+        return np.asarray(left)
 
 
 @dataclass(frozen=True, eq=False)

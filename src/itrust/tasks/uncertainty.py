@@ -42,14 +42,14 @@ class Uncertainty:
         Degrees of freedom of Student's law.
     carried : float
         How many rows or clusters carry the variance.
-    units : int
-        How many rows or clusters there are.
+    units : float
+        How many rows or clusters of equal size there are.
     """
 
     stderr: float
     freedom: float
     carried: float
-    units: int
+    units: float
 
     @property
     def few_labels(self) -> bool:
@@ -90,6 +90,8 @@ class Uncertainty:
         two floats
             Lower and upper end.
         """
+        if not self.stderr > 0:  # nothing says how far it may be off
+            return 0.0, 1.0
         size = smoothed * (1 - smoothed) / self.stderr**2
         square = float(t.isf(alpha / 2, max(self.units - 1, 1))) ** 2
         centre = (size * min(max(value, 0.0), 1.0) + square / 2) / (size + square)
@@ -146,8 +148,8 @@ class LabelLaw:
             Labels and probabilities.
         ratios : sequence of Ratio
             Rows that the same of them count make a group. Where only means are wanted,
-            probabilities are tilted along what is averaged, as labels say; elsewhere they are
-            moved in proportion, after two rows of either kind were added.
+            probabilities are tilted along what is averaged, as labels say; elsewhere two rows
+            of either kind are added first.
         p : (n,) array, optional
             Probabilities to start from; default: the sample's.
 
@@ -228,15 +230,23 @@ class LabelLaw:
         """
         own, law = np.square(self.summed(shares)), self.squares(expected, leaning)
         if not np.isfinite(own).all():
-            return Uncertainty(math.nan, 1.0, 1.0, 1)
-        units, total, floor = int(np.count_nonzero(law)), float(own.sum()), float(law.sum())
+            return Uncertainty(math.nan, 1.0, 1.0, 1.0)
+        total, floor = float(own.sum()), float(law.sum())
+        if not floor > 0:
+            return Uncertainty(0.0, 1.0, 1.0, 1.0)
+        # Clusters count by their size: one of four rows in six is not a sixth of the evidence.
+        units = float(np.count_nonzero(law))
+        if self.unit is not None:
+            units = _carriers(floor, np.square(law).sum())
         # Rows that look alike may hide that few events carry the number: what the law says counts.
         carried = min(_carriers(own.sum(), np.square(own).sum()), self.events(expected, leaning))
         freedom = max(2 / max(1 / carried - 1 / units, 2 / units) - 1, 0.0)
-        seen = total * units / max(units - 1, 1)
+        seen = total * units / max(units - 1, 1.0)
         worth = WORTH_ABOVE if floor > seen else WORTH
         joined = (freedom * seen + worth * floor) / (freedom + worth)
-        enough = min(freedom + WORTH, max(units - 1, 1))
+        if self.unit is not None:  # few clusters tell the law little about how alike labels are
+            joined = max(joined, seen)
+        enough = min(freedom + WORTH, max(units - 1, 1.0))
         return Uncertainty(math.sqrt(joined), enough, carried, units)
 
 
@@ -247,8 +257,10 @@ def _carriers(second: float, fourth: float) -> float:
 
 def _groups(inside: Sequence[BoolArray], n: int) -> IntArray:
     """Rows with the same pattern get the same number, (n,)."""
-    patterns = np.array(inside, dtype=bool).reshape(-1, n)
-    return np.asarray(np.unique(patterns, axis=1, return_inverse=True)[1]).reshape(-1)
+    group = np.zeros(n, dtype=np.int64)
+    for held in inside:
+        group = np.unique(2 * group + held, return_inverse=True)[1]
+    return group
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,19 +274,16 @@ class _Part:
     @property
     def is_mixed(self) -> bool:
         """Whether there are positives and others, of any weight."""
-        return 0 < self.w @ self.y < self.w.sum()
+        return 0 < float(self.w @ self.y) < float(self.w.sum())
 
     def smoothed(self) -> FloatArray:
-        """Move probabilities towards 0 or 1 in proportion, to a mean with some rows added."""
+        """Shift log odds to the mean of labels with two rows of either kind added."""
         mass = float(self.w.sum())
         if mass <= 0:
             return self.p
         size = mass**2 / float(self.w @ self.w)
-        observed, told = float(self.w @ self.y) / mass, float(self.w @ self.p) / mass
-        wanted = (size * observed + ADDED) / (size + 2 * ADDED)
-        if wanted <= told:
-            return np.asarray(self.p * (wanted / told))
-        return np.asarray(self.p + (1 - self.p) * ((wanted - told) / (1 - told)))
+        wanted = (size * float(self.w @ self.y) / mass + ADDED) / (size + 2 * ADDED)
+        return self._shifted(np.full(self.y.size, wanted), [])
 
     def tilted(self, quantities: Sequence[FloatArray]) -> FloatArray:
         """Shift log odds by a constant and by normal scores of quantities, with a small penalty.
@@ -282,14 +291,18 @@ class _Part:
         Probabilities that know nothing of a quantity would understate how much it varies among
         positives.
         """
-        columns = [np.ones(self.y.size), *(_normal_scores(values) for values in quantities)]
-        design, start = np.column_stack(columns), logit(np.clip(self.p, EDGE, 1 - EDGE))
+        return self._shifted(self.y, [_normal_scores(values) for values in quantities])
+
+    def _shifted(self, target: FloatArray, columns: Sequence[FloatArray]) -> FloatArray:
+        """Logistic regression of a target with the log odds as they are, by Newton's steps."""
+        design = np.column_stack([np.ones(target.size), *columns])
+        start = logit(np.clip(self.p, EDGE, 1 - EDGE))
         w = self.w / self.w.mean()
-        penalty = np.diag([0.0, *(PENALTY for _ in quantities)])
-        beta = np.zeros(len(columns))
+        penalty = np.diag([0.0, *(PENALTY for _ in columns)])
+        beta = np.zeros(1 + len(columns))
         for _ in range(STEPS):
             q = expit(start + design @ beta)
-            slope = design.T @ (w * (self.y - q)) - penalty @ beta
+            slope = design.T @ (w * (target - q)) - penalty @ beta
             curve = (design * (w * q * (1 - q) + EDGE)[:, None]).T @ design + penalty
             step = np.linalg.solve(curve, slope)
             beta += step / max(1.0, float(np.abs(step).max()))

@@ -25,7 +25,7 @@ FEW_NOTE = "few labels carry this estimate: the interval is rough"
 ADDED = 2.0  # rows of either kind that smooth a rate (Agresti and Coull 1998)
 # What the smoothed law is worth beside the rows' own variance: five units like them where they
 # vary more than it says; more where they vary less, for few alike labels are the usual accident.
-WORTH, WORTH_ABOVE = 5.0, 25.0
+WORTH, WORTH_ABOVE = 5.0, 75.0
 PENALTY = 2.0  # of a tilt, in labels of rows one normal score away
 STEPS, ENOUGH, EDGE = 50, 1e-6, 1e-9
 

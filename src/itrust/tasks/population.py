@@ -249,12 +249,15 @@ def _recalibrated(
     value, leaning, sampling = _linearised(task, _corrected(task, out, there.bias), labelled)
     here = _Smooth.of(labelled, labelled.points, kernel)
     share = there.shares(leaning)  # of every labelled row's residual in the number
-    value += float(share @ (labelled.residuals - here.bias))
+    remainder = float(share @ (labelled.residuals - here.bias))
     share = 2 * share - here.shares(share)
     noise = law.uncertainty(share * here.left_over(), np.zeros(labelled.n), share)
+    # As much may be left again as was left once.
+    error = noise.plus(_spread(sampling)).plus(remainder)
+    value += remainder
     if is_rate(task):
         value = min(max(value, 0.0), 1.0)
-    return value, noise.plus(_spread(sampling)), float(np.mean(there.widths == 0))
+    return value, error, float(np.mean(there.widths == 0))
 
 
 def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:

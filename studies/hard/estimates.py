@@ -122,7 +122,8 @@ def make(pool: ProcessPoolExecutor, runs: int) -> str:
         wide = (upper - lower).mean(axis=0) / (2 * 1.96 * value.std(axis=0))
         least = min(least, float((upper - lower).min()))
         cells = [f"{decimal(c)} ({w:.2f})" for c, w in zip(covered, wide, strict=True)]
-        rows.append([design.title, f"`{design.task}`", f"{truth:.4g}", design.before, *cells])
+        task = design.task.replace("|", "\\|")  # a table has bars of its own
+        rows.append([design.title, f"`{task}`", f"{truth:.4g}", design.before, *cells])
     head = ["design", "task", "truth", "before", *WAYS.values()]
     return "\n\n".join([BROKEN, table(head, rows), SHOWN.format(runs=runs, least=least)])
 

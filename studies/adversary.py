@@ -16,10 +16,15 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from hard import detectable, innocent
+from hard import comparison, detectable, estimates, innocent
 from hard.kit import Section
 
-SECTIONS: tuple[Section, ...] = (detectable.SECTION, innocent.SECTION)
+SECTIONS: tuple[Section, ...] = (
+    estimates.SECTION,
+    detectable.SECTION,
+    innocent.SECTION,
+    comparison.SECTION,
+)
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "studies" / "adversary.md"
 BUILD = ROOT / "build" / "adversary"

@@ -33,6 +33,14 @@ def test_one_class_has_scores_too():
     assert scores.log_loss(s) == pytest.approx(np.log(2) / 2, rel=1e-9)
 
 
+def test_impossible_labels_make_the_log_loss_infinite():
+    assert scores.log_loss(Sample([1, 0], [0.0, 0.5])) == np.inf
+    assert scores.log_loss(Sample([0, 1], [1.0, 0.5])) == np.inf
+    assert scores.log_loss(Sample([1, 1], [1e-30, 1.0])) == pytest.approx(15 * np.log(10))
+    unseen = Sample([1, 1, 0], [0.0, 0.5, 0.5], weights=[0, 1, 1])
+    assert scores.log_loss(unseen) == pytest.approx(np.log(2))
+
+
 @pytest.mark.parametrize(
     ("bins", "strategy"),
     [(EqualWidth(10), "uniform"), (EqualWidth(7), "uniform"), (EqualMass(5), "quantile")],

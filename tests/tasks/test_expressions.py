@@ -254,17 +254,16 @@ def test_clusters_widen_the_interval():
 
 
 def test_words_of_a_result(town):
-    task = tasks.mean("age").named("age of owners", tolerance=1.0)
-    found = task.evaluate(town, draws=39, rng=0)
-    assert found.name == "age of owners"
-    assert found.tolerance == 1.0
-    assert found.finding is TaskFinding.SIZE_NOT_ESTABLISHED
-    assert found.finding.is_biased
-    assert "biased, by 1 or more not shown" in str(found)
-    assert "positive: the model understates it" in str(found)
-    assert found.to_dict()["finding"] == "biased, size not established"
     gap = 'mean(age | region == "south") - mean(age | region == "west")'
     wide = tasks.parse(gap)
+    found = wide.named("gap in age", tolerance=7.0).evaluate(town, draws=39, rng=0)
+    assert found.name == "gap in age"
+    assert found.tolerance == 7.0
+    assert found.finding is TaskFinding.SIZE_NOT_ESTABLISHED
+    assert found.finding.is_biased
+    assert "biased, by 7 or more not shown" in str(found)
+    assert "positive: the model understates it" in str(found)
+    assert found.to_dict()["finding"] == "biased, size not established"
     assert str(wide) == gap
     assert wide.matters_at(2).evaluate(town, draws=39, rng=0).finding == TaskFinding.BIASED
     within = wide.matters_at(20).evaluate(town, draws=39, rng=0)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, xlogy
 
-from itrust._core import FloatArray, InputError, Result, Rng, as_seed, did_you_mean
+from itrust._core import FloatArray, InputError, Result, Rng, as_seed, counted, did_you_mean, plain
 from itrust.bias import checked_reach, names_of
 from itrust.calibration import CalibrationResult, klce_test, scores
 from itrust.data import Sample, checked_sample
 from itrust.tasks import (
+    FEW_NOTE,
+    LabelLaw,
+    Linearised,
     Task,
     TaskResult,
+    Uncertainty,
     as_tasks,
     checked_tasks,
     evaluate_tasks,
-    spread_of,
 )
-
-CLIP = float(np.finfo(float).eps)  # as scikit-learn's log loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,8 @@ class ModelReport:
     brier : float
         Brier score.
     log_loss : float
-        Mean of minus the log of the probability that the label was given.
+        Mean of minus the log of the probability that the label was given; infinite if the model
+        called a label impossible.
     ece, smooth_ece : float
         Calibration error with ten bins, and without bins.
     test : CalibrationResult
@@ -86,9 +88,11 @@ class Difference:
     first, second : str
         Names of the models.
     value : float
-        The difference.
+        The difference; NaN where a score is infinite.
     lower, upper : float
         Its interval, which holds for this difference alone.
+    note : str
+        Why there is no difference, or why its interval is rough; else empty.
     """
 
     what: str
@@ -97,6 +101,7 @@ class Difference:
     value: float
     lower: float
     upper: float
+    note: str = ""
 
     @property
     def clear(self) -> bool:
@@ -109,9 +114,10 @@ class Difference:
         Returns
         -------
         dict
-            Every attribute by name.
+            Every attribute by name; None where there is no number.
         """
-        return dict(vars(self))
+        facts: dict[str, Any] = plain(vars(self))
+        return facts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,45 +243,96 @@ def compare(
         )
         for name, s, judged in zip(names, samples, judged_on, strict=True)
     )
-    wide = float(ndtri(1 - alpha / 2))
-    found = []
-    for a, b in combinations(range(len(samples)), 2):
-        for what, loss in LOSSES.items():
-            influence, value = _mean_difference(samples[a], samples[b], loss)
-            found.append((what, a, b, value, spread_of(influence, samples[a])))
-        for k, task in enumerate(wanted):
-            one, two = plug_ins[a][k], plug_ins[b][k]
-            error = spread_of(one.influence - two.influence, samples[a])
-            found.append((f"{task}, plug-in", a, b, one.value - two.value, error))
     differences = tuple(
-        Difference(what, names[a], names[b], value, value - wide * error, value + wide * error)
-        for what, a, b, value, error in found
+        replace(part, first=names[a], second=names[b])
+        for a, b in combinations(range(len(samples)), 2)
+        for part in (
+            *_score_differences(samples[a], samples[b], alpha),
+            *_plugin_differences(samples[a], wanted, plug_ins[a], plug_ins[b], alpha),
+        )
     )
     return Comparison(reports, differences, float(alpha), samples[0].n, draws, seed)
 
 
-def _squared(y: FloatArray, p: FloatArray) -> FloatArray:
-    return np.square(y - p)
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """Losses of all rows for either label, (n,) each."""
+
+    if_one: FloatArray
+    if_none: FloatArray
+
+    def at(self, y: FloatArray) -> FloatArray:
+        return np.where(y == 1, self.if_one, self.if_none)
+
+    def __sub__(self, other: _Losses) -> _Losses:
+        with np.errstate(invalid="ignore"):  # infinite less infinite, for labels that nobody has
+            return _Losses(self.if_one - other.if_one, self.if_none - other.if_none)
+
+    def finite(self) -> _Losses:
+        """The same, 0 where a label would be infinitely bad: nobody has it."""
+        return _Losses(*(np.where(np.isfinite(v), v, 0.0) for v in (self.if_one, self.if_none)))
 
 
-def _surprise(y: FloatArray, p: FloatArray) -> FloatArray:
-    kept = np.clip(p, CLIP, 1 - CLIP)
-    return np.asarray(-xlogy(y, kept) - xlogy(1 - y, 1 - kept))
+def _squares(p: FloatArray) -> _Losses:
+    return _Losses(np.square(1 - p), np.square(p))
 
 
-LOSSES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "Brier": _squared,
-    "log loss": _surprise,
-}
+def _surprise(p: FloatArray) -> _Losses:
+    with np.errstate(divide="ignore"):
+        return _Losses(-np.log(p), -np.log1p(-p))
 
 
-def _mean_difference(
-    a: Sample, b: Sample, loss: Callable[[FloatArray, FloatArray], FloatArray]
-) -> tuple[FloatArray, float]:
-    w = a.weights_or_ones / a.n
-    gap = loss(a.y, a.p) - loss(b.y, b.p)
-    value = float(w @ gap)
-    return w * (gap - value), value
+LOSSES: dict[str, Callable[[FloatArray], _Losses]] = {"Brier": _squares, "log loss": _surprise}
+
+
+def _score_differences(a: Sample, b: Sample, alpha: float) -> Iterator[Difference]:
+    """First minus second in every score, with Student's law and a floor for rare events."""
+    w = a.weights_or_ones / a.weights_or_ones.sum()
+    law = LabelLaw.of(a, p=(a.p + b.p) / 2)
+    for what, loss in LOSSES.items():
+        one, two = loss(a.p), loss(b.p)
+        impossible = [int(np.isinf(own.at(a.y))[w > 0].sum()) for own in (one, two)]
+        if any(impossible):
+            yield Difference(what, "", "", math.nan, math.nan, math.nan, _infinite(impossible))
+            continue
+        gap = (one - two).finite()
+        value, leaning = float(w @ gap.at(a.y)), gap.if_one - gap.if_none
+        expected = gap.if_none + law.q * leaning
+        error = law.uncertainty(
+            w * (gap.at(a.y) - value), w * (expected - w @ expected), w * leaning
+        )
+        yield _difference(what, value, error, alpha)
+
+
+def _infinite(impossible: Sequence[int]) -> str:
+    """Which of the two models has an infinite score, and why."""
+    told = [
+        f"the {place} model called {counted(count, 'label')} impossible"
+        for place, count in zip(("first", "second"), impossible, strict=True)
+        if count
+    ]
+    return f"no difference, the log loss is infinite: {' and '.join(told)}"
+
+
+def _plugin_differences(
+    sample: Sample,
+    wanted: Sequence[Task],
+    one: Sequence[Linearised],
+    two: Sequence[Linearised],
+    alpha: float,
+) -> Iterator[Difference]:
+    """First minus second in the plug-in estimate of every task; no label is in it."""
+    law = LabelLaw.of(sample)
+    for task, first, second in zip(wanted, one, two, strict=True):
+        shares = first.influence - second.influence
+        error = law.uncertainty(shares, shares, np.zeros(sample.n))
+        yield _difference(f"{task}, plug-in", first.value - second.value, error, alpha)
+
+
+def _difference(what: str, value: float, error: Uncertainty, alpha: float) -> Difference:
+    lower, upper = error.interval(value, alpha)
+    note = FEW_NOTE if error.few_labels and error.stderr > 0 else ""
+    return Difference(what, "", "", value, lower, upper, note)
 
 
 def _refuse_other_rows(first: str, a: Sample, name: str, b: Sample) -> None:

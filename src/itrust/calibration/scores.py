@@ -59,7 +59,7 @@ def brier(sample: Sample | Scan) -> float:
 def log_loss(sample: Sample | Scan) -> float:
     """Compute the weighted mean of -log of the probability that the label was given.
 
-    As scikit-learn does: a label of probability 0 counts as if it had 2.2e-16.
+    A label of probability 0 makes it infinite: nothing is clipped.
 
     Parameters
     ----------
@@ -78,7 +78,15 @@ def log_loss(sample: Sample | Scan) -> float:
     >>> round(log_loss(it.Sample([0, 1], [0.5, 0.5])), 6)
     0.693147
     """
-    return _mean_over_chunks(sample, metrics.log_loss, labels=[0.0, 1.0])
+    return _mean_over_chunks(sample, _mean_surprise)
+
+
+def _mean_surprise(y: FloatArray, p: FloatArray, sample_weight: FloatArray | None) -> float:
+    w = np.ones(y.size) if sample_weight is None else sample_weight
+    counts = w > 0
+    given = np.where(y == 1, p, 1 - p)[counts]
+    with np.errstate(divide="ignore"):
+        return float(np.average(-np.log(given), weights=w[counts]))
 
 
 def _chunks(sample: Sample | Scan) -> Iterator[Chunk]:

@@ -5,12 +5,15 @@ from itrust.tasks.bias import TaskFinding, TaskResult
 from itrust.tasks.bias import checked_tasks as checked_tasks
 from itrust.tasks.bias import covered as covered
 from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
+from itrust.tasks.differentials import Linearised as Linearised
 from itrust.tasks.expressions import Task
 from itrust.tasks.makers import as_tasks as as_tasks
 from itrust.tasks.makers import mean, prevalence, share
 from itrust.tasks.parser import parse, parse_condition
 from itrust.tasks.population import Assumption, Estimate, TaskEstimate
-from itrust.tasks.scores import spread_of as spread_of
+from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
+from itrust.tasks.uncertainty import LabelLaw as LabelLaw
+from itrust.tasks.uncertainty import Uncertainty as Uncertainty
 
 __all__ = [
     "Assumption",

@@ -6,21 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t
 
-from itrust._core import FloatArray, InputError, Result, Rng, counted
+from itrust._core import InputError, Result, Rng, counted
 from itrust.bias import Redraws
 from itrust.calibration import cluster_notes, step_down, unadjusted_pvalues
 from itrust.data import Missing, Points, Sample
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
 from itrust.tasks.quantities import Callback
-from itrust.tasks.scores import task_scores, units_of
-
-FEW_LABELS = 10  # that carry an estimate
+from itrust.tasks.scores import task_scores
+from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Uncertainty
 
 
 class TaskFinding(StrEnum):
@@ -52,13 +50,15 @@ class TaskResult(Result):
     from_labels : float
         The estimate from the labels of the sample.
     lower, upper : float
-        Interval of the bias; it holds for all tasks that were evaluated together.
+        Interval of the bias; it holds for all tasks that were evaluated together, and excludes 0
+        if and only if `pvalue` is at most `alpha`.
     stderr : float
         Standard error of the bias.
     unadjusted_pvalue : float
         P-value for "no bias for this task", as if it had been the only one.
     pvalue : float
-        The same, adjusted for all tasks that were evaluated together.
+        The same, adjusted for all tasks that were evaluated together: the larger of the one from
+        redraws and the one of the interval; two-sided.
     alpha : float
         Error that the intervals are allowed.
     n : int
@@ -144,7 +144,8 @@ def evaluate_tasks(
 ) -> tuple[TaskResult, ...]:
     """Evaluate several tasks on the same redraws.
 
-    P-values are adjusted for all of them, and intervals hold for all of them (Bonferroni).
+    P-values are adjusted for all of them, and intervals hold for all of them (Bonferroni). They
+    are one family: an interval excludes 0 if and only if its p-value is at most `alpha`.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ def evaluate_tasks(
         One for each task, in their order.
     """
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
-    plug_ins, labels, leanings = checked_tasks(sample, tasks)
+    plug_ins, labels = checked_tasks(sample, tasks)
     if not tasks:
         return ()
     scores = np.abs(task_scores(redraws, tasks))
@@ -173,31 +174,31 @@ def evaluate_tasks(
     found = []
     for k, task in enumerate(tasks):
         bias = labels[k].value - plug_ins[k].value
-        shares = labels[k].influence - plug_ins[k].influence
-        stderr, freedom = _uncertainty(shares, leanings[k].influence, sample)
-        wide = float(t.isf(alpha / (2 * len(tasks)), freedom))
+        error = LabelledTask.of(task, sample).less(plug_ins[k].influence)
+        shown = _one_family(bias, error, float(adjusted[k]), redraws.alpha, len(tasks))
+        alone = _one_family(bias, error, float(own[k]), redraws.alpha)
         notes = list(cluster_notes(sample, redraws.null)[1:])
         if math.isnan(bias):
             notes.insert(0, "labels give no estimate: a denominator is 0")
-        elif freedom < FEW_LABELS:
-            notes.insert(0, "few labels carry this estimate: the interval is rough")
+        elif error.few_labels:
+            notes.insert(0, FEW_NOTE)
         notes.extend(_missing_notes(task, sample.points))
         found.append(
             TaskResult(
                 task=task,
                 plugin=plug_ins[k].value,
                 from_labels=labels[k].value,
-                lower=bias - wide * stderr,
-                upper=bias + wide * stderr,
-                stderr=stderr,
-                unadjusted_pvalue=math.nan if math.isnan(bias) else float(own[k]),
-                pvalue=math.nan if math.isnan(bias) else float(adjusted[k]),
+                lower=shown.lower,
+                upper=shown.upper,
+                stderr=error.stderr,
+                unadjusted_pvalue=alone.pvalue,
+                pvalue=shown.pvalue,
                 alpha=redraws.alpha,
                 n=sample.n,
                 draws=redraws.draws,
                 seed=redraws.seed,
                 covariates=covariates_of(task, sample.points),
-                few_labels=freedom < FEW_LABELS,
+                few_labels=error.few_labels,
                 notes=tuple(notes),
             )
         )
@@ -222,28 +223,34 @@ def _missing_notes(task: Task, points: Points) -> list[str]:
     return said
 
 
-def _uncertainty(shares: FloatArray, leaning: FloatArray, sample: Sample) -> tuple[float, float]:
-    """Standard error of a bias, and how many rows or clusters carry it, less one.
+class _Shown(NamedTuple):
+    """P-value and interval that agree."""
 
-    At least what labels drawn from the probabilities would have: a handful of equal labels has
-    no variance of its own.
+    pvalue: float
+    lower: float
+    upper: float
+
+
+def _one_family(
+    bias: float, error: Uncertainty, redrawn: float, alpha: float, tasks: int = 1
+) -> _Shown:
+    """Join the p-value of redraws and the interval: it excludes 0 if and only if p is small.
+
+    The p-value is the larger of the two; an interval that excludes 0 where redraws do not is drawn
+    out to it. Both only become more careful, so level and coverage are kept.
     """
-    own = units_of(shares, sample)
-    drawn = leaning**2 * sample.p * (1 - sample.p)
-    if sample.cluster is None and drawn.sum() > np.square(own).sum():
-        squares = drawn
-    else:
-        squares = np.square(own)
-    total = float(squares.sum())
-    carried = total**2 / float(np.square(squares).sum()) if total > 0 else 1.0
-    correction = own.size / max(own.size - 1, 1)
-    return math.sqrt(correction * total), max(carried - 1, 1.0)
+    if math.isnan(bias):
+        return _Shown(math.nan, math.nan, math.nan)
+    lower, upper = error.interval(bias, alpha / tasks)
+    if redrawn > alpha:
+        lower, upper = min(lower, 0.0), max(upper, 0.0)
+    return _Shown(max(redrawn, error.pvalue(bias, tasks)), lower, upper)
 
 
 def checked_tasks(
     sample: Sample, tasks: Sequence[Task]
-) -> tuple[list[Linearised], list[Linearised], list[Linearised]]:
-    """Estimate every task in three ways; refuse what is no task or has no finite value.
+) -> tuple[list[Linearised], list[Linearised]]:
+    """Estimate every task in two ways; refuse what is no task or has no finite value.
 
     Parameters
     ----------
@@ -254,9 +261,8 @@ def checked_tasks(
 
     Returns
     -------
-    three lists of Linearised
-        Plug-in estimates, estimates from labels, and plug-in estimates with their sensitivity
-        to labels.
+    two lists of Linearised
+        Plug-in estimates, and estimates from labels.
     """
     w = sample.weights_or_ones
     with_p, with_y = (TaskRows(sample.points, w, s) for s in (sample.p, sample.y))
@@ -284,11 +290,7 @@ def checked_tasks(
                 value=task,
                 details={"task": task},
             )
-    return (
-        plug_ins,
-        [task.linear(with_y) for task in tasks],
-        [task.leaning(with_p) for task in tasks],
-    )
+    return plug_ins, [task.linear(with_y) for task in tasks]
 
 
 def covariates_of(task: Task, points: Points) -> tuple[str, ...]:

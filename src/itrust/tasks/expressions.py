@@ -343,6 +343,13 @@ class Ratio(Task):
         _, h = self._terms(rows)
         return float(rows.weights @ self._below(rows, h))
 
+    def expected_denominator(self, rows: TaskRows, labelled: TaskRows) -> float:
+        """What would be divided by if these rows had as many positives as labelled ones have."""
+        _, there = self._terms(labelled)
+        _, here = self._terms(rows)
+        share = self.denominator(labelled) / float(labelled.weights @ there)
+        return share * float(rows.weights @ here)
+
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
         """Pick its own."""
         return values[position[self]]

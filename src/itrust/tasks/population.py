@@ -19,6 +19,14 @@ from itrust.tasks.bias import checked_tasks, covariates_of
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
 from itrust.tasks.scores import spread_of
+from itrust.tasks.uncertainty import (
+    FEW_NOTE,
+    LabelLaw,
+    LabelledTask,
+    Uncertainty,
+    is_rate,
+    slopes_of,
+)
 
 CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
 # A mean over many points wants little smoothing: noise averages out, smoothing bias does not.
@@ -139,9 +147,10 @@ def estimate_task(
             value=population,
             details={"kind": type(population).__name__},
         )
-    wide = float(ndtri(1 - checked_alpha(alpha) / 2))
+    checked_alpha(alpha)
     labelled, out = _alike(task, population, labelled)
-    (with_p,), (with_y,), _ = checked_tasks(labelled, [task])
+    (with_p,), (with_y,) = checked_tasks(labelled, [task])
+    told = LabelledTask.of(task, labelled)
     plugin = task.linear(out)
     if not math.isfinite(plugin.value):
         raise InputError(
@@ -157,26 +166,32 @@ def estimate_task(
     lam = _lam(with_y, with_p, labelled, sampling)
     # Labels, plus what probabilities say about the population less about the labelled rows.
     value = with_y.value + lam * (plugin.value - with_p.value)
-    left = with_y.influence - lam * with_p.influence
-    stderr = math.hypot(spread_of(left, labelled), lam * sampling)
-    recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out)
+    powered = told.less(lam * with_p.influence).plus(lam * sampling)
+    labels_alone = told.less()
+    recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out, told.law)
     notes = [*population.dropped, *labelled.notes]
+    if labels_alone.few_labels:
+        notes.append(FEW_NOTE)
     if alone > MANY_ALONE:
         notes.append(
             f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
             f"leaves its probabilities as they are"
         )
 
-    def way(value: float, error: float, assumes: Assumption) -> Estimate:
-        return Estimate(value, error, value - wide * error, value + wide * error, assumes)
+    def way(value: float, error: Uncertainty, assumes: Assumption) -> Estimate:
+        if is_rate(task):
+            lower, upper = error.rate_interval(value, told.expected.value, alpha)
+        else:
+            lower, upper = error.interval(value, alpha)
+        return Estimate(value, error.stderr, lower, upper, assumes)
 
     random = Assumption.RANDOM if labelled.weights is None else Assumption.WEIGHTED
     return TaskEstimate(
         task=task,
-        plugin=way(plugin.value, sampling, Assumption.CALIBRATED),
+        plugin=_plain(plugin.value, sampling, alpha),
         recalibrated=way(recalibrated, recalibrated_error, Assumption.SMOOTH),
-        prediction_powered=way(value, stderr, random),
-        labelled=way(with_y.value, spread_of(with_y.influence, labelled), random),
+        prediction_powered=way(value, powered, random),
+        labelled=way(with_y.value, labels_alone, random),
         lam=lam,
         n=labelled.n,
         size=population.n,
@@ -202,6 +217,11 @@ def _alike(task: Task, population: Population, labelled: Sample) -> tuple[Sample
     return labelled.with_columns(shared), TaskRows(points, w / w.mean(), population.p)
 
 
+def _plain(value: float, stderr: float, alpha: float) -> Estimate:
+    reach = float(ndtri(1 - alpha / 2)) * stderr
+    return Estimate(value, stderr, value - reach, value + reach, Assumption.CALIBRATED)
+
+
 def _spread(influence: FloatArray) -> float:
     n = influence.size
     return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
@@ -216,48 +236,103 @@ def _lam(labels: Linearised, predicted: Linearised, sample: Sample, sampling: fl
     return float(np.clip(covariance / below, 0.0, 1.0)) if below > 0 else 0.0
 
 
-def _recalibrated(task: Task, labelled: Sample, out: TaskRows) -> tuple[float, float, float]:
-    """Plug-in of p plus local bias, its standard error, and the share of rows left as they are.
+def _recalibrated(
+    task: Task, labelled: Sample, out: TaskRows, law: LabelLaw
+) -> tuple[float, Uncertainty, float]:
+    """Plug-in of p plus local bias, its uncertainty, and the share of rows left as they are.
+
+    Smoothing leaves some of the bias; what it leaves at the labelled rows is taken away, too
+    (twicing: Stuetzle and Mittal 1979).
+    """
+    kernel = neighbour_kernel(labelled.points)
+    there = _Smooth.of(labelled, out.points, kernel)
+    value, leaning, sampling = _linearised(task, _corrected(task, out, there.bias), labelled)
+    here = _Smooth.of(labelled, labelled.points, kernel)
+    share = there.shares(leaning)  # of every labelled row's residual in the number
+    remainder = float(share @ (labelled.residuals - here.bias))
+    share = 2 * share - here.shares(share)
+    noise = law.uncertainty(share * here.left_over(), np.zeros(labelled.n), share)
+    # As much may be left again as was left once.
+    error = noise.plus(_spread(sampling)).plus(remainder)
+    value += remainder
+    if is_rate(task):
+        value = min(max(value, 0.0), 1.0)
+    return value, error, float(np.mean(there.widths == 0))
+
+
+def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:
+    """Probabilities plus bias; only sums count, so rows may leave [0, 1] if sums are positive."""
+    moved = TaskRows(out.points, out.weights, out.stand_in + bias)
+    if all(ratio.denominator(moved) > 0 for ratio in task.ratios()):
+        return moved
+    return TaskRows(out.points, out.weights, np.clip(moved.stand_in, 0.0, 1.0))
+
+
+def _linearised(
+    task: Task, moved: TaskRows, labelled: Sample
+) -> tuple[float, FloatArray, FloatArray]:
+    """Value on the population, what its probabilities move, and the shares of its rows.
+
+    Where noise has left next to no positives to divide by, shares are those of half as many as
+    the labelled rows let expect.
+    """
+    ratios = list(dict.fromkeys(task.ratios()))
+    labels = TaskRows(labelled.points, labelled.weights_or_ones, labelled.y)
+    leaning, shares = np.zeros(len(moved.points)), np.zeros(len(moved.points))
+    for ratio, slope in zip(ratios, slopes_of(task, ratios, moved), strict=True):
+        expected = ratio.expected_denominator(moved, labels)
+        held = slope * min(1.0, 2 * ratio.denominator(moved) / expected)
+        leaning += held * ratio.leaning(moved).influence
+        shares += held * ratio.linear(moved).influence
+    return task.linear(moved).value, leaning, shares
+
+
+@dataclass(frozen=True, eq=False)
+class _Smooth:
+    """Local bias of the labelled rows at some places.
 
     Widths begin at half of the usual ones, and grow where nobody is near.
     """
-    base = neighbour_kernel(labelled.points)
-    many = len(out.points)
-    bias, mass, widths = np.zeros(many), np.zeros(many), np.zeros(many)
-    open_places = np.arange(many)
-    for factor in WIDTHS:
-        found = _local(labelled, out.points, open_places, base.widened(factor))
-        enough = found.size >= MIN_NEIGHBOURS
-        places = open_places[enough]
-        bias[places], mass[places] = found.value[enough], found.mass[enough]
-        widths[places] = factor
-        open_places = open_places[~enough]
-        if not open_places.size:
-            break
-    moved = TaskRows(out.points, out.weights, np.clip(out.stand_in + bias, 0.0, 1.0))
-    leaning = task.leaning(moved)
-    slope = np.divide(leaning.influence, mass, out=np.zeros(many), where=mass > 0)
-    share = np.zeros(labelled.n)  # of every labelled row's residual in the estimate
-    for factor in WIDTHS:
-        chosen = np.flatnonzero(widths == factor)
-        for some, weights in _neighbours(out.points, chosen, base.widened(factor)):
-            for rows, places, block in _blocks(labelled, weights):
-                share[rows] += labelled.weights_or_ones[rows] * (slope[some[places]] @ block)
-    spread = spread_of(share * _left_over(labelled, base.widened(WIDTHS[0])), labelled)
-    error = math.hypot(spread, _spread(task.linear(moved).influence))
-    return leaning.value, error, open_places.size / many
 
+    labelled: Sample
+    points: Points
+    kernel: LocalKernel
+    bias: FloatArray
+    mass: FloatArray
+    widths: FloatArray  # 0 where nobody is near at any
 
-def _left_over(labelled: Sample, kernel: LocalKernel) -> FloatArray:
-    """Residuals less the local bias of the other rows: noise, without the bias that is removed."""
-    found = _local(labelled, labelled.points, np.arange(labelled.n), kernel)
-    own = np.divide(
-        labelled.weights_or_ones, found.mass, out=np.ones(labelled.n), where=found.mass > 0
-    )
-    fitted = np.divide(
-        labelled.residuals - found.value, 1 - own, out=labelled.residuals.copy(), where=own < 0.5
-    )
-    return np.asarray(fitted)
+    @classmethod
+    def of(cls, labelled: Sample, points: Points, kernel: LocalKernel) -> _Smooth:
+        bias, mass, widths = (np.zeros(len(points)) for _ in range(3))
+        still_open = np.arange(len(points))
+        for factor in WIDTHS:
+            found = _local(labelled, points, still_open, kernel.widened(factor))
+            enough = found.size >= MIN_NEIGHBOURS
+            places = still_open[enough]
+            bias[places], mass[places] = found.value[enough], found.mass[enough]
+            widths[places] = factor
+            still_open = still_open[~enough]
+            if not still_open.size:
+                break
+        return cls(labelled, points, kernel, bias, mass, widths)
+
+    def shares(self, slope: FloatArray) -> FloatArray:
+        """Shares of the labelled rows' residuals in the sum of `slope` times local bias, (n,)."""
+        slope = np.divide(slope, self.mass, out=np.zeros(slope.size), where=self.mass > 0)
+        w, share = self.labelled.weights_or_ones, np.zeros(self.labelled.n)
+        for factor in WIDTHS:
+            chosen = np.flatnonzero(self.widths == factor)
+            for some, weights in _neighbours(self.points, chosen, self.kernel.widened(factor)):
+                for rows, places, block in _blocks(self.labelled, weights):
+                    share[rows] += w[rows] * (slope[some[places]] @ block)
+        return share
+
+    def left_over(self) -> FloatArray:
+        """Residuals less the local bias of the other rows: noise, without what is removed."""
+        w, e = self.labelled.weights_or_ones, self.labelled.residuals
+        own = np.divide(w, self.mass, out=np.ones(w.size), where=self.mass > 0)
+        left = np.divide(e - self.bias, 1 - own, out=e.copy(), where=own < 0.5)
+        return np.asarray(left)
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,9 +57,9 @@ def comparison_card(comparison: Comparison) -> str:
         (
             d.what,
             f"{d.first} - {d.second}",
-            f"{d.value:+.4g}",
+            html.number(d.value, "+.4g"),
             html.interval(d.lower, d.upper, "+.4g"),
-            "excludes 0" if d.clear else "",
+            "; ".join(filter(None, ["excludes 0" if d.clear else "", d.note])),
         )
         for d in comparison.differences
     ]

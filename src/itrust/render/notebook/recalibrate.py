@@ -5,7 +5,7 @@ from __future__ import annotations
 from itrust._core import html
 from itrust.recalibrate import RecalibrationTable
 from itrust.render.showing import as_html
-from itrust.render.text.recalibrate import footing
+from itrust.render.text.recalibrate import footing, loss_text
 
 HEAD = ("method", "Brier", "log loss", "ECE", "MCE", "KLCE^2", "p-value", "worst confirmed slice")
 
@@ -16,7 +16,7 @@ def _(result: RecalibrationTable) -> str:
         [
             method.name,
             html.number(method.brier, ".4f"),
-            html.number(method.log_loss, ".4f"),
+            loss_text(method.log_loss),
             html.number(method.ece, ".3f"),
             html.number(method.mce, ".3f"),
             html.number(method.klce2, "+.2e"),

@@ -164,13 +164,13 @@ def shown(value: object, kind: str = "number") -> str:
     ('−0.026', '1,595', '0.00123', '–')
     """  # noqa: RUF002
     if value is None:
-        return "\N{EN DASH}"
+        return "infinite" if kind == "loss" else "\N{EN DASH}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if kind == "cover":
         return f"{100 * value:.4g} %"
     form = {"rate": ".3f", "bias": "+.3f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
-    plus = {"change": "+.4g", "score": ".4f", "whole": "d", "seconds": ".1f"}
+    plus = {"change": "+.4g", "score": ".4f", "loss": ".4f", "whole": "d", "seconds": ".1f"}
     told = format(value, {**form, **plus}.get(kind, ".4g"))
     if told in ("-0.000", "+0.000"):  # nothing has no sign
         told = told[1:]

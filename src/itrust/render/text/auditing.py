@@ -213,10 +213,9 @@ def compared(comparison: Comparison, width: int = WIDTH) -> str:
         f"differences, first minus second, {100 * (1 - comparison.alpha):g} % intervals each",
     ]
     for part in comparison.differences:
-        mark = "*" if part.clear else " "
-        lines.append(
-            f"{mark} {part.what}: {part.first} - {part.second} {part.value:+.4g} "
-            f"({part.lower:+.4g} to {part.upper:+.4g})"
-        )
+        told = f"{'*' if part.clear else ' '} {part.what}: {part.first} - {part.second} "
+        if not math.isnan(part.value):
+            told += f"{part.value:+.4g} ({part.lower:+.4g} to {part.upper:+.4g})"
+        lines.append(f"{told}{'; ' if not math.isnan(part.value) and part.note else ''}{part.note}")
     lines.append("* excludes 0. Task bias: with labels - with probabilities.")
     return fitted("\n".join(lines), width)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from itrust.recalibrate import RecalibrationTable
 from itrust.render.showing import WIDTH, as_text
 
@@ -11,11 +13,16 @@ def _(result: RecalibrationTable, width: int = WIDTH) -> str:  # noqa: ARG001
     names = max(len(method.name) for method in result)
     head = f"{'':<{names}}   Brier  log loss    ECE    MCE     KLCE^2  p-value  seconds"
     lines = [
-        f"{m.name:<{names}}  {m.brier:.4f}    {m.log_loss:.4f}  {m.ece:.3f}  {m.mce:.3f}  "
+        f"{m.name:<{names}}  {m.brier:.4f}  {loss_text(m.log_loss):>8}  {m.ece:.3f}  {m.mce:.3f}  "
         f"{m.klce2:>+9.2e}  {m.pvalue:>7.3f}  {m.seconds:>7.1f}"
         for m in result
     ]
     return "\n".join([head, *lines, *slices_text(result), footing(result)])
+
+
+def loss_text(value: float) -> str:
+    """A log loss, which is infinite where a label was called impossible."""
+    return "infinite" if math.isinf(value) else f"{value:.4f}"
 
 
 def slices_text(result: RecalibrationTable) -> list[str]:

@@ -1,0 +1,396 @@
+"""How uncertain a number is: one variance for biases, estimates and differences of models.
+
+The variance that rows (or clusters) show of themselves is worth little where few labels carry the
+number: five positives may be alike by chance, and none have no variance at all. So it is joined
+with the one that labels drawn from a smoothed law would have, which uses all rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit, logit, ndtri
+from scipy.stats import rankdata, t
+
+from itrust._core import BoolArray, FloatArray, IntArray
+from itrust.data import Sample
+from itrust.tasks.differentials import Dual, Linearised
+from itrust.tasks.expressions import Named, Ratio, Task, TaskRows
+
+FEW_LABELS = 10  # that carry a number
+FEW_NOTE = "few labels carry this estimate: the interval is rough"
+ADDED = 2.0  # rows of either kind that smooth a rate (Agresti and Coull 1998)
+# What the smoothed law is worth beside the rows' own variance: five units like them where they
+# vary more than it says; more where they vary less, for few alike labels are the usual accident.
+WORTH, WORTH_ABOVE = 5.0, 75.0
+PENALTY = 2.0  # of a tilt, in labels of rows one normal score away
+STEPS, ENOUGH, EDGE = 50, 1e-6, 1e-9
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """How far a number may be off.
+
+    Attributes
+    ----------
+    stderr : float
+        Standard error, never 0 where labels matter.
+    freedom : float
+        Degrees of freedom of Student's law.
+    carried : float
+        How many rows or clusters carry the variance.
+    units : float
+        How many rows or clusters of equal size there are.
+    """
+
+    stderr: float
+    freedom: float
+    carried: float
+    units: float
+
+    @property
+    def few_labels(self) -> bool:
+        """Whether so few labels carry the number that its interval is rough."""
+        return self.carried < FEW_LABELS + 1
+
+    def plus(self, stderr: float) -> Uncertainty:
+        """Add an independent error that many rows carry."""
+        return replace(self, stderr=math.hypot(self.stderr, stderr))
+
+    def quantile(self, alpha: float) -> float:
+        """How many standard errors an interval reaches to either side."""
+        return float(t.isf(alpha / 2, self.freedom))
+
+    def interval(self, value: float, alpha: float) -> tuple[float, float]:
+        """Give the symmetric interval around a value."""
+        reach = self.quantile(alpha) * self.stderr
+        return value - reach, value + reach
+
+    def rate_interval(self, value: float, smoothed: float, alpha: float) -> tuple[float, float]:
+        """Give the score-type interval of a rate, within [0, 1].
+
+        The standard error at the smoothed rate says how many independent rows the estimate is
+        worth; the interval is Agresti and Coull's for so many: around Wilson's centre, with the
+        variance there. It contains Wilson's.
+
+        Parameters
+        ----------
+        value : float
+            The estimate.
+        smoothed : float
+            Rate that the standard error was computed at.
+        alpha : float
+            Error that is allowed.
+
+        Returns
+        -------
+        two floats
+            Lower and upper end.
+        """
+        if not self.stderr > 0:  # nothing says how far it may be off
+            return 0.0, 1.0
+        size = smoothed * (1 - smoothed) / self.stderr**2
+        square = float(t.isf(alpha / 2, max(self.units - 1, 1))) ** 2
+        centre = (size * min(max(value, 0.0), 1.0) + square / 2) / (size + square)
+        reach = math.sqrt(square * centre * (1 - centre) / (size + square))
+        return max(centre - reach, 0.0), min(centre + reach, 1.0)
+
+    def pvalue(self, value: float, others: int = 1) -> float:
+        """Two-sided p-value of "the truth is 0", the smallest alpha whose interval excludes it.
+
+        Parameters
+        ----------
+        value : float
+            The estimate.
+        others : int
+            Number of tasks among which alpha is shared (Bonferroni).
+
+        Returns
+        -------
+        float
+            NaN if the value is.
+        """
+        if value == 0 or not self.stderr > 0:
+            return math.nan if math.isnan(value) else float(value == 0)
+        return min(1.0, others * 2 * float(t.sf(abs(value) / self.stderr, self.freedom)))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelLaw:
+    """What labels could have been: smoothed probabilities, and how alike those of a cluster are.
+
+    Attributes
+    ----------
+    q : (n,) array
+        Probabilities moved so that they have the mean of the labels.
+    unit : (n,) array of int or None
+        Which cluster a row is of; None if rows are independent.
+    alike : float
+        Correlation of labels within clusters.
+    """
+
+    q: FloatArray
+    unit: IntArray | None
+    alike: float
+
+    @classmethod
+    def of(
+        cls, sample: Sample, ratios: Sequence[Ratio] = (), p: FloatArray | None = None
+    ) -> LabelLaw:
+        """Smooth labels within the groups of rows that some ratios tell apart.
+
+        Parameters
+        ----------
+        sample : Sample
+            Labels and probabilities.
+        ratios : sequence of Ratio
+            Rows that the same of them count make a group. Where only means are wanted,
+            probabilities are tilted along what is averaged, as labels say; elsewhere two rows
+            of either kind are added first.
+        p : (n,) array, optional
+            Probabilities to start from; default: the sample's.
+
+        Returns
+        -------
+        LabelLaw
+            With no probability at 0 or 1, unless it was there.
+        """
+        p = sample.p if p is None else p
+        inside = [ratio.where.rows(sample.points) for ratio in ratios]
+        group = _groups(inside, sample.n)
+        q = np.empty(sample.n)
+        for k in range(int(group.max()) + 1):
+            rows = group == k
+            here = [ratio for ratio, held in zip(ratios, inside, strict=True) if held[rows][0]]
+            part = _Part(sample.y[rows], p[rows], sample.weights_or_ones[rows])
+            if here and all(ratio.among_positives for ratio in here) and part.is_mixed:
+                read = dict.fromkeys(ratio.quantity for ratio in here)
+                q[rows] = part.tilted([one.of(sample.points)[rows] for one in read])
+            else:
+                q[rows] = part.smoothed()
+        unit = None
+        if sample.cluster is not None:
+            unit = np.unique(sample.cluster, return_inverse=True)[1]
+        return cls(q, unit, _alike(sample.y - q, np.sqrt(q * (1 - q)), unit))
+
+    def summed(self, shares: FloatArray) -> FloatArray:
+        """Sum over clusters, where there are any."""
+        if self.unit is None:
+            return shares
+        return np.asarray(np.bincount(self.unit, shares), dtype=float)
+
+    def squares(self, expected: FloatArray, leaning: FloatArray) -> FloatArray:
+        """Mean squares of units' shares, if a row's is `expected + leaning (y - q)`.
+
+        Parameters
+        ----------
+        expected : (n,) array
+            Shares with q in place of labels.
+        leaning : (n,) array
+            What a label moves.
+
+        Returns
+        -------
+        (units,) array
+            Their sum is a variance.
+        """
+        noise = leaning * np.sqrt(self.q * (1 - self.q))
+        alone, together = self.summed(np.square(noise)), np.square(self.summed(noise))
+        labels = (1 - self.alike) * alone + self.alike * together
+        return np.asarray(np.square(self.summed(expected)) + labels)
+
+    def events(self, expected: FloatArray, leaning: FloatArray) -> float:
+        """How many rows carry the variance of a draw from the law, on average."""
+        high, low = expected + leaning * (1 - self.q), expected - leaning * self.q
+        second = self.q * high**2 + (1 - self.q) * low**2
+        fourth = self.q * high**4 + (1 - self.q) * low**4
+        return _carriers(second.sum(), fourth.sum())
+
+    def uncertainty(
+        self, shares: FloatArray, expected: FloatArray, leaning: FloatArray
+    ) -> Uncertainty:
+        """Join what units show of themselves with what the law says of their labels.
+
+        Parameters
+        ----------
+        shares : (n,) array
+            Shares of the rows in the number, as observed.
+        expected : (n,) array
+            The same with q in place of labels.
+        leaning : (n,) array
+            What a label moves.
+
+        Returns
+        -------
+        Uncertainty
+            The more units carry their own variance, the more that one counts.
+        """
+        own, law = np.square(self.summed(shares)), self.squares(expected, leaning)
+        if not np.isfinite(own).all():
+            return Uncertainty(math.nan, 1.0, 1.0, 1.0)
+        total, floor = float(own.sum()), float(law.sum())
+        if not floor > 0:
+            return Uncertainty(0.0, 1.0, 1.0, 1.0)
+        # Clusters count by their size: one of four rows in six is not a sixth of the evidence.
+        units = float(np.count_nonzero(law))
+        if self.unit is not None:
+            units = _carriers(floor, np.square(law).sum())
+        # Rows that look alike may hide that few events carry the number: what the law says counts.
+        carried = min(_carriers(own.sum(), np.square(own).sum()), self.events(expected, leaning))
+        freedom = max(2 / max(1 / carried - 1 / units, 2 / units) - 1, 0.0)
+        seen = total * units / max(units - 1, 1.0)
+        worth = WORTH_ABOVE if floor > seen else WORTH
+        joined = (freedom * seen + worth * floor) / (freedom + worth)
+        if self.unit is not None:  # few clusters tell the law little about how alike labels are
+            joined = max(joined, seen)
+        enough = min(freedom + WORTH, max(units - 1, 1.0))
+        return Uncertainty(math.sqrt(joined), enough, carried, units)
+
+
+def _carriers(second: float, fourth: float) -> float:
+    """How many equal shares would have these sums of squares and of fourth powers."""
+    return float(second**2 / fourth) if fourth > 0 else 1.0
+
+
+def _groups(inside: Sequence[BoolArray], n: int) -> IntArray:
+    """Rows with the same pattern get the same number, (n,)."""
+    group = np.zeros(n, dtype=np.int64)
+    for held in inside:
+        group = np.unique(2 * group + held, return_inverse=True)[1]
+    return group
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some labelled rows."""
+
+    y: FloatArray
+    p: FloatArray
+    w: FloatArray
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether there are positives and others, of any weight."""
+        return 0 < float(self.w @ self.y) < float(self.w.sum())
+
+    def smoothed(self) -> FloatArray:
+        """Shift log odds to the mean of labels with two rows of either kind added."""
+        mass = float(self.w.sum())
+        if mass <= 0:
+            return self.p
+        size = mass**2 / float(self.w @ self.w)
+        wanted = (size * float(self.w @ self.y) / mass + ADDED) / (size + 2 * ADDED)
+        return self._shifted(np.full(self.y.size, wanted), [])
+
+    def tilted(self, quantities: Sequence[FloatArray]) -> FloatArray:
+        """Shift log odds by a constant and by normal scores of quantities, with a small penalty.
+
+        Probabilities that know nothing of a quantity would understate how much it varies among
+        positives.
+        """
+        return self._shifted(self.y, [_normal_scores(values) for values in quantities])
+
+    def _shifted(self, target: FloatArray, columns: Sequence[FloatArray]) -> FloatArray:
+        """Logistic regression of a target with the log odds as they are, by Newton's steps."""
+        design = np.column_stack([np.ones(target.size), *columns])
+        start = logit(np.clip(self.p, EDGE, 1 - EDGE))
+        w = self.w / self.w.mean()
+        penalty = np.diag([0.0, *(PENALTY for _ in columns)])
+        beta = np.zeros(1 + len(columns))
+        for _ in range(STEPS):
+            q = expit(start + design @ beta)
+            slope = design.T @ (w * (target - q)) - penalty @ beta
+            curve = (design * (w * q * (1 - q) + EDGE)[:, None]).T @ design + penalty
+            step = np.linalg.solve(curve, slope)
+            beta += step / max(1.0, float(np.abs(step).max()))
+            if np.abs(step).max() < ENOUGH:
+                break
+        return np.asarray(expit(start + design @ beta))
+
+
+def _normal_scores(values: FloatArray) -> FloatArray:
+    """Ranks on the normal scale, ties in the middle; 0 if all are equal."""
+    scores = ndtri((rankdata(values) - 0.5) / values.size)
+    return np.asarray(scores - scores.mean())
+
+
+def _alike(residuals: FloatArray, spread: FloatArray, unit: IntArray | None) -> float:
+    """Correlation of labels within clusters, from all pairs of rows; within [0, 1]."""
+    if unit is None:
+        return 0.0
+
+    def pairs(part: FloatArray) -> float:
+        whole, own = np.bincount(unit, part), np.bincount(unit, np.square(part))
+        return float((np.square(whole) - own).sum())
+
+    possible = pairs(spread)
+    return min(max(pairs(residuals) / possible, 0.0), 1.0) if possible > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTask:
+    """A task on labelled rows, ready for the uncertainty of whatever is made of it.
+
+    Attributes
+    ----------
+    labels : Linearised
+        The estimate from labels.
+    law : LabelLaw
+        What labels could have been.
+    expected : Linearised
+        The estimate with the law's probabilities.
+    leaning : (n,) array
+        What a label moves, there.
+    """
+
+    labels: Linearised
+    law: LabelLaw
+    expected: Linearised
+    leaning: FloatArray
+
+    @classmethod
+    def of(cls, task: Task, sample: Sample) -> LabelledTask:
+        """Estimate a task from labels and from the smoothed law."""
+        w = sample.weights_or_ones
+        law = LabelLaw.of(sample, list(dict.fromkeys(task.ratios())))
+        rows = TaskRows(sample.points, w, law.q)
+        return cls(
+            task.linear(TaskRows(sample.points, w, sample.y)),
+            law,
+            task.linear(rows),
+            task.leaning(rows).influence,
+        )
+
+    def less(self, other: FloatArray | float = 0.0) -> Uncertainty:
+        """How uncertain the estimate from labels is, less something with these shares.
+
+        Parameters
+        ----------
+        other : (n,) array or float
+            Shares of the rows in what is subtracted.
+
+        Returns
+        -------
+        Uncertainty
+            Of the difference.
+        """
+        shares, expected = self.labels.influence - other, self.expected.influence - other
+        return self.law.uncertainty(shares, expected, self.leaning)
+
+
+def is_rate(task: Task) -> bool:
+    """Whether a task is a plain prevalence, under whatever name."""
+    while isinstance(task, Named):
+        task = task.task
+    return isinstance(task, Ratio) and not task.among_positives
+
+
+def slopes_of(task: Task, ratios: Sequence[Ratio], rows: TaskRows) -> FloatArray:
+    """Derivatives of a task in its ratios, (k,), where these rows put them."""
+    values = [ratio.linear(rows).value for ratio in ratios]
+    units = np.eye(len(ratios))
+    parts = [Dual(np.array([v]), units[:, [k]]) for k, v in enumerate(values)]
+    return task.dual(parts, {ratio: k for k, ratio in enumerate(ratios)}).slope[:, 0]

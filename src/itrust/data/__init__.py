@@ -58,6 +58,7 @@ from itrust.data.sample import checked_sample as checked_sample
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
+from itrust.data.units import Units as Units
 
 __all__ = [
     "MulticlassSample",

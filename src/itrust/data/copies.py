@@ -1,0 +1,51 @@
+"""Covariates that are the label under another name: no question can be asked given them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from itrust._core import Code, FloatArray, InputError
+from itrust.data.column import Column
+
+MIN_ROWS = 50
+COINCIDENCE = np.log(1e-6)  # of labels that p and a column with the same values would both explain
+
+
+def refuse_copies_of_the_label(y: FloatArray, p: FloatArray, columns: Sequence[Column]) -> None:
+    """Raise if a covariate has two values, one for each label, and that is no coincidence.
+
+    With few rows, or where p foretells all labels, an honest covariate can be so, too.
+    """
+    if y.size < MIN_ROWS or log_likelihood(y, p) > COINCIDENCE:
+        return
+    for column in columns:
+        opposite = copies_label(column, y)
+        if opposite is not None:
+            raise InputError(
+                "{subject} is {copy}; take it out of {on}, for given the label no probability but "
+                "0 and 1 is calibrated",
+                argument="x",
+                column=column.name,
+                details={
+                    "copy": "the opposite of the label" if opposite else "a copy of the label",
+                    "on": Code("the covariates", "--on"),
+                },
+            )
+
+
+def log_likelihood(y: FloatArray, p: FloatArray) -> float:
+    """The log of the probability that p gives to the labels."""
+    with np.errstate(divide="ignore"):
+        return float(np.log(np.where(y == 1, p, 1 - p)).sum())
+
+
+def copies_label(column: Column, y: FloatArray) -> bool | None:
+    """None unless values and labels are one to one; then whether the larger one stands for 0."""
+    first = int(np.argmax(y == 1)), int(np.argmax(y == 0))
+    one, zero = (column.values[row] for row in first)
+    if one == zero or y[first[0]] == y[first[1]]:
+        return None
+    same: np.ndarray[tuple[int], np.dtype[np.bool_]] = column.values == np.where(y == 1, one, zero)
+    return bool(one < zero) if same.all() else None

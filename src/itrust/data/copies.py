@@ -1,15 +1,17 @@
-"""Covariates that are the label under another name: no question can be asked given them."""
+"""Covariates that are the label, the prediction or the row number under another name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from itrust._core import Code, FloatArray, InputError
 from itrust.data.column import Column
 
-MIN_ROWS = 50
+MIN_ROWS, FEW_ROWS = 50, 20
+ROUNDING = 0.0051  # of probabilities with two decimals
 COINCIDENCE = np.log(1e-6)  # of labels that p and a column with the same values would both explain
 
 
@@ -49,3 +51,31 @@ def copies_label(column: Column, y: FloatArray) -> bool | None:
         return None
     same: np.ndarray[tuple[int], np.dtype[np.bool_]] = column.values == np.where(y == 1, one, zero)
     return bool(one < zero) if same.all() else None
+
+
+def is_prediction(column: Column, p: FloatArray) -> Literal["p", "1 - p"] | None:
+    """Say "p" or "1 - p" if a column is that in every row, up to rounding; else None."""
+    if column.is_category or p.size < FEW_ROWS or np.ptp(p) <= 2 * ROUNDING:
+        return None
+    if bool((np.abs(column.values - p) <= ROUNDING).all()):  # never true of missing values
+        return "p"
+    return "1 - p" if bool((np.abs(column.values - (1 - p)) <= ROUNDING).all()) else None
+
+
+def orders_as_prediction(column: Column, p: FloatArray) -> bool:
+    """Whether a column rises with p, or falls with it, in every row, and is equal where p is."""
+    if column.is_category or p.size < FEW_ROWS:
+        return False
+    distinct, ours = np.unique(p, return_inverse=True)
+    others, theirs = np.unique(column.values, return_inverse=True)
+    if distinct.size < FEW_ROWS or others.size != distinct.size:
+        return False
+    return bool((ours == theirs).all() or (ours == distinct.size - 1 - theirs).all())
+
+
+def counts_rows(column: Column) -> bool:
+    """Whether a column of numbers goes up, or down, by one from row to row."""
+    if column.kind != "number" or len(column) < FEW_ROWS:
+        return False
+    steps = np.diff(column.values)
+    return bool(abs(steps[0]) == 1 and (steps == steps[0]).all())

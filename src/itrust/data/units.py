@@ -101,7 +101,8 @@ def _codes(array: pa.Array) -> IntArray:
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     place = np.full(order.size + 1, -1, dtype=np.int64)
     place[order] = np.arange(order.size)
-    return place[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    codes: IntArray = place[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return codes
 
 
 def _some_units(codes: IntArray, size: AnyArray) -> IntArray:

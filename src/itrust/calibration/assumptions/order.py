@@ -9,7 +9,7 @@ from itrust.calibration.assumptions.rows import MAX_ROWS, Rows
 
 BLOCK = range(25, 51)  # rows among which the order is permuted
 LAG_WEIGHTS = (1.0, 0.35, 0.1)
-PERMUTATIONS, MAX_PVALUE, MIN_CORRELATION = 999, 0.009, 0.10
+PERMUTATIONS, MAX_PVALUE, MIN_CORRELATION = 999, 0.008, 0.10
 SORTED_BY_LABEL = 0.1  # changes of the label for each row with the rarer one
 ROWS_PER_CELL = 5
 
@@ -19,7 +19,7 @@ def neighbour_correlation(whole: Rows) -> float | None:
 
     Stretches of 25 to 50 rows are put below each other and their columns permuted. If rows are
     independent, and what (p, x) does not explain of the bias changes slowly along the file, the
-    order within a stretch means nothing: a permutation test, of size .009.
+    order within a stretch means nothing: a permutation test, of size .008.
     """
     n = whole.sample.n
     if _is_sorted_by_label(whole.sample.y):
@@ -27,9 +27,8 @@ def neighbour_correlation(whole: Rows) -> float | None:
     block = min(BLOCK, key=lambda size: (n % size, -size))
     rows, chosen = _stretches(whole, block)
     order = chosen[_ties_shuffled(rows, chosen)]
-    left, taken_off = _centred(rows, order, block) or _smoothed(rows, order, block)
-    lined = left.reshape(-1, block)
-    products = lined.T @ lined + np.mean(left**2) * taken_off
+    lined = _unexplained(rows)[order].reshape(-1, block)
+    products = lined.T @ lined
     in_place = np.arange(block)
     drawn = np.random.default_rng(0).permuted(np.tile(in_place, (PERMUTATIONS, 1)), axis=1)
     at_least = np.count_nonzero(_lagged(products, drawn) >= _lagged(products, in_place[None]))
@@ -67,26 +66,18 @@ def _ties_shuffled(rows: Rows, chosen: IntArray) -> IntArray:
     return np.lexsort((np.random.default_rng(0).random(ties.size), ties))
 
 
-def _centred(rows: Rows, order: IntArray, block: int) -> tuple[FloatArray, FloatArray] | None:
-    """As `_smoothed`, where most rows share (p, x) with others, whose means explain all."""
-    cells = rows.cells[order]
-    large = np.bincount(cells)[cells] >= ROWS_PER_CELL
+def _unexplained(rows: Rows) -> FloatArray:
+    """Residuals less smooth functions of (p, x); if most rows share theirs with others, less means.
+
+    The means of rows with the same (p, x) explain all that (p, x) can.
+    """
+    large = np.bincount(rows.cells)[rows.cells] >= ROWS_PER_CELL
     if large.mean() < 0.5:
-        return None
-    cells = np.where(large, cells, cells.max() + 1)
-    size = np.maximum(np.bincount(cells), 1)
-    residuals = rows.residuals[order]
-    means = np.bincount(cells, residuals) / size
-    lined, share = cells.reshape(-1, block), (1 / size[cells]).reshape(-1, block)
-    same = lined[:, :, None] == lined[:, None, :]
-    return residuals - means[cells], (same * share[:, :, None]).sum(axis=0)
-
-
-def _smoothed(rows: Rows, order: IntArray, block: int) -> tuple[FloatArray, FloatArray]:
-    """Residuals less what (p, x) explains; what that takes from independent products, (m, m)."""
-    stretches = rows.basis[order].reshape(-1, block, rows.basis.shape[1])
-    lined = stretches.transpose(1, 0, 2).reshape(block, -1)
-    return rows.unexplained()[order], lined @ lined.T
+        return rows.unexplained()
+    cells = np.where(large, rows.cells, rows.cells.max() + 1)
+    means = np.bincount(cells, rows.residuals) / np.maximum(np.bincount(cells), 1)
+    left: FloatArray = rows.residuals - means[cells]
+    return left
 
 
 def _lagged(products: FloatArray, orders: IntArray) -> FloatArray:

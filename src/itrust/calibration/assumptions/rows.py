@@ -12,7 +12,8 @@ from itrust.data import Column, Sample
 MAX_ROWS = 20_000
 MIN_VARIANCE = 0.05  # of labels: residuals of rarer events are not blown up any further
 MAX_FEATURES, ROWS_PER_FEATURE = 80, 8
-WAVES_OF_P, WAVES, MAX_LEVELS, ROWS_PER_LEVEL = 3, 4, 40, 5
+WAVES_OF_P, MIN_WAVES, MAX_WAVES, WAVES_OF_ALL = 5, 4, 8, 32
+MAX_LEVELS, ROWS_PER_LEVEL = 40, 5
 
 
 def spread_rows(n: int) -> IntArray:
@@ -83,7 +84,8 @@ class Rows:
         numbers = [k for k, column in enumerate(self.columns) if not column.is_category]
         found = [np.ones(self.numbers.size)]
         found += [np.cos(np.pi * wave * self.places[:, 0]) for wave in range(1, 1 + WAVES_OF_P)]
-        for wave in range(1, 1 + WAVES):
+        waves = np.clip(WAVES_OF_ALL // len(numbers), MIN_WAVES, MAX_WAVES)
+        for wave in range(1, 1 + waves):
             if len(found) < room:
                 found += [np.cos(np.pi * wave * self.places[:, k]) for k in numbers[1:]]
         for codes in self.codes:

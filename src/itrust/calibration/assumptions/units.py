@@ -15,7 +15,7 @@ from itrust.data import Sample
 
 MIN_UNITS, FEW_UNITS, SMALL_UNIT = 20, 8, 20
 MODERATE, STRONG, VERY_STRONG = 0.12, 0.4, 0.5  # correlations: of small, large, few units
-CLEAR, CLEAR_OF_OWN, CLEAR_EXCESS = 5.0, 2.5, 3.0  # standard errors
+CLEAR, CLEAR_OF_OWN, CLEAR_EXCESS = 4.0, 2.5, 3.0  # standard errors
 UNITS_PER_FEATURE = 5
 NEIGHBOURS, MAX_CENTRES = 3, 2_000
 MAX_PAIRED = 8

@@ -2,11 +2,8 @@
 
 from itrust.data.column import Column as Column
 from itrust.data.column import share_codes as share_codes
-from itrust.data.copies import copies_label as copies_label
-from itrust.data.copies import counts_rows as counts_rows
+from itrust.data.copies import is_index as is_index
 from itrust.data.copies import is_prediction as is_prediction
-from itrust.data.copies import log_likelihood as log_likelihood
-from itrust.data.copies import orders_as_prediction as orders_as_prediction
 from itrust.data.design_matrix import Table as Table
 from itrust.data.files import Scan, scan
 from itrust.data.formats import FORMATS as FORMATS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,6 +12,10 @@ from itrust._core import Code, FloatArray, InputError
 from itrust.data.column import Column
 
 MIN_ROWS, FEW_ROWS = 50, 20
+NAMELESS = re.compile(r"\s*|unnamed.*", re.IGNORECASE)
+INDEX = re.compile(
+    r"\s*|unnamed.*|index|level_0|_?(row_?)?(id|index|nr|no|num|number)", re.IGNORECASE
+)
 ROUNDING = 0.0051  # of probabilities with two decimals
 COINCIDENCE = np.log(1e-6)  # of labels that p and a column with the same values would both explain
 
@@ -73,9 +78,31 @@ def orders_as_prediction(column: Column, p: FloatArray) -> bool:
     return bool((ours == theirs).all() or (ours == distinct.size - 1 - theirs).all())
 
 
+def is_index(column: Column) -> bool:
+    """Whether a column numbers the rows and is called so, or has no name and all values differ."""
+    if column.kind != "number" or not INDEX.fullmatch(column.name):
+        return False
+    nameless = NAMELESS.fullmatch(column.name) is not None and len(column) >= FEW_ROWS
+    return counts_rows(column) or (nameless and np.unique(column.values).size == len(column))
+
+
 def counts_rows(column: Column) -> bool:
     """Whether a column of numbers goes up, or down, by one from row to row."""
     if column.kind != "number" or len(column) < FEW_ROWS:
         return False
     steps = np.diff(column.values)
     return bool(abs(steps[0]) == 1 and (steps == steps[0]).all())
+
+
+def copy_notes(column: Column, p: FloatArray) -> list[str]:
+    """Say where a covariate adds nothing to p, or to the order of the rows, and may be meant so.
+
+    The prediction itself and an index are told by the test, as a warning.
+    """
+    if is_prediction(column, p) or is_index(column):
+        return []
+    if counts_rows(column):
+        return [f"{column.name!r} counts the rows: as a covariate it is their order"]
+    if orders_as_prediction(column, p):
+        return [f"{column.name!r} orders the rows as p does, so it adds nothing to p"]
+    return []

@@ -27,7 +27,7 @@ from itrust._core import (
     tickets,
 )
 from itrust.data.column import Column
-from itrust.data.copies import orders_as_prediction, refuse_copies_of_the_label
+from itrust.data.copies import copy_notes, refuse_copies_of_the_label
 from itrust.data.intake import (
     MissingRule,
     column_names_known,
@@ -254,11 +254,7 @@ class Sample(Predicted):
         if np.isin(self.p, (0.0, 1.0)).all():
             said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
         said.extend(note for column in self.columns for note in column.notes())
-        said.extend(
-            f"{column.name!r} orders the rows as p does, so it adds nothing to p"
-            for column in self.columns
-            if orders_as_prediction(column, self.p)
-        )
+        said.extend(note for column in self.columns for note in copy_notes(column, self.p))
         return tuple(said)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,13 +9,12 @@ import numpy as np
 
 from itrust._core import FloatArray, IntArray
 from itrust.calibration.assumptions.rows import Rows
-from itrust.data import Sample, counts_rows, is_prediction
+from itrust.data import is_index, is_prediction
 
 MIN_ROWS, MIN_SQUARES = 50, 5.0
-LEFT = 0.05  # of the squared residuals, where a column predicts the labels
+MANY_ROWS, LEFT, LEFT_OF_FEW = 200, 0.1, 0.05  # of the squares, where a column tells labels
 FEW_VALUES = 20
 WINDOW = 2  # rows on each side
-NAMELESS = re.compile(r"\s*|unnamed.*|index|level_0|_?(row_?)?(id|index|nr|no|num|number)", re.I)
 
 
 @dataclass(frozen=True)
@@ -43,20 +41,11 @@ def leaks(whole: Rows, *, repeated: bool) -> list[Leak]:
         copy = is_prediction(sample.column(column.name), sample.p)
         if copy is not None:
             found.append(Leak(column.name, copy))
-        elif NAMELESS.fullmatch(column.name) and _is_index(sample, column.name):
+        elif is_index(sample.column(column.name)):
             found.append(Leak(column.name, "index"))
         elif _foretells_labels(whole, codes, column.is_category, repeated=repeated):
             found.append(Leak(column.name, "label"))
     return found
-
-
-def _is_index(sample: Sample, name: str) -> bool:
-    """Whether numbers count the rows or, in a column without a name, are all different."""
-    column = sample.column(name)
-    if counts_rows(column):
-        return True
-    nameless = not name.strip() or name.lower().startswith("unnamed")
-    return nameless and column.kind == "number" and np.unique(column.values).size == sample.n
 
 
 def _foretells_labels(rows: Rows, codes: IntArray, is_category: bool, *, repeated: bool) -> bool:
@@ -69,7 +58,8 @@ def _foretells_labels(rows: Rows, codes: IntArray, is_category: bool, *, repeate
     if not few and (repeated or is_category):
         return False
     told = _by_value(y, codes) if few else _by_neighbours(y, codes)
-    return bool(((y - told) ** 2).sum() < LEFT * squares)
+    left = LEFT if y.size >= MANY_ROWS else LEFT_OF_FEW
+    return bool(((y - told) ** 2).sum() < left * squares)
 
 
 def _by_value(y: FloatArray, codes: IntArray) -> FloatArray:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from weakref import WeakKeyDictionary
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from itrust._core import AssumptionWarning, Code, Setting, counted, in_door_words
+from itrust._core import (
+    AssumptionWarning,
+    Code,
+    FloatArray,
+    Setting,
+    counted,
+    in_door_words,
+)
 from itrust.calibration.assumptions.dependence import Dependence, dependence
 from itrust.calibration.assumptions.leaks import Leak, leaks
 from itrust.calibration.assumptions.rows import Rows, spread_rows
@@ -15,34 +23,41 @@ from itrust.data import Sample, Source
 TAKES_ROWS = "the p-value takes rows as independent"
 
 _known: WeakKeyDictionary[Sample, tuple[str, ...]] = WeakKeyDictionary()
+_warned: WeakValueDictionary[tuple[int, object], FloatArray] = WeakValueDictionary()
 
 
 def assumption_notes(source: Source) -> tuple[str, ...]:
     """One sentence for each assumption the data contradict.
 
-    Each is a Python warning when a sample is first looked at: an audit asks several times. Rows in
-    files are not looked at, for they would have to be read once more.
+    Each is a Python warning once for the same labels, for an audit asks several times, also with
+    fewer covariates. Rows in files are not looked at: they would have to be read once more.
     """
     sample = source.in_memory
     if sample is None:
         return ()
-    if sample not in _known:
-        _known[sample] = _notes(sample)
-        for note in _known[sample]:
+    if sample in _known:
+        return _known[sample]
+    found = list(_notes(sample))
+    _known[sample] = tuple(note for _, note in found)
+    for what, note in found:
+        if (id(sample.y), what) not in _warned:
+            _warned[id(sample.y), what] = sample.y
             warnings.warn(note, AssumptionWarning, stacklevel=4)
     return _known[sample]
 
 
-def _notes(sample: Sample) -> tuple[str, ...]:
+def _notes(sample: Sample) -> Iterator[tuple[object, str]]:
+    """What was found, without its size, and its sentence."""
+    weighted = outcome_in_weights(sample)
+    if weighted is not None:
+        yield "weights", weighted
     whole = Rows(sample, spread_rows(sample.n))
     together = dependence(whole)
+    if together is not None:
+        yield (together.kind, together.names), dependence_in_words(together)
     repeated = together is not None or sample.cluster is not None
-    weighted = outcome_in_weights(sample)
-    return (
-        *([] if weighted is None else [weighted]),
-        *([] if together is None else [dependence_in_words(together)]),
-        *(leak_in_words(leak) for leak in leaks(whole, repeated=repeated)),
-    )
+    for leak in leaks(whole, repeated=repeated):
+        yield leak, leak_in_words(leak)
 
 
 def dependence_in_words(found: Dependence) -> str:

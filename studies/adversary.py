@@ -16,9 +16,10 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from hard import dependence
 from hard.kit import Section
 
-SECTIONS: tuple[Section, ...] = ()
+SECTIONS: tuple[Section, ...] = (dependence.SECTION,)
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "studies" / "adversary.md"
 BUILD = ROOT / "build" / "adversary"

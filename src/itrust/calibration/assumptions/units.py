@@ -68,7 +68,7 @@ def by_pair(sample: Sample) -> Iterator[Grouping]:
 
 
 def by_likeness(whole: Rows) -> Iterator[Grouping]:
-    """The same (p, x); the same x; one cell of a grid; next to each other and nearly the same."""
+    """The same (p, x); the same x; one cell of a grid; a stretch of the file with similar p."""
     yield Grouping(whole.numbers, whole.cells, in_x=_are_cells_of_levels(whole))
     if len(whole.codes) > 1:
         yield Grouping(whole.numbers, whole.crossed(whole.codes[1:]), in_x=True)
@@ -78,8 +78,8 @@ def by_likeness(whole: Rows) -> Iterator[Grouping]:
     )
     yield Grouping(whole.numbers, whole.crossed(grid), in_x=True)
     if whole.numbers.size == whole.sample.n:
-        is_far = (np.abs(np.diff(whole.places, axis=0)) > NEAR).any(axis=1)
-        yield Grouping(whole.numbers, np.cumsum(np.r_[0, is_far]), in_x=True)
+        jumps = np.abs(np.diff(whole.places[:, 0])) > NEAR
+        yield Grouping(whole.numbers, np.cumsum(np.r_[0, jumps]), in_x=True)
 
 
 def _are_cells_of_levels(whole: Rows) -> bool:

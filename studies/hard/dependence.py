@@ -131,4 +131,4 @@ def make(pool: ProcessPoolExecutor, runs: int) -> str:
     return "\n".join([INTRODUCTION, count, before, "", power, "", quiet, "", leaks, "", last])
 
 
-SECTION = Section("dependence", "Assumptions that are looked for", 1_000, make)
+SECTION = Section("dependence", "Assumptions that are looked for", 250, make)

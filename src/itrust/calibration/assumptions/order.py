@@ -7,6 +7,7 @@ import numpy as np
 from itrust._core import FloatArray, IntArray
 from itrust.calibration.assumptions.rows import MAX_ROWS, Rows
 
+MIN_ROWS = 100
 BLOCK = range(25, 51)  # rows among which the order is permuted
 LAG_WEIGHTS = (1.0, 0.35, 0.1)
 PERMUTATIONS, MAX_PVALUE, MIN_CORRELATION = 999, 0.008, 0.10
@@ -22,7 +23,7 @@ def neighbour_correlation(whole: Rows) -> float | None:
     order within a stretch means nothing: a permutation test, of size .008.
     """
     n = whole.sample.n
-    if _is_sorted_by_label(whole.sample.y):
+    if n < MIN_ROWS or _is_sorted_by_label(whole.sample.y):
         return None
     block = min(BLOCK, key=lambda size: (n % size, -size))
     rows, chosen = _stretches(whole, block)

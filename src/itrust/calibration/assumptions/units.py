@@ -97,10 +97,10 @@ def agreement(whole: Rows, units: Grouping) -> Agreement | None:
     if count < FEW_UNITS:
         return None
     rows = whole.at(units.numbers)
-    before = _Sums.of(rows, rows.residuals - rows.residuals.mean(), codes)
+    before = _UnitSums.of(rows, rows.residuals - rows.residuals.mean(), codes)
     if not before.is_clear or before.correlation < MODERATE:
         return None  # a bias that is taken off would only have added to it
-    sums = _Sums.of(rows, rows.unexplained(count // UNITS_PER_FEATURE), codes)
+    sums = _UnitSums.of(rows, rows.unexplained(count // UNITS_PER_FEATURE), codes)
     if not sums.is_clear:
         return None
     excess = min(sums.excess(*pairs) for pairs in (_next(count), _nearest(rows, codes, several)))
@@ -109,7 +109,7 @@ def agreement(whole: Rows, units: Grouping) -> Agreement | None:
     return Agreement(units.names, excess, int(sums.size.sum()), count)
 
 
-def _needed(sums: _Sums, units: Grouping) -> float:
+def _needed(sums: _UnitSums, units: Grouping) -> float:
     """The correlation from which on units are told; groups with a bias of their own are below."""
     if sums.size.size < MIN_UNITS:
         return VERY_STRONG
@@ -118,7 +118,7 @@ def _needed(sums: _Sums, units: Grouping) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class _UnitSums:
     """Sums over the rows of every unit with at least two of them, (g,) each."""
 
     size: FloatArray
@@ -127,7 +127,7 @@ class _Sums:
     variances: FloatArray
 
     @classmethod
-    def of(cls, rows: Rows, residuals: FloatArray, codes: IntArray) -> _Sums:
+    def of(cls, rows: Rows, residuals: FloatArray, codes: IntArray) -> _UnitSums:
         size = np.bincount(codes)
         summed = [np.bincount(codes, v) for v in (residuals, residuals**2, rows.variances)]
         return cls(*(values[size >= 2].astype(float) for values in (size, *summed)))

@@ -60,7 +60,7 @@ def test_the_prediction_as_a_covariate_is_warned_about(column, what):
 
 @pytest.mark.parametrize("column", [logit(P), -(P**3), np.argsort(np.argsort(P))])
 def test_what_orders_rows_as_p_does_is_noted(column):
-    assert it.Sample(Y, P, {"score": column}).notes == (
+    assert it.Sample(Y, P, {"score": column, "other": NOISE}).notes == (
         "'score' orders the rows as p does, so it adds nothing to p",
     )
 
@@ -75,7 +75,7 @@ def test_an_index_is_warned_about(name, shown):
 
 def test_a_day_that_counts_the_rows_is_only_noted():
     assert told("day", np.arange(400)) == ""
-    assert "counts the rows" in it.Sample(Y, P, {"day": np.arange(400)}).notes[0]
+    assert "counts the rows" in it.Sample(Y, P, {"day": np.arange(400), "other": NOISE}).notes[0]
 
 
 def test_honest_covariates_pass_in_silence():

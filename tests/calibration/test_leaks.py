@@ -58,7 +58,7 @@ def test_the_prediction_as_a_covariate_is_warned_about(column, what):
     assert f"'prob2' is {what}, which the test is given anyway" in told("prob2", column)
 
 
-@pytest.mark.parametrize("column", [logit(P), -(P**3), np.argsort(np.argsort(P))])
+@pytest.mark.parametrize("column", [logit(P), -logit(P), np.argsort(np.argsort(P))])
 def test_what_orders_rows_as_p_does_is_noted(column):
     assert it.Sample(Y, P, {"score": column, "other": NOISE}).notes == (
         "'score' orders the rows as p does, so it adds nothing to p",

@@ -67,15 +67,20 @@ def is_prediction(column: Column, p: FloatArray) -> Literal["p", "1 - p"] | None
     return "1 - p" if bool((np.abs(column.values - (1 - p)) <= ROUNDING).all()) else None
 
 
-def orders_as_prediction(column: Column, p: FloatArray) -> bool:
-    """Whether a column rises with p, or falls with it, in every row, and is equal where p is."""
-    if column.is_category or p.size < FEW_ROWS:
+def is_score(column: Column, p: FloatArray) -> bool:
+    """Whether a column is the logit of p or the rank of p, up to its sign.
+
+    Other functions of p are left alone: a model may be a function of one of its covariates.
+    """
+    if column.is_category or p.size < FEW_ROWS or np.ptp(p) <= 2 * ROUNDING:
         return False
-    distinct, ours = np.unique(p, return_inverse=True)
-    others, theirs = np.unique(column.values, return_inverse=True)
-    if distinct.size < FEW_ROWS or others.size != distinct.size:
-        return False
-    return bool((ours == theirs).all() or (ours == distinct.size - 1 - theirs).all())
+    inner = (p > 0) & (p < 1)
+    logits = np.log(p[inner] / (1 - p[inner]))
+    if inner.any() and any(np.allclose(column.values[inner], s * logits) for s in (1, -1)):
+        return True
+    ordered = column.values[np.argsort(p)]
+    steps = np.diff(ordered)
+    return bool(abs(steps[0]) == 1 and (steps == steps[0]).all())
 
 
 def is_index(column: Column) -> bool:
@@ -103,6 +108,6 @@ def copy_notes(column: Column, p: FloatArray) -> list[str]:
         return []
     if counts_rows(column):
         return [f"{column.name!r} counts the rows: as a covariate it is their order"]
-    if orders_as_prediction(column, p):
+    if is_score(column, p):
         return [f"{column.name!r} orders the rows as p does, so it adds nothing to p"]
     return []

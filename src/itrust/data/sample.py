@@ -254,8 +254,7 @@ class Sample(Predicted):
         if np.isin(self.p, (0.0, 1.0)).all():
             said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
         said.extend(note for column in self.columns for note in column.notes())
-        if len(self.columns) > 1:  # a model may well be a function of its only covariate
-            said.extend(note for column in self.columns for note in copy_notes(column, self.p))
+        said.extend(note for column in self.columns for note in copy_notes(column, self.p))
         return tuple(said)
 
     @property

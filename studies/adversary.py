@@ -16,7 +16,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from hard import comparison, detectable, estimates, innocent
+from hard import comparison, dependence, detectable, estimates, innocent
 from hard.kit import Section
 
 SECTIONS: tuple[Section, ...] = (
@@ -24,6 +24,7 @@ SECTIONS: tuple[Section, ...] = (
     detectable.SECTION,
     innocent.SECTION,
     comparison.SECTION,
+    dependence.SECTION,
 )
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "studies" / "adversary.md"

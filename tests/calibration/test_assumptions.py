@@ -3,9 +3,16 @@ import pytest
 
 import itrust as it
 from itrust import AssumptionWarning, Sample
-from itrust.calibration.assumptions import assumption_notes, dependence_of_twins, outcome_in_weights
+from itrust.calibration.assumptions import assumption_notes
+from itrust.calibration.assumptions.dependence import dependence
+from itrust.calibration.assumptions.rows import Rows, spread_rows
+from itrust.calibration.assumptions.weights import outcome_in_weights
 
 RUNS = range(40)
+
+
+def dependence_of_twins(sample):
+    return dependence(Rows(sample, spread_rows(sample.n)))
 
 
 def test_weights_built_from_the_outcome_are_noticed():

@@ -96,7 +96,7 @@ def test_print_without_covariates_asks_about_calibration():
 def test_assumption_warnings_take_the_word_exact_back():
     text = " ".join(str(result(assumption_warnings=("rows look like twins",))).split())
     assert "! rows look like twins" in text
-    assert "exact if rows are independent, see !" in text
+    assert "exact if its assumptions hold, see !" in text
 
 
 def test_a_null_that_cannot_vary_is_an_alarm():

@@ -584,3 +584,34 @@ def test_a_label_of_two_words_is_guessed_when_the_positive_one_is_named(tmp_path
     result = run("audit", "w.csv", "--on", "age", "--positive", "yes")
     assert "taking 'y' for --label (two values)" in result.stderr
     assert quick[0].y.tolist() == [0, 1, 1]
+
+
+def test_the_column_to_name_as_the_cluster_is_told_in_words_of_the_shell(tmp_path):
+    rng = np.random.default_rng(0)
+    unit = np.repeat(np.arange(60), 5)
+    p = rng.uniform(0.3, 0.7, 300)
+    y = (rng.random(60) < 0.5).astype(int)[unit]
+    columns = {"y": y, "p": p, "x": rng.normal(size=300), "who is it": unit.astype(str)}
+    pa.csv.write_csv(pa.table(columns), tmp_path / "a.csv")
+    found = invoke("audit", tmp_path / "a.csv", "--on", "x", "--draws", "39")
+    assert "--cluster 'who is it'" in " ".join(found.stdout.split())
+    assert "cluster=" not in found.stdout
+
+
+def test_a_copy_of_the_label_is_refused_in_one_sentence(tmp_path):
+    table = rows()
+    table = table.append_column("prob2_outcome", pa.array(1 - table["y"].to_numpy()))
+    pa.csv.write_csv(table, tmp_path / "a.csv")
+    found = invoke("audit", tmp_path / "a.csv", "--on", "all")
+    assert found.exit_code == 2
+    told = " ".join(found.stderr.split())
+    assert "covariate 'prob2_outcome' is the opposite of the label; take it out of --on" in told
+
+
+def test_a_broken_column_that_nobody_asked_for_is_no_error(tmp_path):
+    table = rows().select(["y", "p", "age"])
+    for name, extra in (("a", ["x"] * 300), ("b", np.arange(300))):
+        pa.parquet.write_table(
+            table.append_column("extra", pa.array(extra)), tmp_path / f"{name}.parquet"
+        )
+    assert invoke("audit", tmp_path, "--on", "age", "--draws", "39").exit_code == 0

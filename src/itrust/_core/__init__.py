@@ -27,7 +27,9 @@ from itrust._core.errors import (
     Row,
     Setting,
     Subject,
+    in_door_words,
     sentence,
+    speaking,
 )
 from itrust._core.text import counted, did_you_mean, listed, printable, shown, wrapped
 
@@ -75,6 +77,7 @@ __all__ = [
     "counted",
     "did_you_mean",
     "html",
+    "in_door_words",
     "keyed_bits",
     "keyed_fractions",
     "listed",
@@ -84,6 +87,7 @@ __all__ = [
     "sentence",
     "shown",
     "smallest_tickets",
+    "speaking",
     "tickets",
     "wrapped",
     "write_all",

@@ -9,7 +9,9 @@ and `--missing drop` in the shell.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol, Self
 
 from itrust._core.text import shown
@@ -100,6 +102,26 @@ class PythonDoor:
 
 
 PYTHON = PythonDoor()
+_SPEAKING: ContextVar[Door] = ContextVar("door", default=PYTHON)
+
+
+@contextmanager
+def speaking(door: Door) -> Iterator[None]:
+    """Let notes that name a cure use the words of a door."""
+    before = _SPEAKING.set(door)
+    try:
+        yield
+    finally:
+        _SPEAKING.reset(before)
+
+
+def in_door_words(thing: Setting | Argument | Code) -> str:
+    """A setting, an argument or code, as it is called where the user stands.
+
+    >>> in_door_words(Setting("cluster", "person"))
+    "cluster='person'"
+    """
+    return _worded(thing, _SPEAKING.get())
 
 
 class InputError(ValueError):

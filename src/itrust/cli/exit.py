@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from itrust._core import DatasetError, InputError, sentence
+from itrust._core import DatasetError, InputError, sentence, speaking
 from itrust.cli.console import complain
 from itrust.cli.door import SHELL
 from itrust.cli.help import PlainGroup
@@ -70,7 +70,7 @@ class Guarded(PlainGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run what was asked for."""
-        with _reader_watched():
+        with _reader_watched(), speaking(SHELL):
             found = super().invoke(ctx)
             sys.stdout.flush()
             return found

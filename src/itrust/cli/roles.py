@@ -21,6 +21,7 @@ PROBS = (
     *("y_prob", "y_pred", "y_score", "y_hat", "p_hat", "phat", "yhat"),
 )
 EVERYTHING = "all"
+MAX_OTHER_COLUMNS = 50
 # What covariates are for, to do and done.
 PURPOSES = {
     AUDIT: ("judge on", "judged on"),
@@ -71,7 +72,7 @@ def read_samples(
     source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options
 ) -> dict[str, Sample]:
     """One sample for each column of probabilities, on the same rows."""
-    frame = source.table([*roles.used, *covariates])
+    frame = _with_other_columns(source, [*roles.used, *covariates])
     positive = positive_value(frame[roles.label], options.positive)
     settled: dict[str, Any] = {
         "label": roles.label,
@@ -85,6 +86,15 @@ def read_samples(
             prob: Sample.from_frame(frame, prob=prob, on=covariates, **settled)
             for prob in roles.prob
         }
+
+
+def _with_other_columns(source: InputFiles, needed: list[str]) -> pa.Table:
+    """The columns that are needed, and some others: they may tell which rows share a unit."""
+    others = [name for name in source.columns if name not in needed][:MAX_OTHER_COLUMNS]
+    try:
+        return source.table([*needed, *others])
+    except InputError:  # nobody asked for the others: they may be anything
+        return source.table(needed)
 
 
 def split_names(source: InputFiles, option: str, given: Sequence[str]) -> tuple[str, ...]:

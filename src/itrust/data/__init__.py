@@ -2,6 +2,8 @@
 
 from itrust.data.column import Column as Column
 from itrust.data.column import share_codes as share_codes
+from itrust.data.copies import is_index as is_index
+from itrust.data.copies import is_prediction as is_prediction
 from itrust.data.design_matrix import Table as Table
 from itrust.data.files import Scan, scan
 from itrust.data.formats import FORMATS as FORMATS
@@ -59,6 +61,7 @@ from itrust.data.sample import checked_sample as checked_sample
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
+from itrust.data.units import Units as Units
 
 __all__ = [
     "MulticlassSample",

@@ -31,6 +31,7 @@ from itrust._core import (
 )
 from itrust.data.column import Column
 from itrust.data.encoding import as_arrow, encode, encode_numbers, levels_and_codes
+from itrust.data.units import read_units
 
 MissingRule = Literal["error", "level", "drop"]
 
@@ -371,8 +372,12 @@ def read_parts(
     positive: object = None,
     missing: MissingRule = "error",
     partial: bool = False,
+    others: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
-    """Everything a sample, or with `partial` a chunk of one, is made of."""
+    """Everything a sample, or with `partial` a chunk of one, is made of.
+
+    `others` are columns without a role, of which only units are kept.
+    """
     checked_missing(missing)
     labels, found = read_labels(y, positive)
     n = labels.size
@@ -388,6 +393,7 @@ def read_parts(
         "cluster": None if cluster is None else read_cluster(cluster, n),
         "values": _both_values(found, 1 if positive is None else positive),
         "dropped": (),
+        "units": read_units(others or {}, n),
     }
     return settle_missing(parts, missing)
 
@@ -492,4 +498,6 @@ def settle_missing(parts: dict[str, Any], missing: MissingRule) -> dict[str, Any
         columns = tuple(c.take(keep) for c in columns)
         for name in ("y", "p", "weights", "cluster"):
             parts[name] = None if parts[name] is None else parts[name][keep]
+        rows = np.flatnonzero(keep)
+        parts["units"] = tuple(units.take(rows, keep.size) for units in parts["units"])
     return parts | {"columns": tuple(c.with_missing_level() for c in columns)}

@@ -93,6 +93,7 @@ class Population(Predicted):
             "weights": None if weights is None else read_weights(weights, n),
             "cluster": None,
             "dropped": (),
+            "units": (),
         }
         settled = settle_missing(parts, missing)
         self._freeze(**{name: settled[name] for name in ("p", "columns", "weights", "dropped")})

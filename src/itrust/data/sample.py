@@ -27,6 +27,7 @@ from itrust._core import (
     tickets,
 )
 from itrust.data.column import Column
+from itrust.data.copies import copy_notes, refuse_copies_of_the_label
 from itrust.data.intake import (
     MissingRule,
     column_names_known,
@@ -39,6 +40,7 @@ from itrust.data.intake import (
 )
 from itrust.data.rows import Chunk, Predicted, called_impossible
 from itrust.data.source import Pilot
+from itrust.data.units import Units
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -91,6 +93,9 @@ class Sample(Predicted):
         The values of the label that count as 0 and as 1; None for a 0 that does not occur.
     dropped : tuple of str
         A note on the rows that were left out because of missing covariates, if there were any.
+    units : tuple of Units
+        Which rows share the value of a column that has no role, for columns of a frame that may
+        name units; numbers only, and of 20,000 rows at most.
 
     Examples
     --------
@@ -109,6 +114,7 @@ class Sample(Predicted):
     cluster: IntArray | None
     values: tuple[Any, Any]
     dropped: tuple[str, ...]
+    units: tuple[Units, ...]
 
     def __init__(
         self,
@@ -122,21 +128,15 @@ class Sample(Predicted):
         positive: object = None,
         missing: MissingRule = "error",
     ) -> None:
+        roles = {"weights": weights, "cluster": cluster}
+        self._read(y, p, x, roles, names=names, positive=positive, missing=missing)
+
+    def _read(self, y: object, p: object, x: object, roles: Any, **settings: Any) -> None:
         columns = x.items() if isinstance(x, Mapping) else [("x", x)]
-        roles = [("label", y), ("prob", p), ("weights", weights), ("cluster", cluster)]
-        same_index([*roles, *columns])
-        self._fill(
-            **read_parts(
-                y,
-                p,
-                x,
-                weights=weights,
-                cluster=cluster,
-                names=names,
-                positive=positive,
-                missing=missing,
-            )
-        )
+        same_index([("label", y), ("prob", p), *roles.items(), *columns])
+        parts = read_parts(y, p, x, **roles, **settings)
+        refuse_copies_of_the_label(parts["y"], parts["p"], parts["columns"])
+        self._fill(**parts)
 
     def _fill(self, **parts: Any) -> None:
         refuse_too_few(parts["y"].size)
@@ -158,6 +158,9 @@ class Sample(Predicted):
         missing: MissingRule = "error",
     ) -> Self:
         """Take the named columns of a frame: labels, probabilities, covariates and the rest.
+
+        Of the other columns, those that may name units (whole numbers, text and dates that repeat)
+        are kept as `units`, so that the test can look for rows of one unit whose labels agree.
 
         Parameters
         ----------
@@ -204,16 +207,19 @@ class Sample(Predicted):
                 )
             if role != "weights":
                 refuse_among_covariates(role, named[role], chosen)
+        used = {*named.values(), *chosen}
+        made = object.__new__(cls)
         with column_names_known(named):
-            return cls(
+            made._read(
                 columns[named["label"]],
                 columns[named["prob"]],
                 {name: columns[name] for name in chosen},
-                weights=columns[named["weights"]] if weights is not None else None,
-                cluster=columns[named["cluster"]] if cluster is not None else None,
+                {role: columns[named[role]] for role in ("weights", "cluster") if role in named},
                 positive=positive,
                 missing=missing,
+                others={name: column for name, column in columns.items() if name not in used},
             )
+        return made
 
     @cached_property
     def clusters(self) -> int | None:
@@ -248,6 +254,7 @@ class Sample(Predicted):
         if np.isin(self.p, (0.0, 1.0)).all():
             said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
         said.extend(note for column in self.columns for note in column.notes())
+        said.extend(note for column in self.columns for note in copy_notes(column, self.p))
         return tuple(said)
 
     @property
@@ -331,6 +338,7 @@ class Sample(Predicted):
             cluster=None if self.cluster is None else self.cluster[index],
             values=self.values,
             dropped=self.dropped,
+            units=tuple(units.take(index, self.n) for units in self.units),
         )
         return kept
 
@@ -348,7 +356,7 @@ class Sample(Predicted):
             The same labels and probabilities with these covariates.
         """
         other = object.__new__(type(self))
-        kept = ("y", "p", "weights", "cluster", "values", "dropped")
+        kept = ("y", "p", "weights", "cluster", "values", "dropped", "units")
         other._fill(**{name: getattr(self, name) for name in kept}, columns=columns)
         return other
 
@@ -372,7 +380,7 @@ class Sample(Predicted):
         array([0.1, 0.9])
         """
         other = object.__new__(type(self))
-        kept = ("y", "columns", "weights", "cluster", "values", "dropped")
+        kept = ("y", "columns", "weights", "cluster", "values", "dropped", "units")
         checked = read_probabilities(p, self.n)
         other._fill(**{name: getattr(self, name) for name in kept}, p=checked)
         return other

@@ -201,7 +201,7 @@ def _origin(result: CalibrationResult) -> str:
         return "(a bound, valid at any n)" if result.null.exact else "(approximate)"
     kind = "exact" if result.null.exact else "approximate"
     if result.assumption_warnings:
-        kind += " if rows are independent, see !"
+        kind += " if its assumptions hold, see !"
     return f"({kind}; {result.at_least:,} of {result.draws:,} draws are as large)"
 
 
@@ -231,7 +231,7 @@ def meaning(result: CalibrationResult) -> str:
 def _(result: MulticlassResult, width: int = WIDTH) -> str:  # noqa: ARG001
     names = max(len("all together"), *(len(str(c.name)) for c in result.classes))
     title = "Are the class probabilities calibrated given the covariates?"
-    kind = "exact if rows are independent, see !" if result.assumption_warnings else "exact"
+    kind = "exact if its assumptions hold, see !" if result.assumption_warnings else "exact"
     made = f"{kind}; {result.draws:,} draws, seed {result.seed}, {result.elapsed:.2g} s"
     lines = [
         f"{title}   H0: P(y = c | x, p) = p_c for every c",

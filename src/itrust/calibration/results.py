@@ -46,7 +46,7 @@ class Finding(Result):
         Minus the log of the check's approximate null tail, plus the log of its weight; with one
         kernel, KLCE^2.
     unadjusted_pvalue : float
-        If this had been the only check.
+        If this had been the only check, by redraws: how often a calibrated model shows as much.
     pvalue : float
         Adjusted for all checks (step-down max-T). Up to .2 it is the larger of two: redraws say
         how the check behaves if the whole model is calibrated; flips of the signs of the observed

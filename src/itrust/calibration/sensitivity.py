@@ -308,6 +308,12 @@ class Sensitivity:
         normal = self.critical_normal[checks]
         return np.asarray(normal + (side[checks] - normal) * math.sqrt(self.n / n))
 
+    def _swollen(self, observed: FloatArray, expected: FloatArray | float) -> FloatArray:
+        """What values are divided by beside their null spread; see `scaling`."""
+        if not self.bank.is_studentised:
+            return np.ones_like(observed)
+        return np.maximum(observed / expected, 1.0)
+
     def _of_singles(self, area: Area, move: _Move, n: float) -> FloatArray:
         """Power of checks of one feature together, (1, k)."""
         checks, scale = area.singles, area.times * n / self.p.size
@@ -318,7 +324,7 @@ class Sensitivity:
         own = scale * (squares @ np.square(move.moved))  # the shift's part in the diagonal
         expected = self.expected[checks, None] * n / self.n
         spread = np.maximum(expected + scale * (squares @ move.change), 0.0)
-        unit = np.sqrt(np.maximum(spread + own, expected))
+        unit = np.sqrt(expected * self._swollen(spread + own, expected))
         critical = np.where(
             mean > 0,
             self._critical(self.critical_up, checks, n)[:, None],
@@ -339,7 +345,7 @@ class Sensitivity:
         own = scale * (diagonal @ np.square(move.moved))
         expected = self.expected[check] * n / self.n
         spread = np.maximum(expected + scale * (diagonal @ move.change), 0.0)
-        swollen = np.maximum((spread + own) / expected, 1.0)
+        swollen = self._swollen(spread + own, expected)
         null_sd = self.null_sd[check] * n / self.n
         value = squares @ np.square(means) - own
         pull = squares[:, None] * means
@@ -359,7 +365,7 @@ class Sensitivity:
         pairs = times * (np.sum(move.moved * smoothed[rows], axis=0) - own)
         more_pairs = (1 - 1 / max(scale * times * rows.size, 2.0)) / (1 - 1 / rows.size)
         spread = np.maximum(kernel.expected + times * (diagonal @ move.change), 0.0)
-        swollen = np.maximum((spread + own) / kernel.expected, 1.0)
+        swollen = self._swollen(spread + own, kernel.expected)
         null_sd = n * kernel.null_sd
         noise = kernel.v @ np.square(smoothed)
         noise += times * np.sum(move.change * np.square(smoothed[rows]), axis=0)

@@ -14,7 +14,7 @@ from itrust.calibration import attribution as module
 from itrust.calibration.attribution import log_tails
 from itrust.calibration.evidence import findings_of
 from itrust.calibration.multiplicity import step_down
-from itrust.calibration.results import evidence_of
+from itrust.calibration.results import JOINT_FAMILIES, evidence_of
 from itrust.data import Everywhere
 from itrust.engines import Factor, Tiles
 
@@ -151,7 +151,7 @@ def test_flips_alone_judge_the_first_by_the_largest_of_all(made):
     s, r = made.prepared.survey.source, made.result
     hidden = {name for f in r.findings for name in f.alike}
     kept = [f for f in findings_of(made.scores) if f.pvalue <= 0.2 and f.name not in hidden]
-    kept = [f for f in kept if f.family != "full"]
+    kept = [f for f in kept if f.family not in JOINT_FAMILIES]
     names = [entry.name for entry in made.prepared.bank.entries]
     numbers = [names.index(f.name) for f in kept]
     flips = module._flipped(made.prepared, numbers, 99, 3)

@@ -124,7 +124,8 @@ def test_the_pvalue_is_the_same_for_any_number_of_draws_at_a_time(monkeypatch, k
     batches = []
 
     def counted(self, *arguments, **settings):
-        batches.append(arguments[2].draws)
+        if arguments[1]:  # flips of signs, for findings, need no kernel
+            batches.append(arguments[2].draws)
         return run(self, *arguments, **settings)
 
     run = Engine.run

@@ -110,7 +110,7 @@ def test_a_check_of_one_pair_has_a_closed_form():
     assert found.region("one = a and two = c").down == pytest.approx(expected, rel=0.06)
 
 
-@pytest.mark.parametrize("families", [["crossed groups"], ["pairs"], None])
+@pytest.mark.parametrize("families", [["crossed groups"], ["crossings"], None])
 def test_the_power_of_a_pair_is_that_of_simulated_samples(families):
     """A check of its own, a pooled crossing, or kernels alone; more rows than stand for all."""
     sample = two_categories(2_500, 4, p=(0.3, 0.7))

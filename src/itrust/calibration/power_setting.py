@@ -142,6 +142,7 @@ class PowerSetting:
         cls, prepared: Prepared, scores: Scores | None, demand: Demand, draws: int, seed: int
     ) -> PowerSetting:
         """Find the critical score; without scores, draw."""
+        prepared = prepared.for_null(Bernoulli())
         if not prepared.weights.size:
             raise InputError("every probability is 0 or 1, so no draw differs from another")
         if scores is None:

@@ -104,6 +104,21 @@ class Prepared:
         """Draws in work at a time."""
         return columns_at_once(self.survey, self.plans, self.bank.width)
 
+    def for_null(self, null: Null) -> Prepared:
+        """The same checks on the scale of another null.
+
+        Parameters
+        ----------
+        null : Null
+            What the draws will be made by.
+
+        Returns
+        -------
+        Prepared
+            Divided by the variance of the residuals, too, where draws keep their size.
+        """
+        return replace(self, bank=replace(self.bank, is_studentised=not null.exact))
+
     @property
     def is_single(self) -> BoolArray:
         """Whether a check is the sum of residuals along a single feature, (E,)."""

@@ -194,16 +194,19 @@ def default_dictionary(sample: Sample | Scan, engine: EngineChoice = "auto") -> 
     --------
     >>> import itrust as it
     >>> print(it.default_dictionary(it.simulate.survey(500, rng=0).sample))
-    Dictionary of 56 entries
-      overall          0.05  'overall level'
-      prediction       0.07  'prediction: slope', 'prediction: quadratic', ... (4 in all)
-      linear           0.48  'income: trend', 'age: trend', ... (5 in all)
-      curved           0.07  'income: quadratic', 'income: cubic', ... (4 in all)
-      smooth           0.06  'income alone', 'income alone, fine', ... (5 in all)
-      parts            0.06  'income 7000 to 25900', 'income 26000 to 31900', ... (20 in all)
-      with prediction  0.04  'income x prediction', 'age x prediction', ... (3 in all)
-      pairs            0.07  'income x age: trend', 'region x income', ... (10 in all)
-      full             0.07  'everything together', 'everything together, width x 2', ... (4 in all)
+    Dictionary of 62 entries
+      overall          0.04  'overall level'
+      prediction       0.04  'prediction: slope', 'prediction: quadratic', ... (4 in all)
+      linear           0.21  'income: trend', 'age: trend', ... (5 in all)
+      curved           0.03  'income: quadratic', 'income: cubic', ... (4 in all)
+      smooth           0.03  'income alone', 'income alone, fine', ... (4 in all)
+      parts            0.02  'income 7000 to 25900', 'income 26000 to 31900', ... (20 in all)
+      tails            0.07  'income 7000 to 17900', 'income 130000 to 227100', ... (4 in all)
+      with prediction  0.01  'income x prediction', 'age x prediction', ... (3 in all)
+      group effects    0.16  'region alone'
+      joint            0.33  'all trends together', 'all quadratics together'
+      pairs            0.04  'income x age: trend', 'region x income', ... (10 in all)
+      full             0.02  'everything together', 'everything together, width x 2', ... (4 in all)
     """
     return default_dictionary_for(as_engine(engine).survey(checked_source(sample)).points)
 

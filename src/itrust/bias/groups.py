@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from itrust._core import InputError, Rng, Setting, checked_count, counted, did_you_mean, listed
-from itrust.bias.bands import mean_intervals
+from itrust.bias.bands import judged
 from itrust.bias.parts import PartBias, PartTable
 from itrust.bias.redraws import Redraws, names_of
 from itrust.bias.smoothing import Members, average
-from itrust.calibration import step_down, unadjusted_pvalues
 from itrust.data import (
     PREDICTION,
     Column,
@@ -203,9 +202,7 @@ def groups_of(
     averages = average(
         sample, members, redraws.null, redraws.draws, redraws.seed, spread=True, title="groups"
     )
-    scores = np.abs(averages.null_scores(studentised=True))
-    band = mean_intervals(averages, redraws.alpha, simultaneous=simultaneous)
-    own, adjusted = unadjusted_pvalues(scores), step_down(scores)
+    told = judged(averages, redraws.alpha, studentised=True, simultaneous=simultaneous)
     total = float(sample.weights_or_ones.sum())
     moments, values = averages.moments, averages.values
     found = tuple(
@@ -216,10 +213,10 @@ def groups_of(
             share=float(moments.mass[k]) / total,
             predicted=float(moments.mean_prediction[k]),
             observed=float(moments.mean_prediction[k] + values[k]),
-            lower=float(band.lower[k]),
-            upper=float(band.upper[k]),
-            unadjusted_pvalue=float(own[k]),
-            pvalue=float(adjusted[k]),
+            lower=float(told.band.lower[k]),
+            upper=float(told.band.upper[k]),
+            unadjusted_pvalue=float(told.unadjusted[k]),
+            pvalue=float(told.adjusted[k]),
         )
         for k, (where, rows) in enumerate(kept)
     )

@@ -30,13 +30,12 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.bands import Band, critical_value, mean_intervals, null_band
+from itrust.bias.bands import Band, critical_value, judged, null_band
 from itrust.bias.groups import GroupTable, groups_of
 from itrust.bias.neighbours import CUT, Neighbours, neighbour_kernel
 from itrust.bias.redraws import Redraws
 from itrust.bias.slices import HALVES, SliceTable, slices_of
 from itrust.bias.smoothing import average
-from itrust.calibration import step_down
 from itrust.data import Column, Points, Population, Sample
 from itrust.kernels import RBF, LocalKernel
 from itrust.nulls import fitting_null
@@ -567,9 +566,10 @@ def estimated_at(
         filled[enough] = part
         return filled
 
+    told = judged(kept, alpha, studentised=False)
     flags, sizes = (
         Band(at_all(band.lower), at_all(band.upper))
-        for band in (null_band(kept, critical), mean_intervals(kept, alpha, simultaneous=True))
+        for band in (null_band(kept, critical), told.band)
     )
     return LocalBias(
         redraws=redraws,
@@ -585,7 +585,7 @@ def estimated_at(
         witness=averages.sums[:, 0] / sample.weights_or_ones.sum(),
         null_band=flags,
         band=sizes,
-        pvalues=at_all(step_down(scores)),
+        pvalues=at_all(told.adjusted),
         elapsed=time.perf_counter() - begun,
         notes=notes,
         notes_on_points=tuple(_notes_on_points(points, sample, kernel)),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from itrust._core import (
     BoolArray,
@@ -19,19 +18,18 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.bands import mean_intervals
+from itrust.bias.bands import Shares, judged
 from itrust.bias.parts import PartBias, PartTable
 from itrust.bias.redraws import Redraws
 from itrust.bias.slice_search import Candidate, Searcher, rows_to_search
 from itrust.bias.smoothing import Members, average
-from itrust.calibration import step_down, unadjusted_pvalues
 from itrust.data import Sample
 
 MIN_UNITS = 4  # rows or clusters that can be halved
-FAR_OUT = 40.0  # normal score beyond which all is alike
 ALIKE = 0.5  # rows in common, of rows in either
 ALIKE_SHARE = 0.3  # of the level, spread evenly
 HALVES = 2
+FOUND_SHARE = 0.8  # of a slice's error, on the side of the bias that was found
 
 
 @dataclass(frozen=True)
@@ -212,14 +210,11 @@ def _judged(found: Sequence[Candidate], half: Redraws, sample: Sample) -> Iterat
     averages = average(
         others, weights, half.null, half.draws, half.seed, spread=True, title="slices"
     )
-    direction = np.sign([candidate.bias for candidate in held])
-    scores = averages.null_scores(studentised=True) * direction[:, None]
-    band = mean_intervals(averages, half.alpha, simultaneous=True)
+    found_low = np.array([candidate.bias > 0 for candidate in held])
     attention = _attention(np.array([candidate.worth for candidate in held]))
-    # Tails on the log scale, so that what was more striking in the search needs to show less.
-    tails = -log_ndtr(-np.minimum(scores, FAR_OUT))
-    own, weighed = unadjusted_pvalues(scores), np.log(attention)[:, None] + tails
-    adjusted = np.minimum(2 * step_down(weighed), 1.0)
+    sides = (np.where(low, FOUND_SHARE, 1 - FOUND_SHARE) for low in (found_low, ~found_low))
+    shares = Shares(*(attention * side for side in sides))
+    told = judged(averages, half.alpha, studentised=True, shares=shares)
     w = sample.weights_or_ones
     for k, candidate in enumerate(held):
         everywhere = candidate.where.rows(sample.points)
@@ -230,12 +225,12 @@ def _judged(found: Sequence[Candidate], half: Redraws, sample: Sample) -> Iterat
             share=float(w[everywhere].sum() / w.sum()),
             predicted=predicted,
             observed=predicted + float(averages.values[k]),
-            lower=float(band.lower[k]),
-            upper=float(band.upper[k]),
+            lower=float(told.band.lower[k]),
+            upper=float(told.band.upper[k]),
             judged_on=int(candidate.where.rows(others.points).sum()),
             found_bias=candidate.bias,
-            unadjusted_pvalue=float(own[k]),
-            pvalue=float(adjusted[k]),
+            unadjusted_pvalue=float(told.unadjusted[k]),
+            pvalue=min(HALVES * float(told.adjusted[k]), 1.0),
         )
 
 

@@ -29,7 +29,7 @@ from itrust._core.errors import (
     Subject,
     sentence,
 )
-from itrust._core.text import counted, did_you_mean, listed, printable, shown, wrapped
+from itrust._core.text import counted, did_you_mean, listed, printable, shown, signed, wrapped
 
 if TYPE_CHECKING:
     from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -83,6 +83,7 @@ __all__ = [
     "progress_bar",
     "sentence",
     "shown",
+    "signed",
     "smallest_tickets",
     "tickets",
     "wrapped",

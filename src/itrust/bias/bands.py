@@ -40,6 +40,11 @@ class Band:
     lower: FloatArray
     upper: FloatArray
 
+    @property
+    def at_least(self) -> FloatArray:
+        """Ends next to 0, with their sign; 0 where an interval includes 0, (m,)."""
+        return np.asarray(np.maximum(self.lower, 0.0) + np.minimum(self.upper, 0.0))
+
     def take(self, places: IntArray) -> Band:
         """Keep some places.
 

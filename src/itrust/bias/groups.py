@@ -73,7 +73,7 @@ class GroupTable(PartTable[GroupBias]):
     groups : tuple of GroupBias
         Every covariate's groups, then those of their crossings.
     simultaneous : bool
-        Whether the intervals hold together, or each on its own.
+        Whether intervals and p-values hold together, or each on its own.
     """
 
     groups: tuple[GroupBias, ...]
@@ -113,10 +113,11 @@ def bias_groups(
 ) -> GroupTable:
     """Bias in every group and every crossing of groups.
 
-    A p-value compares the group's mean residual, divided by how much residuals vary in it, with the
-    same for redrawn labels: exact for "the model is calibrated in every row", and asymptotically
-    valid for "no mean bias in this group". P-values are adjusted by step-down max-T over all
-    groups.
+    A p-value is the larger of two. One compares the group's mean residual, divided by how much
+    residuals vary in it, with the same for redrawn labels (step-down max-T over all groups): exact
+    for "the model is calibrated in every row". The other belongs to the interval, and is
+    asymptotically valid for "no mean bias in this group". So a p-value is at most `alpha` where
+    the interval excludes 0, and nowhere else.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def bias_groups(
     alpha : float
         Error that the intervals are allowed.
     simultaneous : bool
-        Whether the intervals hold for all groups at once; False: every interval on its own.
+        Whether intervals and p-values hold for all groups at once; False: each on its own.
     crossings : bool
         Whether groups of several covariates are looked at, too; False: every name by itself only.
     draws : int
@@ -215,6 +216,7 @@ def groups_of(
             observed=float(moments.mean_prediction[k] + values[k]),
             lower=float(told.band.lower[k]),
             upper=float(told.band.upper[k]),
+            stderr=float(averages.stderr[k]),
             unadjusted_pvalue=float(told.unadjusted[k]),
             pvalue=float(told.adjusted[k]),
         )

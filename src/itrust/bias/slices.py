@@ -36,8 +36,9 @@ FOUND_SHARE = 0.8  # of a slice's error, on the side of the bias that was found
 class Slice(PartBias):
     """A rule, and how far the model is off where it holds.
 
-    Rates, interval and p-values are of the rows that the rule was not found on. The interval holds
-    for all slices together; p-values are one-sided in the direction that was found.
+    Rates, interval and p-values are of the rows that the rule was not found on, and hold for all
+    slices together. Both are two-sided, with four fifths of the error that a slice is allowed on
+    the side of the bias that was found: an interval excludes 0 where the slice is confirmed.
 
     Attributes
     ----------
@@ -172,10 +173,7 @@ def slices_of(
     ):
         checked_count(value, name)
     sample, seed = redraws.sample, redraws.seed
-    units = sample.n if sample.clusters is None else sample.clusters
-    halves: tuple[Sample, ...] = ()
-    if units >= MIN_UNITS:
-        halves = sample.split([0.5, 0.5], rng=np.random.default_rng([seed, 0]))
+    halves = halves_of(sample, seed, purpose=0)
     judged: list[Slice] = []
     for number in range(len(halves)):
         search, others = halves[number], halves[1 - number]
@@ -192,6 +190,14 @@ def slices_of(
         min_rows=int(min_rows),
         **redraws.settings,
     )
+
+
+def halves_of(sample: Sample, seed: int, purpose: int) -> tuple[Sample, ...]:
+    """Both halves of the rows, or of the clusters; none where there are too few to halve."""
+    units = sample.n if sample.clusters is None else sample.clusters
+    if units < MIN_UNITS:
+        return ()
+    return sample.split([0.5, 0.5], rng=np.random.default_rng([seed, purpose]))
 
 
 def _searchable(search: Sample, max_slices: int) -> Sample:
@@ -227,6 +233,7 @@ def _judged(found: Sequence[Candidate], half: Redraws, sample: Sample) -> Iterat
             observed=predicted + float(averages.values[k]),
             lower=float(told.band.lower[k]),
             upper=float(told.band.upper[k]),
+            stderr=float(averages.stderr[k]),
             judged_on=int(candidate.where.rows(others.points).sum()),
             found_bias=candidate.bias,
             unadjusted_pvalue=float(told.unadjusted[k]),

@@ -81,11 +81,10 @@ def interval(lower: float, upper: float, form: str | None = None) -> str:
     >>> interval(-0.1, 0.2), interval(0.0002, 0.2)
     ('-0.100 to +0.200', '+0.0002 to +0.200')
     """
-    ends = (
-        number(end, form) if form or not math.isfinite(end) else signed(end)
-        for end in (lower, upper)
-    )
-    return " to ".join(ends)
+    ends = (lower, upper)
+    if form is None and all(map(math.isfinite, ends)):
+        return " to ".join(map(signed, ends))
+    return " to ".join(number(end, form or "+.3f") for end in ends)
 
 
 def _is_number(value: object) -> bool:

@@ -177,7 +177,7 @@ def judged(
         reach = np.asarray(critical) if shares is None else shares.reach(critical)
         adjusted = np.maximum(step_down(redrawn), _at_least(maxima, drawn[:, 0]))
     else:
-        reach = ndtri(1 - alpha / 2)
+        reach = np.asarray(ndtri(1 - alpha / 2))
         unadjusted = np.maximum(unadjusted_pvalues(redrawn), 2 * norm.sf(drawn[:, 0]))
         adjusted = unadjusted
     band = confidence_band(averages, reach)

@@ -192,7 +192,7 @@ def _stretches(axis: Axis, part: CurvePart, shown: BoolArray) -> Iterator[str]:
             continue
         ends = [axis.shown(int(k)) for k in (start, stop - 1)]
         least = np.abs(part.band.at_least)
-        peak = start + int(np.argmax(least[start:stop]))
+        peak = int(start + np.argmax(least[start:stop]))
         where = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
         told = f"too {'low' if sign[start] > 0 else 'high'} by at least {_size(least[peak])}"
         yield f"{where}: {told} at {axis.shown(peak)} (p {part.pvalues[peak]:.2g})"

@@ -5,8 +5,8 @@ with probability p + b would give it: variance and skewness are those at b, not 
 the interval holds its level with rare events, too. Residuals that vary more than that (biases that
 differ between the rows of a place) widen it.
 
-A place is shown to be biased when redrawn labels say so, which is exact, and 0 is not compatible.
-The p-value is the larger of the two, and an interval that redrawn labels do not back reaches 0.
+A place is shown to be biased when redrawn labels say so, which is exact, and 0 is not compatible:
+the p-value takes both into account, and an interval that redrawn labels do not back reaches 0.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri, ndtri_exp
 from scipy.stats import norm, t
 
-from itrust._core import FloatArray, IntArray
+from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.bias.smoothing import Averages, Moments, polynomial
 from itrust.calibration import from_normal_score, step_down, unadjusted_pvalues, upper_score
 
 HALVINGS = 40
+TIE = 1e-9  # draws within this share of the largest score count as ties with the data
 FAR_OUT = 40.0  # normal score beyond which all is alike
 MIN_FREEDOM = 0.5  # effective clusters less one, below which nothing can be said
 
@@ -92,16 +93,19 @@ def null_band(averages: Averages, critical: float) -> Band:
     return Band(np.fmax(ends[0], -predicted), np.fmin(ends[1], 1 - predicted))
 
 
-def confidence_band(averages: Averages, reach: FloatArray | float) -> Band:
+def confidence_band(
+    averages: Averages, reach: FloatArray | float, reach_at_zero: float | None = None
+) -> Band:
     """Biases b whose law puts the observed mean within the reach, by bisection.
 
     The reach is a normal score: one for all, or (2, m) for means above and below b at each place.
+    Where redrawn labels give the reach at b = 0, it changes in proportion to b up to the estimate.
     """
     law, values = _Law.of(averages), averages.values
     above, below = np.broadcast_to(reach, (2, values.size))
     predicted = averages.moments.mean_prediction
-    lower = _farthest(law, values, -predicted, above)
-    upper = _farthest(law, values, 1 - predicted, below)
+    lower = _farthest(law, values, -predicted, above, reach_at_zero)
+    upper = _farthest(law, values, 1 - predicted, below, reach_at_zero)
     known = np.isfinite(values)
     return Band(np.where(known, lower, np.nan), np.where(known, upper, np.nan))
 
@@ -151,20 +155,63 @@ class Verdicts:
     adjusted: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class Flags:
+    """Bands and p-values of m points, where any bias of a neighbour counts.
+
+    Attributes
+    ----------
+    null_band : Band
+        What redrawn labels stay within.
+    band : Band
+        Intervals of the smoothed bias.
+    pvalues : (m,) array
+        For all points together: at most alpha where the band excludes 0, and nowhere else.
+    """
+
+    null_band: Band
+    band: Band
+    pvalues: FloatArray
+
+
+def flagged(averages: Averages, alpha: float) -> Flags:
+    """Bands and p-values of points: redrawn labels decide about 0, multipliers about the rest.
+
+    Means of labels have lighter tails than the normal numbers of multipliers, and how much lighter
+    is known exactly where there is no bias.
+    """
+    redrawn = np.abs(averages.null_scores(studentised=False))
+    maxima = redrawn[:, 1:].max(axis=0, initial=0.0)
+    at_zero = critical_value(maxima, alpha)
+    # The score of the band at 0 is nearly that of the redraws; both have to be beyond.
+    observed = np.minimum(redrawn[:, 0], np.abs(_zero_scores(averages)))
+    rounding = TIE * np.abs(redrawn).max(initial=0.0)
+    pvalues = _at_least(maxima, observed - rounding)
+    multiplied = np.abs(averages.multiplier_scores()).max(axis=0, initial=0.0)
+    band = confidence_band(averages, critical_value(multiplied, alpha), at_zero)
+    return Flags(null_band(averages, at_zero), _backed(band, pvalues <= alpha), pvalues)
+
+
+def _backed(band: Band, backed: BoolArray) -> Band:
+    """Intervals that reach 0 where that is not refuted."""
+    lower = np.where(backed, band.lower, np.minimum(band.lower, 0.0))
+    upper = np.where(backed, band.upper, np.maximum(band.upper, 0.0))
+    return Band(lower, upper)
+
+
 def judged(
     averages: Averages,
     alpha: float,
     *,
-    studentised: bool,
     simultaneous: bool = True,
     shares: Shares | None = None,
 ) -> Verdicts:
-    """Intervals and p-values of all places, together or each alone.
+    """Intervals and p-values of groups of rows, together or each alone.
 
     Together, redrawn labels are compared by step-down max-T, and 0 with the maxima of multipliers
     that also give the intervals.
     """
-    redrawn = averages.null_scores(studentised=studentised)
+    redrawn = averages.null_scores(studentised=True)
     drawn = np.column_stack([_zero_scores(averages), averages.multiplier_scores()])
     if shares is None:
         redrawn, drawn = np.abs(redrawn), np.abs(drawn)
@@ -181,10 +228,7 @@ def judged(
         unadjusted = np.maximum(unadjusted_pvalues(redrawn), 2 * norm.sf(drawn[:, 0]))
         adjusted = unadjusted
     band = confidence_band(averages, reach)
-    backed = adjusted <= alpha
-    lower = np.where(backed, band.lower, np.minimum(band.lower, 0.0))
-    upper = np.where(backed, band.upper, np.maximum(band.upper, 0.0))
-    return Verdicts(Band(lower, upper), unadjusted, adjusted)
+    return Verdicts(_backed(band, adjusted <= alpha), unadjusted, adjusted)
 
 
 def _zero_scores(averages: Averages) -> FloatArray:
@@ -254,16 +298,26 @@ class _Law:
         return np.where(some, normal, 0.0)
 
 
-def _farthest(law: _Law, values: FloatArray, end: FloatArray, reach: FloatArray) -> FloatArray:
+def _farthest(
+    law: _Law,
+    values: FloatArray,
+    end: FloatArray,
+    reach: FloatArray,
+    reach_at_zero: float | None,
+) -> FloatArray:
     """The compatible bias farthest from the estimate, towards `end`; 0 is tried first."""
+    at_zero = reach if reach_at_zero is None else np.full_like(reach, reach_at_zero)
+    slope = (reach - at_zero) / np.where(values == 0, 1.0, values)
     inside, outside = values.copy(), end.copy()
     zero = np.zeros_like(values)
     between = (np.minimum(values, end) <= 0) & (np.maximum(values, end) >= 0)
-    near = law.distance(values, zero) <= reach
+    near = law.distance(values, zero) <= at_zero
     inside = np.where(between & near, zero, inside)
     outside = np.where(between & ~near, zero, outside)
     for _ in range(HALVINGS):
         middle = (inside + outside) / 2
-        near = law.distance(values, middle) <= reach
+        towards_zero = (middle * values > 0) & (np.abs(middle) < np.abs(values))
+        allowed = np.where(towards_zero, at_zero + slope * middle, reach)
+        near = law.distance(values, middle) <= allowed
         inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
     return inside

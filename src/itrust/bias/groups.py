@@ -203,7 +203,7 @@ def groups_of(
     averages = average(
         sample, members, redraws.null, redraws.draws, redraws.seed, spread=True, title="groups"
     )
-    told = judged(averages, redraws.alpha, studentised=True, simultaneous=simultaneous)
+    told = judged(averages, redraws.alpha, simultaneous=simultaneous)
     total = float(sample.weights_or_ones.sum())
     moments, values = averages.moments, averages.values
     found = tuple(

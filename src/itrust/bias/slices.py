@@ -220,7 +220,7 @@ def _judged(found: Sequence[Candidate], half: Redraws, sample: Sample) -> Iterat
     attention = _attention(np.array([candidate.worth for candidate in held]))
     sides = (np.where(low, FOUND_SHARE, 1 - FOUND_SHARE) for low in (found_low, ~found_low))
     shares = Shares(*(attention * side for side in sides))
-    told = judged(averages, half.alpha, studentised=True, shares=shares)
+    told = judged(averages, half.alpha, shares=shares)
     w = sample.weights_or_ones
     for k, candidate in enumerate(held):
         everywhere = candidate.where.rows(sample.points)

@@ -55,7 +55,7 @@ def place_run(name: str, seed: int) -> list[Quote]:
     p = np.clip(rng.beta(3, 4, n), 0.05, 0.75)
     shift = of(x)
     sample = it.Sample(rng.random(n) < p + shift, p, x)
-    bias = it.local_bias(sample, at=sample.take(np.arange(500)), draws=DRAWS, rng=seed)
+    bias = it.local_bias(sample, at=sample.take(np.arange(250)), draws=DRAWS, rng=seed)
     found = judged_places(bias)
     return [
         (

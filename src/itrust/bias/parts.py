@@ -87,7 +87,7 @@ class PartBias(Result):
         A part that is told because `at_least` exceeds `tolerance` had luck on its side the more
         narrowly it does. So the bias is taken back towards `at_least`: all the way where it just
         reaches the tolerance, hardly at all from two standard errors beyond it. For a normal mean
-        this is right to half a standard error, whatever the truth (see the tests).
+        this is right to three quarters of a standard error on average, whatever the truth.
 
         Parameters
         ----------

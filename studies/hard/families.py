@@ -174,8 +174,8 @@ runs do a mark and its interval contradict each other. {runs} runs a line, 199 d
 
 {groups}
 
-The level holds where the model is calibrated, and where biases cancel it no longer exceeds what is
-promised by half and more; what it costs in power stands beside it.
+The level holds where the model is calibrated, and now where biases cancel, too; what it costs in
+power stands beside it.
 
 Slices ({fewer} runs a line), whose intervals and p-values are now two-sided, with four fifths of
 the error on the side that the search found:

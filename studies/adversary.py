@@ -16,13 +16,15 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from hard import comparison, dependence, detectable, estimates, innocent
+from hard import comparison, dependence, detectable, estimates, families, innocent, sizes
 from hard.kit import Section
 
 SECTIONS: tuple[Section, ...] = (
     estimates.SECTION,
     detectable.SECTION,
+    sizes.SECTION,
     innocent.SECTION,
+    families.SECTION,
     comparison.SECTION,
     dependence.SECTION,
 )

@@ -12,6 +12,7 @@ from itrust._core import InputError
 from itrust.auditing import Audit, ImpossibleLabels, PointBias, Verdict
 from itrust.auditing.verdict import judge
 from itrust.bias import Slice
+from itrust.bias.parts import near_end
 from itrust.calibration import Finding
 from itrust.render import as_text, sentence_of
 from itrust.render.page import page
@@ -69,10 +70,52 @@ def test_evidence_is_made_of_values_and_the_sentence_of_the_first(audit):
         assert min(abs(point.lower), abs(point.upper)) >= 0.001
         assert [own.name for own in point.coordinates] == ["income", "age", "region"]
     first = audit.evidence[0]
-    assert f"{abs(first.bias):.3f}" in audit.sentence
+    assert f"by at least {abs(first.at_least):.3f}" in audit.sentence
+    assert f"(estimate {abs(first.estimate(audit.tolerance)):.3f})" in audit.sentence
     kinds = [item["kind"] for item in audit.to_dict()["evidence"]]
     assert set(kinds) <= {"slice", "point", "finding"}
     assert len(kinds) == len(audit.evidence)
+
+
+def walked(found):
+    """Every dict within, whatever holds it."""
+    if isinstance(found, dict):
+        yield found
+        for value in found.values():
+            yield from walked(value)
+    elif isinstance(found, list | tuple):
+        for value in found:
+            yield from walked(value)
+
+
+def test_whatever_an_audit_marks_excludes_0(audit):
+    told = audit.to_dict()
+    seen = 0
+    parts = told["diagnosis"]
+    for table in (parts["groups"], parts["slices"]):
+        for part in table.get("groups", table.get("slices")):
+            assert (part["at_least"] != 0) == (part["pvalue"] <= table["alpha"])
+            assert part["at_least"] == near_end(part["lower"], part["upper"])
+            seen += 1
+    for item in told["evidence"]:
+        if item["kind"] in ("slice", "point"):
+            assert abs(item["at_least"]) >= told["tolerance"]
+            assert f"by at least {abs(item['at_least']):.3f}" in item["text"]
+            seen += 1
+    assert seen > 10
+
+
+def test_whatever_a_chart_marks_excludes_0():
+    sample = it.simulate.survey(700, rng=1).sample
+    told, seen = it.audit(sample, draws=39, rng=0, charts=True).to_dict(), []
+    for chart in walked(told["charts"]):
+        if "flagged" in chart:
+            for low, high, flag in zip(
+                chart["lower"], chart["upper"], chart["flagged"], strict=True
+            ):
+                assert flag == (low is not None and (low > 0 or high < 0))
+                seen.append(flag)
+    assert 0 < sum(seen) < len(seen)
 
 
 def test_every_row_of_the_table(audit):

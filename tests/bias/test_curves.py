@@ -43,8 +43,8 @@ def test_the_words_of_a_curve_tell_where_it_is_wrong():
     curve = it.bias_curve(town(4_000), "age", by="region", draws=199, rng=0)
     told = dict(line.strip().split("  ", 1) for line in str(curve).splitlines()[1:])
     assert told["region = north"].strip() == "not shown to be miscalibrated by these rows"
-    assert "up to +0." in told["region = south"]
-    assert "up to -0." in told["region = south"]
+    assert "too high by at least 0." in told["region = south"]
+    assert "too low by at least 0." in told["region = south"]
     table = curve.to_arrow()
     assert table.num_rows == 3 * 60
     assert curve.to_dict()["covariate"] == "age"

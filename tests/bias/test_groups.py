@@ -6,7 +6,7 @@ from scipy.stats import binomtest
 
 import itrust as it
 from itrust._core import InputError
-from oracles import holds_level, plausible
+from oracles import plausible
 
 
 def test_rates_are_weighted_means(mixed_sample):
@@ -77,15 +77,15 @@ def test_missing_numbers_are_a_group():
 
 
 @pytest.mark.slow
-def test_any_group_is_blamed_in_5_percent_of_calibrated_samples():
-    def blames(run):
+def test_any_group_is_blamed_in_at_most_5_percent_of_calibrated_samples():
+    runs, wrong = 200, 0
+    for run in range(runs):
         rng = np.random.default_rng([1, run])
         p = rng.beta(0.6, 2.0, 300)
         x = {"a": rng.choice(list("uvw"), 300, p=[0.7, 0.25, 0.05]), "b": rng.random(300) < 0.3}
         table = it.bias_groups(it.Sample(rng.random(300) < p, p, x), "a", "b", draws=39, rng=run)
-        return min(group.pvalue for group in table) <= 0.05
-
-    assert holds_level(blames)
+        wrong += min(group.pvalue for group in table) <= 0.05
+    assert wrong / runs <= 0.05 or plausible(wrong, runs)
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_biases_that_cancel_within_a_group_do_not_blame_it():
         p = np.where(rng.random(300) < 0.5, 0.05, 0.95)
         sample = it.Sample(rng.random(300) < 0.5, p, {"g": ["a"] * 300})
         wrong += it.bias_groups(sample, "g", draws=39, rng=run)[0].pvalue <= 0.05
-    assert plausible(wrong, runs)  # valid in the limit; .062 in 2,000 runs at these 300 rows
+    assert wrong / runs <= 0.05 or plausible(wrong, runs)
 
 
 @pytest.mark.slow
@@ -122,7 +122,8 @@ def test_single_intervals_are_narrower_and_say_so():
     assert all(
         a.lower > t.lower and a.upper < t.upper for a, t in zip(alone, together, strict=True)
     )
-    assert "intervals hold each on its own" in str(alone)
+    assert "intervals and p-values hold each on its own" in str(alone)
+    assert all(group.pvalue == group.unadjusted_pvalue for group in alone)
 
 
 def test_weights_of_another_scale_change_nothing():

@@ -31,7 +31,7 @@ from itrust._core.errors import (
     sentence,
     speaking,
 )
-from itrust._core.text import counted, did_you_mean, listed, printable, shown, wrapped
+from itrust._core.text import counted, did_you_mean, listed, printable, shown, signed, wrapped
 
 if TYPE_CHECKING:
     from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -86,6 +86,7 @@ __all__ = [
     "progress_bar",
     "sentence",
     "shown",
+    "signed",
     "smallest_tickets",
     "speaking",
     "tickets",

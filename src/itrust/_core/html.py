@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from itrust._core.text import signed
+
 MAX_ROWS, LONG = 60, 300
 # Greys that show on both grounds; inline, because notebooks that are cleaned lose style sheets.
 BOX = "max-width:60rem;line-height:1.45;font-variant-numeric:tabular-nums;overflow-wrap:break-word"
@@ -73,13 +75,16 @@ def number(value: object, form: str = ".4g") -> str:
     return format(value, form)
 
 
-def interval(lower: float, upper: float, form: str = "+.3f") -> str:
-    """Both ends.
+def interval(lower: float, upper: float, form: str | None = None) -> str:
+    """Both ends; by default as biases, none of which is taken for 0.
 
-    >>> interval(-0.1, 0.2)
-    '-0.100 to +0.200'
+    >>> interval(-0.1, 0.2), interval(0.0002, 0.2)
+    ('-0.100 to +0.200', '+0.0002 to +0.200')
     """
-    return f"{number(lower, form)} to {number(upper, form)}"
+    ends = (lower, upper)
+    if form is None and all(map(math.isfinite, ends)):
+        return " to ".join(map(signed, ends))
+    return " to ".join(number(end, form or "+.3f") for end in ends)
 
 
 def _is_number(value: object) -> bool:

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+NOTHING, LEAST_SHOWN = 1e-7, 5e-4  # not told from 0; 0.000 with three digits
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -29,6 +30,15 @@ def counted(number: int, noun: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def signed(value: float) -> str:
+    """A bias with three digits, more where it would be taken for 0.
+
+    >>> signed(0.0712), signed(-0.0004), signed(0.0), signed(1e-12)
+    ('+0.071', '-0.0004', '+0.000', '+0.000')
+    """
+    return f"{value:+.1g}" if NOTHING < abs(value) < LEAST_SHOWN else f"{value + 0.0:+.3f}"
 
 
 def listed(values: Iterable[object], max_items: int = 6) -> str:

@@ -17,9 +17,10 @@ from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.parts import SCORES, Diagnosis, Missed, Overall, Provenance
-from itrust.auditing.verdict import KINDS, Evidence, Judgement, Verdict, judge
+from itrust.auditing.verdict import KINDS, Evidence, Judgement, PointBias, Verdict, judge
 from itrust.bias import (
     MAX_VALUES,
+    Slice,
     bias_groups,
     bias_slices,
     checked_reach,
@@ -198,7 +199,11 @@ class Audit(Result):
         from itrust.render import evidence_words, seen
 
         evidence = [
-            {"kind": KINDS[type(item)], "text": evidence_words(item), **_values(item)}
+            {
+                "kind": KINDS[type(item)],
+                "text": evidence_words(item, self.tolerance),
+                **_values(item, self.tolerance),
+            }
             for item in self.evidence
         ]
         recalibration, comparison = self.recalibration, self.comparison
@@ -309,11 +314,15 @@ def _table_row(part: str, item: Any) -> dict[str, Any]:
     }
 
 
-def _values(item: Any) -> dict[str, Any]:
-    """The values of a piece of evidence, by name."""
+def _values(item: Any, tolerance: float) -> dict[str, Any]:
+    """The values of a piece of evidence, by name; of a slice the estimate at this tolerance."""
+    if isinstance(item, Slice):
+        return {**item.to_dict(), "estimate": item.estimate(tolerance)}
     if hasattr(item, "to_dict"):
         return dict(item.to_dict())
     found = dict(vars(item))
+    if isinstance(item, PointBias):
+        found["at_least"] = item.at_least
     if "coordinates" in found:
         plain_kinds = str | int | float | bool | None
         found["coordinates"] = {

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from itrust.bias import LocalBias, Slice, SliceTable
+from itrust.bias import (
+    LocalBias,
+    Slice,
+    SliceTable,
+    beyond,
+    measured_places,
+    most_rows,
+    near_end,
+)
 from itrust.calibration import CalibrationResult, Coverage, Detectable, Finding, RegionPower
 from itrust.data import Missing, Predicate, level_of
 from itrust.tasks import TaskFinding, TaskResult
@@ -163,22 +171,30 @@ class PointBias:
         The first four covariates of the point.
     prediction : float
         The model's probability there.
-    bias, lower, upper : float
-        Local bias with its confidence band.
+    lower, upper : float
+        Confidence band of the local bias there, on the rows that chose the point.
     neighbours : float
         Effective number of rows that it is an average over.
+    bias : float or None
+        Local bias on the half of the rows that did not choose the point; None if it took all rows
+        to show the bias.
     """
 
     coordinates: tuple[PointCoordinate, ...]
     prediction: float
-    bias: float
     lower: float
     upper: float
     neighbours: float
+    bias: float | None = None
+
+    @property
+    def at_least(self) -> float:
+        """The end of the band next to 0, with its sign."""
+        return near_end(self.lower, self.upper)
 
     @classmethod
     def of(cls, bias: LocalBias, k: int) -> PointBias:
-        """Take the k-th point of a local bias."""
+        """Take the k-th point of a local bias, with the band from all rows."""
         coordinates = []
         for column in bias.points.columns[:MAX_COORDINATES]:
             cell = column.cell(k)
@@ -189,7 +205,6 @@ class PointBias:
         return cls(
             tuple(coordinates),
             float(bias.points.p[k]),
-            float(bias.values[k]),
             float(bias.band.lower[k]),
             float(bias.band.upper[k]),
             float(bias.size[k]),
@@ -320,13 +335,16 @@ def _impossible(test: CalibrationResult) -> list[Evidence]:
 
 def _large(bias: LocalBias, slices: SliceTable, tolerance: float) -> list[Evidence]:
     """Biases of which at least `tolerance` is shown, the largest slice first."""
-    found: list[Evidence] = [
-        part for part in slices.confirmed if part.lower >= tolerance or part.upper <= -tolerance
-    ]
-    for end in (bias.band.lower, -bias.band.upper):
-        least = np.where(bias.known, end, -math.inf)
-        if least.size and least.max() >= tolerance:
-            found.append(PointBias.of(bias, int(np.argmax(least))))
+    found: list[Evidence] = [part for part in slices.confirmed if abs(part.at_least) >= tolerance]
+    measured = {math.copysign(1, at.lower): at for at in measured_places(bias, tolerance)}
+    for sign in (1, -1):
+        shown = beyond(bias, sign, tolerance)
+        if sign in measured:
+            at = measured[sign]
+            point = PointBias.of(bias, at.point)
+            found.append(replace(point, bias=at.bias, lower=at.lower, upper=at.upper))
+        elif shown.any():
+            found.append(PointBias.of(bias, most_rows(bias, shown)))
     return found
 
 

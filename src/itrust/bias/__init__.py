@@ -8,6 +8,9 @@ from itrust.bias.cubic import CubicFit, CubicGroup
 from itrust.bias.curves import BiasCurve, CurvePart, bias_curve
 from itrust.bias.groups import MAX_VALUES as MAX_VALUES
 from itrust.bias.groups import GroupBias, GroupTable, bias_groups
+from itrust.bias.halves import beyond as beyond
+from itrust.bias.halves import measured_places as measured_places
+from itrust.bias.halves import most_rows as most_rows
 from itrust.bias.local import MIN_NEIGHBOURS as MIN_NEIGHBOURS
 from itrust.bias.local import HeldOut, LocalBias, local_bias
 from itrust.bias.maps import BiasMap, bias_map
@@ -15,6 +18,7 @@ from itrust.bias.neighbours import Neighbours as Neighbours
 from itrust.bias.neighbours import neighbour_kernel as neighbour_kernel
 from itrust.bias.parts import SIGN as SIGN
 from itrust.bias.parts import PartBias, PartTable
+from itrust.bias.parts import near_end as near_end
 from itrust.bias.redraws import Redraws as Redraws
 from itrust.bias.redraws import checked_alpha as checked_alpha
 from itrust.bias.redraws import checked_reach as checked_reach

@@ -1,9 +1,12 @@
-"""From sums of residuals to intervals: which biases are compatible with what was seen.
+"""From sums of residuals to intervals and p-values that agree with each other.
 
 A bias b at a place is compatible when the observed mean is not too far out in the law that labels
 with probability p + b would give it: variance and skewness are those at b, not at the estimate, so
 the interval holds its level with rare events, too. Residuals that vary more than that (biases that
 differ between the rows of a place) widen it.
+
+A place is shown to be biased when redrawn labels say so, which is exact, and 0 is not compatible:
+the p-value takes both into account, and an interval that redrawn labels do not back reaches 0.
 """
 
 from __future__ import annotations
@@ -12,14 +15,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import log_ndtr, ndtri, ndtri_exp
 from scipy.stats import norm, t
 
-from itrust._core import FloatArray, IntArray
+from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.bias.smoothing import Averages, Moments, polynomial
-from itrust.calibration import from_normal_score, upper_score
+from itrust.calibration import from_normal_score, step_down, unadjusted_pvalues, upper_score
 
 HALVINGS = 40
+TIE = 1e-9  # draws within this share of the largest score count as ties with the data
+FAR_OUT = 40.0  # normal score beyond which all is alike
 MIN_FREEDOM = 0.5  # effective clusters less one, below which nothing can be said
 
 
@@ -35,6 +40,11 @@ class Band:
 
     lower: FloatArray
     upper: FloatArray
+
+    @property
+    def at_least(self) -> FloatArray:
+        """Ends next to 0, with their sign; 0 where an interval includes 0, (m,)."""
+        return np.asarray(np.maximum(self.lower, 0.0) + np.minimum(self.upper, 0.0))
 
     def take(self, places: IntArray) -> Band:
         """Keep some places.
@@ -83,31 +93,155 @@ def null_band(averages: Averages, critical: float) -> Band:
     return Band(np.fmax(ends[0], -predicted), np.fmin(ends[1], 1 - predicted))
 
 
-def confidence_band(averages: Averages, critical: float) -> Band:
-    """Biases b whose law puts the observed mean within +- critical, by bisection.
+def confidence_band(
+    averages: Averages, reach: FloatArray | float, reach_at_zero: float | None = None
+) -> Band:
+    """Biases b whose law puts the observed mean within the reach, by bisection.
 
-    With clusters, Student's law with as many degrees of freedom as effective clusters less one
-    takes the place of the normal one.
+    The reach is a normal score: one for all, or (2, m) for means above and below b at each place.
+    Where redrawn labels give the reach at b = 0, it changes in proportion to b up to the estimate.
     """
+    law, values = _Law.of(averages), averages.values
+    above, below = np.broadcast_to(reach, (2, values.size))
     predicted = averages.moments.mean_prediction
-    law = _Law.of(averages)
-    known = np.isfinite(averages.values)
-    reach = np.full(known.size, critical)
-    if averages.has_clusters:
-        freedom = np.nan_to_num(averages.moments.size) - 1
-        some = freedom > MIN_FREEDOM
-        reach = np.where(some, t.isf(norm.sf(critical), np.where(some, freedom, 1.0)), np.inf)
-    lower = _farthest(law, averages.values, -predicted, reach)
-    upper = _farthest(law, averages.values, 1 - predicted, reach)
+    lower = _farthest(law, values, -predicted, above, reach_at_zero)
+    upper = _farthest(law, values, 1 - predicted, below, reach_at_zero)
+    known = np.isfinite(values)
     return Band(np.where(known, lower, np.nan), np.where(known, upper, np.nan))
 
 
-def mean_intervals(averages: Averages, alpha: float, *, simultaneous: bool) -> Band:
-    """Intervals of the bias at all places: together by a multiplier bootstrap, or each alone."""
-    if not simultaneous:
-        return confidence_band(averages, float(ndtri(1 - alpha / 2)))
-    maxima: FloatArray = np.abs(averages.multiplier_scores()).max(axis=0, initial=0.0)
-    return confidence_band(averages, critical_value(maxima, alpha))
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """How the error that is allowed is spread over places and sides.
+
+    Attributes
+    ----------
+    above, below : (m,) array
+        Shares of a positive and of a negative bias at each place; only ratios matter.
+    """
+
+    above: FloatArray
+    below: FloatArray
+
+    def combined(self, scores: FloatArray) -> FloatArray:
+        """Tails of normal scores on the log scale; a larger share needs to show less, (m, k)."""
+        sides = ((self.above, scores), (self.below, -scores))
+        tails = (np.log(own)[:, None] - log_ndtr(-np.minimum(z, FAR_OUT)) for own, z in sides)
+        return np.asarray(np.maximum(*tails))
+
+    def reach(self, critical: float) -> FloatArray:
+        """Normal scores at which one side alone is critical, (2, m)."""
+        tails = critical - np.log(np.stack([self.above, self.below]))
+        return np.maximum(-ndtri_exp(np.minimum(-tails, 0.0)), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """Intervals and p-values of m places: a p-value is at most alpha where an interval excludes 0.
+
+    Attributes
+    ----------
+    band : Band
+        Intervals of the bias.
+    unadjusted : (m,) array
+        P-values of each place alone.
+    adjusted : (m,) array
+        P-values that go with the band: for all places together, or of each alone if its
+        intervals are.
+    """
+
+    band: Band
+    unadjusted: FloatArray
+    adjusted: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Flags:
+    """Bands and p-values of m points, where any bias of a neighbour counts.
+
+    Attributes
+    ----------
+    null_band : Band
+        What redrawn labels stay within.
+    band : Band
+        Intervals of the smoothed bias.
+    pvalues : (m,) array
+        For all points together: at most alpha where the band excludes 0, and nowhere else.
+    """
+
+    null_band: Band
+    band: Band
+    pvalues: FloatArray
+
+
+def flagged(averages: Averages, alpha: float) -> Flags:
+    """Bands and p-values of points: redrawn labels decide about 0, multipliers about the rest.
+
+    Means of labels have lighter tails than the normal numbers of multipliers, and how much lighter
+    is known exactly where there is no bias.
+    """
+    redrawn = np.abs(averages.null_scores(studentised=False))
+    maxima = redrawn[:, 1:].max(axis=0, initial=0.0)
+    at_zero = critical_value(maxima, alpha)
+    # The score of the band at 0 is nearly that of the redraws; both have to be beyond.
+    observed = np.minimum(redrawn[:, 0], np.abs(_zero_scores(averages)))
+    rounding = TIE * np.abs(redrawn).max(initial=0.0)
+    pvalues = _at_least(maxima, observed - rounding)
+    multiplied = np.abs(averages.multiplier_scores()).max(axis=0, initial=0.0)
+    band = confidence_band(averages, critical_value(multiplied, alpha), at_zero)
+    return Flags(null_band(averages, at_zero), _backed(band, pvalues <= alpha), pvalues)
+
+
+def _backed(band: Band, backed: BoolArray) -> Band:
+    """Intervals that reach 0 where that is not refuted."""
+    lower = np.where(backed, band.lower, np.minimum(band.lower, 0.0))
+    upper = np.where(backed, band.upper, np.maximum(band.upper, 0.0))
+    return Band(lower, upper)
+
+
+def judged(
+    averages: Averages,
+    alpha: float,
+    *,
+    simultaneous: bool = True,
+    shares: Shares | None = None,
+) -> Verdicts:
+    """Intervals and p-values of groups of rows, together or each alone.
+
+    Together, redrawn labels are compared by step-down max-T, and 0 with the maxima of multipliers
+    that also give the intervals.
+    """
+    redrawn = averages.null_scores(studentised=True)
+    drawn = np.column_stack([_zero_scores(averages), averages.multiplier_scores()])
+    if shares is None:
+        redrawn, drawn = np.abs(redrawn), np.abs(drawn)
+    else:
+        redrawn, drawn = shares.combined(redrawn), shares.combined(drawn)
+    unadjusted = np.maximum(unadjusted_pvalues(redrawn), unadjusted_pvalues(drawn))
+    if simultaneous:
+        maxima = drawn[:, 1:].max(axis=0, initial=0.0)
+        critical = critical_value(maxima, alpha)
+        reach = np.asarray(critical) if shares is None else shares.reach(critical)
+        adjusted = np.maximum(step_down(redrawn), _at_least(maxima, drawn[:, 0]))
+    else:
+        reach = np.asarray(ndtri(1 - alpha / 2))
+        unadjusted = np.maximum(unadjusted_pvalues(redrawn), 2 * norm.sf(drawn[:, 0]))
+        adjusted = unadjusted
+    band = confidence_band(averages, reach)
+    return Verdicts(_backed(band, adjusted <= alpha), unadjusted, adjusted)
+
+
+def _zero_scores(averages: Averages) -> FloatArray:
+    """Normal scores of the observed means if there were no bias, with their sign, (m,)."""
+    values = np.nan_to_num(averages.values)
+    away = _Law.of(averages).distance(values, np.zeros_like(values))
+    return np.sign(values) * np.maximum(away, 0.0)  # negative: more likely than not to be as far
+
+
+def _at_least(maxima: FloatArray, observed: FloatArray) -> FloatArray:
+    """(1 + maxima at least as large) / (1 + maxima) for every place, (m,)."""
+    below = np.searchsorted(np.sort(maxima), observed, side="left")
+    return (1 + maxima.size - below) / (1 + maxima.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,33 +251,73 @@ class _Law:
     moments: Moments
     inflation: FloatArray
     excess: FloatArray  # variance of the residuals beyond that of labels from p + b
+    astray: FloatArray  # from 0, labels vary as p says, to 1, at least twice as much
+    has_clusters: bool
 
     @classmethod
     def of(cls, averages: Averages) -> _Law:
         moments, b = averages.moments, np.nan_to_num(averages.values)
-        excess = np.maximum(polynomial(moments.squares, b) - moments.central(b)[0], 0.0)
-        return cls(moments, averages.inflation, excess)
+        labels = moments.central(b)[0]
+        excess = np.maximum(polynomial(moments.squares, b) - labels, 0.0)
+        astray = np.where(excess < labels, excess / np.where(labels > 0, labels, 1.0), 1.0)
+        astray = np.where(excess > 0, astray, 0.0)
+        return cls(moments, averages.inflation, excess, astray, averages.has_clusters)
+
+    def variance(self, bias: FloatArray, labels: FloatArray) -> FloatArray:
+        """Of the sum: that of labels and the excess; of residuals where labels go astray."""
+        modelled = labels + self.excess
+        seen = np.maximum(polynomial(self.moments.squares, bias), modelled)
+        return (modelled + self.astray * (seen - modelled)) * self.inflation
 
     def distance(self, values: FloatArray, bias: FloatArray) -> FloatArray:
-        """Normal score of the observed mean if this were the bias, without its sign."""
+        """Normal score of the observed mean if this were the bias, without its sign.
+
+        With clusters, Student's law with as many degrees of freedom as effective clusters less one
+        takes the place of the normal one.
+        """
         moments = self.moments
         plain, third = moments.central(bias)
-        variance = (plain + self.excess) * self.inflation
+        variance = self.variance(bias, plain)
         scale = np.where(variance > 0, variance, 1.0)
         # Labels come in steps: where few events are expected, half a step counts as equal.
         step = moments.second[0] / np.where(moments.mass > 0, moments.mass, 1.0)
         slack = 0.5 * step / (1 + plain / np.where(step > 0, step, 1.0) ** 2)
-        away = np.maximum(np.abs(values - bias) * moments.mass - slack, 0.0)
+        away = np.abs(values - bias) * moments.mass
+        off = np.maximum(away - slack, 0.0)
+        z = off / np.sqrt(scale)
+        score = upper_score(z, np.sign(values - bias) * third / scale**1.5)
         # No room for any variation: nothing but the bias itself is compatible.
-        z = np.where(variance > 0, away / np.sqrt(scale), np.where(away > 0, np.inf, 0.0))
-        return upper_score(z, np.sign(values - bias) * third / scale**1.5)
+        score = np.where((variance > 0) | (away == 0), score, np.inf)
+        return self._by_clusters(score) if self.has_clusters else score
+
+    def _by_clusters(self, score: FloatArray) -> FloatArray:
+        """Scores of Student's law as normal ones; 0 where a cluster or so is all there is."""
+        freedom = np.nan_to_num(self.moments.size) - 1
+        some = freedom > MIN_FREEDOM
+        normal = norm.isf(t.sf(score, np.where(some, freedom, 1.0)))
+        return np.where(some, normal, 0.0)
 
 
-def _farthest(law: _Law, values: FloatArray, end: FloatArray, reach: FloatArray) -> FloatArray:
-    """The compatible bias farthest from the estimate, towards `end`."""
+def _farthest(
+    law: _Law,
+    values: FloatArray,
+    end: FloatArray,
+    reach: FloatArray,
+    reach_at_zero: float | None,
+) -> FloatArray:
+    """The compatible bias farthest from the estimate, towards `end`; 0 is tried first."""
+    at_zero = reach if reach_at_zero is None else np.full_like(reach, reach_at_zero)
+    slope = (reach - at_zero) / np.where(values == 0, 1.0, values)
     inside, outside = values.copy(), end.copy()
+    zero = np.zeros_like(values)
+    between = (np.minimum(values, end) <= 0) & (np.maximum(values, end) >= 0)
+    near = law.distance(values, zero) <= at_zero
+    inside = np.where(between & near, zero, inside)
+    outside = np.where(between & ~near, zero, outside)
     for _ in range(HALVINGS):
         middle = (inside + outside) / 2
-        near = law.distance(values, middle) <= reach
+        towards_zero = (middle * values > 0) & (np.abs(middle) < np.abs(values))
+        allowed = np.where(towards_zero, at_zero + slope * middle, reach)
+        near = law.distance(values, middle) <= allowed
         inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
     return inside

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from itrust._core import InputError, Rng, Setting, checked_count, counted, did_you_mean, listed
-from itrust.bias.bands import mean_intervals
+from itrust.bias.bands import judged
 from itrust.bias.parts import PartBias, PartTable
 from itrust.bias.redraws import Redraws, names_of
 from itrust.bias.smoothing import Members, average
-from itrust.calibration import step_down, unadjusted_pvalues
 from itrust.data import (
     PREDICTION,
     Column,
@@ -74,7 +73,7 @@ class GroupTable(PartTable[GroupBias]):
     groups : tuple of GroupBias
         Every covariate's groups, then those of their crossings.
     simultaneous : bool
-        Whether the intervals hold together, or each on its own.
+        Whether intervals and p-values hold together, or each on its own.
     """
 
     groups: tuple[GroupBias, ...]
@@ -114,10 +113,11 @@ def bias_groups(
 ) -> GroupTable:
     """Bias in every group and every crossing of groups.
 
-    A p-value compares the group's mean residual, divided by how much residuals vary in it, with the
-    same for redrawn labels: exact for "the model is calibrated in every row", and asymptotically
-    valid for "no mean bias in this group". P-values are adjusted by step-down max-T over all
-    groups.
+    A p-value is the larger of two. One compares the group's mean residual, divided by how much
+    residuals vary in it, with the same for redrawn labels (step-down max-T over all groups): exact
+    for "the model is calibrated in every row". The other belongs to the interval, and is
+    asymptotically valid for "no mean bias in this group". So a p-value is at most `alpha` where
+    the interval excludes 0, and nowhere else.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def bias_groups(
     alpha : float
         Error that the intervals are allowed.
     simultaneous : bool
-        Whether the intervals hold for all groups at once; False: every interval on its own.
+        Whether intervals and p-values hold for all groups at once; False: each on its own.
     crossings : bool
         Whether groups of several covariates are looked at, too; False: every name by itself only.
     draws : int
@@ -203,9 +203,7 @@ def groups_of(
     averages = average(
         sample, members, redraws.null, redraws.draws, redraws.seed, spread=True, title="groups"
     )
-    scores = np.abs(averages.null_scores(studentised=True))
-    band = mean_intervals(averages, redraws.alpha, simultaneous=simultaneous)
-    own, adjusted = unadjusted_pvalues(scores), step_down(scores)
+    told = judged(averages, redraws.alpha, simultaneous=simultaneous)
     total = float(sample.weights_or_ones.sum())
     moments, values = averages.moments, averages.values
     found = tuple(
@@ -216,10 +214,11 @@ def groups_of(
             share=float(moments.mass[k]) / total,
             predicted=float(moments.mean_prediction[k]),
             observed=float(moments.mean_prediction[k] + values[k]),
-            lower=float(band.lower[k]),
-            upper=float(band.upper[k]),
-            unadjusted_pvalue=float(own[k]),
-            pvalue=float(adjusted[k]),
+            lower=float(told.band.lower[k]),
+            upper=float(told.band.upper[k]),
+            stderr=float(averages.stderr[k]),
+            unadjusted_pvalue=float(told.unadjusted[k]),
+            pvalue=float(told.adjusted[k]),
         )
         for k, (where, rows) in enumerate(kept)
     )

@@ -30,13 +30,12 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.bands import Band, critical_value, mean_intervals, null_band
+from itrust.bias.bands import Band, flagged
 from itrust.bias.groups import GroupTable, groups_of
 from itrust.bias.neighbours import CUT, Neighbours, neighbour_kernel
 from itrust.bias.redraws import Redraws
 from itrust.bias.slices import HALVES, SliceTable, slices_of
 from itrust.bias.smoothing import average
-from itrust.calibration import step_down
 from itrust.data import Column, Points, Population, Sample
 from itrust.kernels import RBF, LocalKernel
 from itrust.nulls import fitting_null
@@ -114,12 +113,14 @@ class LocalBias(Result):
     null_band : Band
         Redrawn labels stay within it at all points together, with probability 1 - alpha. Where a
         value is outside, the model is miscalibrated somewhere among the point's neighbours; that
-        is exact (without clusters), whatever is the case elsewhere.
+        is exact (without clusters), whatever is the case elsewhere. Points are flagged where,
+        in addition, `band` excludes 0, which nearly always is the same.
     band : Band
         Confidence band for the smoothed bias (the weighted mean of true minus predicted
         probability), at all points together; approximate.
     pvalues : (m,) array
-        P-values for "the model is calibrated for every neighbour", adjusted for all points.
+        P-values for "the model is calibrated for every neighbour", adjusted for all points: at
+        most `alpha` where `band` excludes 0, and nowhere else.
     notes : tuple of str
         Data-quality notes about the rows, and how the widths were chosen.
     notes_on_points : tuple of str
@@ -166,7 +167,7 @@ class LocalBias(Result):
 
     @cached_property
     def flagged(self) -> BoolArray:
-        """Points where the model is miscalibrated: adjusted p-value at most `alpha`, (m,)."""
+        """Points where the model is miscalibrated: p at most `alpha`, 0 outside `band`, (m,)."""
         return np.asarray(np.nan_to_num(self.pvalues, nan=1.0) <= self.alpha)
 
     def at(self, other: Sample | Population) -> LocalBias:
@@ -559,17 +560,15 @@ def estimated_at(
     size = np.nan_to_num(averages.moments.size)
     enough = np.flatnonzero(size >= min_neighbours)
     kept = averages.take(enough)
-    scores = np.abs(kept.null_scores(studentised=False))
-    critical = critical_value(scores[:, 1:].max(axis=0, initial=0.0), alpha)
 
     def at_all(part: FloatArray) -> FloatArray:
         filled = np.full(len(points), np.nan)
         filled[enough] = part
         return filled
 
+    told = flagged(kept, alpha)
     flags, sizes = (
-        Band(at_all(band.lower), at_all(band.upper))
-        for band in (null_band(kept, critical), mean_intervals(kept, alpha, simultaneous=True))
+        Band(at_all(band.lower), at_all(band.upper)) for band in (told.null_band, told.band)
     )
     return LocalBias(
         redraws=redraws,
@@ -585,7 +584,7 @@ def estimated_at(
         witness=averages.sums[:, 0] / sample.weights_or_ones.sum(),
         null_band=flags,
         band=sizes,
-        pvalues=at_all(step_down(scores)),
+        pvalues=at_all(told.pvalues),
         elapsed=time.perf_counter() - begun,
         notes=notes,
         notes_on_points=tuple(_notes_on_points(points, sample, kernel)),

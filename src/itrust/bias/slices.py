@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from itrust._core import (
     BoolArray,
@@ -19,27 +18,27 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias.bands import mean_intervals
+from itrust.bias.bands import Shares, judged
 from itrust.bias.parts import PartBias, PartTable
 from itrust.bias.redraws import Redraws
 from itrust.bias.slice_search import Candidate, Searcher, rows_to_search
 from itrust.bias.smoothing import Members, average
-from itrust.calibration import step_down, unadjusted_pvalues
 from itrust.data import Sample
 
 MIN_UNITS = 4  # rows or clusters that can be halved
-FAR_OUT = 40.0  # normal score beyond which all is alike
 ALIKE = 0.5  # rows in common, of rows in either
 ALIKE_SHARE = 0.3  # of the level, spread evenly
 HALVES = 2
+FOUND_SHARE = 0.8  # of a slice's error, on the side of the bias that was found
 
 
 @dataclass(frozen=True)
 class Slice(PartBias):
     """A rule, and how far the model is off where it holds.
 
-    Rates, interval and p-values are of the rows that the rule was not found on. The interval holds
-    for all slices together; p-values are one-sided in the direction that was found.
+    Rates, interval and p-values are of the rows that the rule was not found on, and hold for all
+    slices together. Both are two-sided, with four fifths of the error that a slice is allowed on
+    the side of the bias that was found: an interval excludes 0 where the slice is confirmed.
 
     Attributes
     ----------
@@ -174,10 +173,7 @@ def slices_of(
     ):
         checked_count(value, name)
     sample, seed = redraws.sample, redraws.seed
-    units = sample.n if sample.clusters is None else sample.clusters
-    halves: tuple[Sample, ...] = ()
-    if units >= MIN_UNITS:
-        halves = sample.split([0.5, 0.5], rng=np.random.default_rng([seed, 0]))
+    halves = halves_of(sample, seed, purpose=0)
     judged: list[Slice] = []
     for number in range(len(halves)):
         search, others = halves[number], halves[1 - number]
@@ -196,6 +192,14 @@ def slices_of(
     )
 
 
+def halves_of(sample: Sample, seed: int, purpose: int) -> tuple[Sample, ...]:
+    """Both halves of the rows, or of the clusters; none where there are too few to halve."""
+    units = sample.n if sample.clusters is None else sample.clusters
+    if units < MIN_UNITS:
+        return ()
+    return sample.split([0.5, 0.5], rng=np.random.default_rng([seed, purpose]))
+
+
 def _searchable(search: Sample, max_slices: int) -> Sample:
     rows = smallest_tickets(tickets(0, search.n), rows_to_search(search, max_slices))
     return search if rows.size == search.n else search.take(rows)
@@ -212,14 +216,11 @@ def _judged(found: Sequence[Candidate], half: Redraws, sample: Sample) -> Iterat
     averages = average(
         others, weights, half.null, half.draws, half.seed, spread=True, title="slices"
     )
-    direction = np.sign([candidate.bias for candidate in held])
-    scores = averages.null_scores(studentised=True) * direction[:, None]
-    band = mean_intervals(averages, half.alpha, simultaneous=True)
+    found_low = np.array([candidate.bias > 0 for candidate in held])
     attention = _attention(np.array([candidate.worth for candidate in held]))
-    # Tails on the log scale, so that what was more striking in the search needs to show less.
-    tails = -log_ndtr(-np.minimum(scores, FAR_OUT))
-    own, weighed = unadjusted_pvalues(scores), np.log(attention)[:, None] + tails
-    adjusted = np.minimum(2 * step_down(weighed), 1.0)
+    sides = (np.where(low, FOUND_SHARE, 1 - FOUND_SHARE) for low in (found_low, ~found_low))
+    shares = Shares(*(attention * side for side in sides))
+    told = judged(averages, half.alpha, shares=shares)
     w = sample.weights_or_ones
     for k, candidate in enumerate(held):
         everywhere = candidate.where.rows(sample.points)
@@ -230,12 +231,13 @@ def _judged(found: Sequence[Candidate], half: Redraws, sample: Sample) -> Iterat
             share=float(w[everywhere].sum() / w.sum()),
             predicted=predicted,
             observed=predicted + float(averages.values[k]),
-            lower=float(band.lower[k]),
-            upper=float(band.upper[k]),
+            lower=float(told.band.lower[k]),
+            upper=float(told.band.upper[k]),
+            stderr=float(averages.stderr[k]),
             judged_on=int(candidate.where.rows(others.points).sum()),
             found_bias=candidate.bias,
-            unadjusted_pvalue=float(own[k]),
-            pvalue=float(adjusted[k]),
+            unadjusted_pvalue=float(told.unadjusted[k]),
+            pvalue=min(HALVES * float(told.adjusted[k]), 1.0),
         )
 
 

@@ -47,7 +47,8 @@ class Recalibration:
     null_sd : float
         Standard deviation that KLCE^2 would have if the probabilities were calibrated.
     slice : Slice or None
-        The confirmed slice with the largest bias; None if there is none, or none was searched.
+        The confirmed slice of which the largest bias is shown; None if there is none, or none was
+        searched.
     seconds : float
         Time to fit and to predict.
     """
@@ -251,7 +252,7 @@ def _worst_slice(sample: Sample, alpha: float, draws: int, seed: int) -> Slice |
     if not sample.columns or sample.n < MIN_FOR_SLICES:
         return None
     confirmed = bias_slices(sample, alpha=alpha, draws=draws, rng=seed).confirmed
-    return max(confirmed, key=lambda found: abs(found.bias), default=None)
+    return max(confirmed, key=lambda found: abs(found.at_least), default=None)
 
 
 def _refuse_same_rows(calibration: Sample, test: Sample) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from itrust._core import counted, printable
+from itrust._core import counted, printable, signed
 from itrust.auditing import Audit, gate
 from itrust.bias import SIGN
 from itrust.render.text import check_lines
@@ -87,7 +87,7 @@ def _slices(audit: Audit) -> list[str]:
     """Confirmed slices."""
     lines = [
         f"| {escaped(part.rule)} | {part.rows:,} | {part.bias:+.3f} | "
-        f"{part.lower:+.3f} to {part.upper:+.3f} |"
+        f"{signed(part.lower)} to {signed(part.upper)} |"
         for part in audit.diagnosis.slices.confirmed[:MAX_SLICES]
     ]
     head = ["", "| confirmed slice | rows | bias | interval |", "|---|---|---|---|"]

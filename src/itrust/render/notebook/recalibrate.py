@@ -21,7 +21,9 @@ def _(result: RecalibrationTable) -> str:
             html.number(method.mce, ".3f"),
             html.number(method.klce2, "+.2e"),
             html.number(method.pvalue, ".3f"),
-            f"{method.slice.rule} ({method.slice.bias:+.3f})" if method.slice else "none",
+            f"{method.slice.rule} (at least {method.slice.at_least:+.3f})"
+            if method.slice
+            else "none",
         ]
         for method in result
     ]

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from itrust._core import write_whole
+from itrust._core import signed, write_whole
 from itrust.auditing import TONES, Audit
 from itrust.render.page.content import content
 
@@ -169,9 +169,11 @@ def shown(value: object, kind: str = "number") -> str:
         return str(value)
     if kind == "cover":
         return f"{100 * value:.4g} %"
-    form = {"rate": ".3f", "bias": "+.3f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
+    form = {"rate": ".3f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
     plus = {"change": "+.4g", "score": ".4f", "loss": ".4f", "whole": "d", "seconds": ".1f"}
-    told = format(value, {**form, **plus}.get(kind, ".4g"))
+    if kind == "size":  # of a bias whose direction is told in words
+        return signed(abs(value))[1:]
+    told = signed(value) if kind == "bias" else format(value, {**form, **plus}.get(kind, ".4g"))
     if told in ("-0.000", "+0.000"):  # nothing has no sign
         told = told[1:]
     return told.replace("-", MINUS)

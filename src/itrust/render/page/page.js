@@ -12,8 +12,10 @@
     const signs = Array.from(String(text)); // whole characters, so that no emoji is halved
     return signs.length <= most ? String(text) : signs.slice(0, most - 1).join("") + "\u2026";
   };
+  // More digits where a bias would be taken for 0.
+  const size = (value) => value > 1e-7 && value < 5e-4 ? String(Number(value.toPrecision(1))) : value.toFixed(3);
   const signed = (value) =>
-    value === null ? "\u2013" : (value < 0 ? MINUS : "+") + Math.abs(value).toFixed(3);
+    value === null ? "\u2013" : (value < 0 ? MINUS : "+") + size(Math.abs(value));
   const digits = (value) => (value === null ? "\u2013" : String(Number(value.toPrecision(3))));
   const whole = (value) => (value === null ? "\u2013" : Math.round(value).toLocaleString("en"));
   const interval = (low, high) => `${signed(low)} to ${signed(high)}`;

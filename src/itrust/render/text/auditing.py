@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from itrust._core import counted, wrapped
+from itrust._core import counted, signed, wrapped
 from itrust.auditing import Audit, Check, Comparison
 from itrust.bias import SIGN
 from itrust.calibration import Detectable, Finding, worst_of
@@ -133,7 +133,7 @@ def _diagnosis(audit: Audit) -> list[str]:
     return [
         f"the model is {points}; {told} confirmed",
         *(
-            f"{part.bias:+.3f} ({part.lower:+.3f} to {part.upper:+.3f})  {part.rule}"
+            f"{part.bias:+.3f} ({signed(part.lower)} to {signed(part.upper)})  {part.rule}"
             for part in slices.confirmed[:MAX_TOLD]
         ),
         *more(len(slices.confirmed) - MAX_TOLD),

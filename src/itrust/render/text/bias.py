@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from itrust._core import BoolArray, counted
+from itrust._core import BoolArray, counted, signed
 from itrust.bias import (
     SIGN,
     Axis,
@@ -42,15 +42,16 @@ def _(result: GroupTable, width: int = WIDTH) -> str:  # noqa: ARG001
     )
     lines = [
         f"{g.name:<{names}}  {g.rows:>8,} {g.predicted:>9.3f} {g.observed:>9.3f} "
-        f"{g.bias:>+7.3f} {g.lower:>+8.3f} {g.upper:>+8.3f} {g.pvalue:>8.3g}"
+        f"{g.bias:>+7.3f} {signed(g.lower):>8} {signed(g.upper):>8} {g.pvalue:>8.3g}"
         f"{'  few rows' if g.small else ''}"
         for g in result.groups
     ]
     together = "for all groups at once" if result.simultaneous else "each on its own"
     foot = [
         SIGN,
-        f"intervals hold {together}; p-values are adjusted for all groups: exact for",
-        '"calibrated in every row", asymptotically valid for "no mean bias in the group"',
+        f"intervals and p-values hold {together}; p is at most {result.alpha:g} where the",
+        'interval excludes 0: exact for "calibrated in every row", asymptotically valid for',
+        '"no mean bias in the group"',
     ]
     return "\n".join([head, *lines, *foot, *_notes(result.notes, "")])
 
@@ -65,7 +66,7 @@ def _(result: SliceTable, width: int = WIDTH) -> str:  # noqa: ARG001
         lines.append(
             f"  {mark} {part.rule}\n      {part.judged_on:,} of {part.rows:,} rows, predicted "
             f"{part.predicted:.3f}, observed {part.observed:.3f}, bias {part.bias:+.3f} "
-            f"({part.lower:+.3f} to {part.upper:+.3f}), p {part.pvalue:.3g}"
+            f"({signed(part.lower)} to {signed(part.upper)}), p {part.pvalue:.3g}"
         )
     if not result.slices:
         lines.append(f"  none: no rule with {result.min_rows:,} rows of a half stands out")
@@ -73,9 +74,9 @@ def _(result: SliceTable, width: int = WIDTH) -> str:  # noqa: ARG001
         lines.append(f"    and {len(result.slices) - len(told)} more that were not confirmed")
     foot = [
         SIGN,
-        f"+ confirmed at alpha {result.alpha:g} on the half that the slice was not found on;",
-        "rates, intervals (two-sided) and p-values (one-sided) are that half's, and hold",
-        "for all slices at once",
+        f"+ confirmed at alpha {result.alpha:g} on the half that the slice was not found on: the",
+        "interval excludes 0. Rates, intervals and p-values are that half's, and hold for",
+        "all slices at once",
     ]
     return "\n".join([*lines, *foot, *_notes(result.notes, "")])
 
@@ -108,7 +109,7 @@ def _(result: LocalBias, width: int = WIDTH) -> str:  # noqa: ARG001
         "",
         "  shown: the model is miscalibrated for some neighbours of the point. If it is calibrated",
         f"  for all neighbours of some points, at most {result.alpha:g} of samples show any there.",
-        "  Sizes are averages over neighbours, with a band for all points at once.",
+        "  Sizes are averages over neighbours, and at least so large for all points at once.",
     ]
     return "\n".join([*lines, *_notes((*result.notes_on_points, *result.notes))])
 
@@ -141,13 +142,16 @@ def share_of(marked: BoolArray) -> str:
 
 
 def extreme(bias: LocalBias, sign: int) -> str:
-    """The largest bias of this sign that is shown, and where; nothing where none is."""
-    shown = np.flatnonzero(shown_at(bias, sign))
-    if not shown.size:
+    """The place where the largest bias of this sign is shown; nothing where none is."""
+    if not shown_at(bias, sign).any():
         return ""
-    k = int(shown[np.argmax(sign * bias.values[shown])])
-    ends = f"{bias.band.lower[k]:+.3f} to {bias.band.upper[k]:+.3f}"
-    return f"most {bias.values[k]:+.3f} ({ends}) at {point_text(bias, k)}"
+    k = int(np.nanargmax(sign * bias.band.at_least))
+    return f"most, by at least {_size(bias.band.at_least[k])}, at {point_text(bias, k)}"
+
+
+def _size(bias: float) -> str:
+    """A size without its sign."""
+    return signed(abs(bias))[1:]
 
 
 def point_text(bias: LocalBias, k: int) -> str:
@@ -180,16 +184,18 @@ def part_text(curve: BiasCurve, part: CurvePart) -> str:
 
 
 def _stretches(axis: Axis, part: CurvePart, shown: BoolArray) -> Iterator[str]:
-    """Neighbouring positions where the bias has one sign, and the largest bias among them."""
+    """Neighbouring positions where the bias has one sign, and the largest that is shown."""
     sign = np.where(shown, np.sign(part.values), 0.0)
     edges = np.flatnonzero(np.diff(sign, prepend=0.0, append=0.0))
     for start, stop in pairwise(edges):
         if sign[start] == 0:
             continue
         ends = [axis.shown(int(k)) for k in (start, stop - 1)]
-        peak = start + int(np.argmax(np.abs(part.values[start:stop])))
+        least = np.abs(part.band.at_least)
+        peak = int(start + np.argmax(least[start:stop]))
         where = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-        yield f"{where}: up to {part.values[peak]:+.3f} (p {part.pvalues[peak]:.2g})"
+        told = f"too {'low' if sign[start] > 0 else 'high'} by at least {_size(least[peak])}"
+        yield f"{where}: {told} at {axis.shown(peak)} (p {part.pvalues[peak]:.2g})"
 
 
 @as_text.register
@@ -207,10 +213,10 @@ def cells_text(result: BiasMap) -> Iterator[tuple[str, str]]:
         shown = result.flagged & (sign * result.values > 0)
         text = f"shown in {int(shown.sum()):,} of {counted(shown.size, 'cell')}"
         if shown.any():
-            size = np.where(shown, np.abs(np.nan_to_num(result.values)), -1.0)
-            row, column = np.unravel_index(int(np.argmax(size)), shown.shape)
+            least = sign * result.bias.band.at_least.reshape(shown.shape)
+            row, column = np.unravel_index(int(np.nanargmax(least)), shown.shape)
             where = f"{across.name} {across.shown(int(column))}, {up.name} {up.shown(int(row))}"
-            text += f"; most {result.values[row, column]:+.3f} at {where}"
+            text += f"; most, by at least {_size(least[row, column])}, at {where}"
         yield told, text
     unknown = int(np.isnan(result.values).sum())
     yield "unknown", f"{counted(unknown, 'cell')} with too few rows nearby"

@@ -28,7 +28,7 @@ def loss_text(value: float) -> str:
 def slices_text(result: RecalibrationTable) -> list[str]:
     """Lines about the worst confirmed slice of each method."""
     found = [
-        f"  {method.name}: {method.slice.rule}, bias {method.slice.bias:+.3f}"
+        f"  {method.name}: {method.slice.rule}, bias at least {method.slice.at_least:+.3f}"
         for method in result
         if method.slice
     ]

@@ -34,7 +34,7 @@ def sentence_of(judgement: Judgement) -> str:
 
 
 def _miscalibrated(judgement: Judgement) -> str:
-    first = evidence_words(judgement.evidence[0]) if judgement.evidence else ""
+    first = _first(judgement) if judgement.evidence else ""
     if not judgement.refuted:
         return f"These probabilities cannot be trusted for {first}."
     shown = first or "by more than the tolerance where too few rows stand behind it to be shown"
@@ -182,7 +182,11 @@ def _place(where: Predicate) -> str:
 def _biased_task(judgement: Judgement) -> str:
     if not judgement.evidence:
         return ""
-    return f" One task is biased all the same: {evidence_words(judgement.evidence[0])}."
+    return f" One task is biased all the same: {_first(judgement)}."
+
+
+def _first(judgement: Judgement) -> str:
+    return evidence_words(judgement.evidence[0], judgement.tolerance)
 
 
 def in_words(names: Sequence[str]) -> str:
@@ -197,36 +201,44 @@ def in_words(names: Sequence[str]) -> str:
 
 
 @singledispatch
-def evidence_words(item: Any) -> str:
+def evidence_words(item: Any, tolerance: float = 0.0) -> str:
     """Say what one piece of evidence shows.
 
     Parameters
     ----------
     item : Slice, PointBias, TaskResult, Finding or ImpossibleLabels
         What carries a verdict.
+    tolerance : float
+        The size of bias that a slice had to show to be told.
 
     Returns
     -------
     str
         A part of a sentence.
     """
+    del tolerance
     raise TypeError(f"nothing says how a {type(item).__name__} reads as evidence")
 
 
 @evidence_words.register
-def _slice_words(item: Slice) -> str:
-    return f"{_amount(item.bias, item.lower, item.upper)} where {item.rule}"
+def _slice_words(item: Slice, tolerance: float = 0.0) -> str:
+    likely = abs(item.estimate(tolerance))
+    return f"{_at_least(item.at_least)} where {item.rule} (estimate {likely:.3f})"
 
 
 @evidence_words.register
-def _point_words(item: PointBias) -> str:
+def _point_words(item: PointBias, tolerance: float = 0.0) -> str:  # noqa: ARG001
     at = ", ".join(f"{own.name} {own.shown}" for own in item.coordinates)
     near = ", ".join(part for part in (at, f"prediction {item.prediction:.2f}") if part)
-    return f"{_amount(item.bias, item.lower, item.upper)} near {near}"
+    told = f"{_at_least(item.at_least)} near {near}"
+    if item.bias is None:
+        return told
+    size = math.copysign(1, item.at_least) * item.bias
+    return f"{told} (estimate {size:.3f}, from the half of the rows that did not choose the place)"
 
 
 @evidence_words.register
-def _task_words(item: TaskResult) -> str:
+def _task_words(item: TaskResult, tolerance: float = 0.0) -> str:  # noqa: ARG001
     return (
         f"{item.name}: {item.plugin:.4g} with probabilities, {item.from_labels:.4g} with labels "
         f"(p = {item.pvalue:.3g})"
@@ -234,17 +246,15 @@ def _task_words(item: TaskResult) -> str:
 
 
 @evidence_words.register
-def _finding_words(item: Finding) -> str:
+def _finding_words(item: Finding, tolerance: float = 0.0) -> str:  # noqa: ARG001
     return str(item)
 
 
 @evidence_words.register
-def _impossible_words(item: ImpossibleLabels) -> str:
+def _impossible_words(item: ImpossibleLabels, tolerance: float = 0.0) -> str:  # noqa: ARG001
     return f"{counted(item.count, 'label')} that the model called impossible came true"
 
 
-def _amount(bias: float, lower: float, upper: float) -> str:
-    """A size with its direction in words."""
-    side, sign = ("low", 1) if bias > 0 else ("high", -1)
-    near, far = sorted((sign * lower, sign * upper))
-    return f"too {side} by {abs(bias):.3f} ({near:.3f} to {far:.3f})"
+def _at_least(bias: float) -> str:
+    """The smallest size that is shown, with its direction in words."""
+    return f"too {'low' if bias > 0 else 'high'} by at least {abs(bias):.3f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -11,6 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from itrust._core import (
+    BoolArray,
     FloatArray,
     InputError,
     IntArray,
@@ -32,6 +34,7 @@ from itrust.recalibrate.base import (
 from itrust.recalibrate.features import Basis
 from itrust.recalibrate.ridge import Fit, RowBlock, Sketch, fit_logistic
 from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
+from itrust.recalibrate.support import Support
 
 BLOCK_ROWS = 8_192
 MAX_NUMBERS_KEPT = 2**25  # of a feature matrix; beyond that features are made again each step
@@ -40,6 +43,7 @@ MIN_ROWS = 40  # to divide among learning and judging
 MIN_TO_FOLD = 8
 HELD_OUT = 1 / 5
 MARGIN = 1.0  # standard errors that a correction must gain: the best of many is flattered
+LITTLE = 0.5  # of a correction: rows that get less count as outside the calibration rows
 MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  # plain ones first
 
 
@@ -101,6 +105,10 @@ class _Chain:
     edge: float
     monotone: Sigmoid | None
     corrections: tuple[Correction, ...] = ()
+
+    def monotone_logits(self, z: FloatArray) -> FloatArray:
+        """Logits after the monotone map of predictions with logits z."""
+        return _monotone_logits(self.monotone, np.asarray(expit(z)), self.edge)
 
     def logits(self, points: Points) -> FloatArray:
         z = _monotone_logits(self.monotone, points.p, self.edge)
@@ -182,6 +190,7 @@ class Local(Recalibrator):
     def __init__(
         self,
         alpha: float = 0.1,
+        gate: float = 0.01,
         rounds: int = 3,
         features: int = 150,
         widths: Sequence[float] = (0.1, 0.2, 0.4, 0.8),
@@ -189,7 +198,7 @@ class Local(Recalibrator):
         draws: int = 99,
         rng: int = 0,
     ) -> None:
-        self.alpha, self.rounds, self.features = alpha, rounds, features
+        self.alpha, self.gate, self.rounds, self.features = alpha, gate, rounds, features
         self.widths, self.ridges, self.draws, self.rng = widths, ridges, draws, rng
 
     def _fit(self, sample: Sample) -> None:
@@ -197,10 +206,14 @@ class Local(Recalibrator):
         self.edge_ = edge_of(sample.p)
         with one_blas_thread():  # many small products: threads would wait for each other
             choices = self._choices(sample)
-            chain = self._monotone_chain(sample)
+            shown = self.steps_[0].pvalue <= self.gate
+            chain = self._monotone_chain(sample) if shown else _Chain(self.edge_, None)
             for choice in choices:
                 chain = _corrected(sample, chain, choice, self.features)
         self.monotone_, self.corrections_ = chain.monotone, chain.corrections
+        self.support_ = Support.of(
+            sample.points, _few(sample).points, self.edge_, chain.monotone_logits
+        )
 
     def _monotone_chain(self, sample: Sample) -> _Chain:
         method = self._monotone_method(sample)
@@ -228,16 +241,16 @@ class Local(Recalibrator):
 
     def _choices(self, sample: Sample) -> list[Choice]:
         """Corrections that calibration rows ask for; fills `steps_`."""
-        first = self._pvalue(sample.with_predictions(_without_certainty(sample.p, self.edge_)))
+        first = self._first_pvalue(sample)
         self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
-        if first > self.alpha or _units(sample) < MIN_ROWS:
+        if first > min(self.gate, self.alpha) or _units(sample) < MIN_ROWS:
             return []
         learn, judge = sample.split([1 - HELD_OUT, HELD_OUT], rng=self.rng)
         if one_class(learn):
             return []
         chain = self._monotone_chain(learn)
         name = "as given" if chain.monotone is None else type(chain.monotone).__name__.lower()
-        pvalue = self._pvalue(chain.applied(judge))
+        pvalue = self._pvalue(chain.applied(judge), self.draws)
         steps = [Step(f"monotone ({name})", None, pvalue, True)]
         choices: list[Choice] = []
         while len(choices) < self.rounds and (not choices or pvalue <= self.alpha):
@@ -252,7 +265,7 @@ class Local(Recalibrator):
                 break
             chain = longer
             choices.append(choice)
-            pvalue = self._pvalue(chain.applied(judge))
+            pvalue = self._pvalue(chain.applied(judge), self.draws)
             steps.append(Step(f"local {len(choices)}", gain, pvalue, True))
         self.steps_ += tuple(steps)
         return choices
@@ -274,19 +287,52 @@ class Local(Recalibrator):
         _, choice, losses = best
         return choice, before - losses, some
 
-    def _pvalue(self, sample: Sample) -> float:
+    def _first_pvalue(self, sample: Sample) -> float:
+        """Of the predictions as given: given the covariates or alone, the smaller one, twice."""
+        given = sample.with_predictions(_without_certainty(sample.p, self.edge_))
+        ways = [given, given.only()] if given.columns else [given]
+        draws = max(self.draws, math.ceil(len(ways) / self.gate) - 1)  # or none could be so small
+        return min(1.0, len(ways) * min(self._pvalue(way, draws) for way in ways))
+
+    def _pvalue(self, sample: Sample, draws: int) -> float:
         rows = smallest_tickets(tickets(0, sample.n), TESTED_ROWS)
         some = sample.take(rows) if rows.size < sample.n else sample
-        result = klce_test(some, draws=self.draws, rng=self.rng, progress=False)
+        result = klce_test(some, draws=draws, rng=self.rng, progress=False)
         return float(result.pvalue)
 
+    @property
+    def unchanged_(self) -> bool:
+        """bool: Whether nothing was kept, and predictions but those of 0 and 1 stay as given."""
+        return self.monotone_ is None and not self.corrections_
+
     def _predict(self, points: Points) -> FloatArray:
-        if self.monotone_ is None and not self.corrections_:
+        if self.unchanged_:
             return _without_certainty(points.p, self.edge_)
-        z = _Chain(self.edge_, self.monotone_, self.corrections_).logits(points)
+        chain = _Chain(self.edge_, self.monotone_, self.corrections_)
+        z = held_logit(points.p, self.edge_)
+        held = self.support_.of_prediction.held(z)
+        added = chain.logits(Points(np.asarray(expit(held)), points.columns)) - held
+        z = z + self._shares(points) * added
         # Not surer than the model was, nor than so many rows can tell.
         surest = np.maximum(np.abs(held_logit(points.p, self.edge_)), np.log(2 * self.n_rows_ - 1))
         return np.asarray(expit(np.clip(z, -surest, surest)))
+
+    def _shares(self, points: Points) -> FloatArray:
+        """How much of the recalibration each row gets: nothing far from the calibration rows."""
+        if not self.corrections_:  # a map of the prediction alone
+            return self.support_.of_prediction.share(held_logit(points.p, self.edge_))
+        return np.concatenate(
+            [
+                *_side_by_side(
+                    lambda rows: self.support_.share(points.take(rows), self.edge_), len(points)
+                )
+            ]
+        )
+
+    def _outside(self, points: Points) -> BoolArray:
+        if self.unchanged_:
+            return np.zeros(len(points), dtype=bool)
+        return np.asarray(self._shares(points) < LITTLE)
 
     def _learned(self) -> dict[str, Any]:
         return {
@@ -301,6 +347,7 @@ class Local(Recalibrator):
                 }
                 for correction in self.corrections_
             ],
+            "support": self.support_.to_dict(),
             "steps": [asdict(step) for step in self.steps_],
         }
 
@@ -317,10 +364,12 @@ class Local(Recalibrator):
             )
             for facts in learned["corrections"]
         )
+        self.support_ = Support.from_dict(learned["support"])
         self.steps_ = tuple(Step(**step) for step in learned["steps"])
 
     def _check_settings(self) -> None:
-        checked_share(self.alpha, "alpha")
+        for name in ("alpha", "gate"):
+            checked_share(getattr(self, name), name)
         for name in ("rounds", "features", "draws"):
             checked_count(getattr(self, name), name)
         checked_count(self.rng, "rng", at_least=0)

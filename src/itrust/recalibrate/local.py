@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -42,7 +42,6 @@ TUNING_ROWS, TESTED_ROWS = 20_000, 20_000
 MIN_ROWS = 40  # to divide among learning and judging
 MIN_TO_FOLD = 8
 HELD_OUT = 1 / 5
-MARGIN = 1.0  # standard errors that a correction must gain: the best of many is flattered
 LITTLE = 0.5  # of a correction: rows that get less count as outside the calibration rows
 MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  # plain ones first
 
@@ -78,6 +77,7 @@ class Choice:
 
     width: float
     ridge: float
+    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,46 +204,48 @@ class Local(Recalibrator):
     def _fit(self, sample: Sample) -> None:
         self._check_settings()
         self.edge_ = edge_of(sample.p)
-        with one_blas_thread():  # many small products: threads would wait for each other
-            choices = self._choices(sample)
-            shown = self.steps_[0].pvalue <= self.gate
-            chain = self._monotone_chain(sample) if shown else _Chain(self.edge_, None)
-            for choice in choices:
-                chain = _corrected(sample, chain, choice, self.features)
+        first = self._first_pvalue(sample)
+        self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
+        chain = _Chain(self.edge_, None)
+        if first <= self.gate:
+            with one_blas_thread():  # many small products: threads would wait for each other
+                choices = self._choices(sample) if first <= self.alpha else []
+                chain = self._monotone_chain(sample)
+                for choice in choices:
+                    chain = _corrected(sample, chain, choice, self.features)
         self.monotone_, self.corrections_ = chain.monotone, chain.corrections
         self.support_ = Support.of(
             sample.points, _few(sample).points, self.edge_, chain.monotone_logits
         )
 
     def _monotone_chain(self, sample: Sample) -> _Chain:
-        method = self._monotone_method(sample)
-        return _Chain(self.edge_, None if method is None else method().fit(sample))
+        method, share = self._monotone_method(sample)
+        fitted = None if method is None else method().fit(sample).drawn_back(share)
+        return _Chain(self.edge_, fitted)
 
-    def _monotone_method(self, sample: Sample) -> type[Sigmoid] | None:
-        """The plainest map that no other beats by a standard error; None: as given."""
+    def _monotone_method(self, sample: Sample) -> tuple[type[Sigmoid] | None, float]:
+        """The plainest map that no other beats by a standard error, and how much of it to keep."""
         some = _few(sample)
         if _units(some) < MIN_TO_FOLD:
-            return None
+            return None, 0.0
         fold, losses = _folds(some, self.rng), np.zeros((len(MONOTONE), some.n))
         for held in np.unique(fold):
             out = np.flatnonzero(fold == held)
             learn, judge = some.take(np.flatnonzero(fold != held)), some.p[out]
             if one_class(learn):
-                return None
+                return None, 0.0
             for own, method in zip(losses, MONOTONE, strict=True):
                 monotone = None if method is None else method().fit(learn)
                 own[out] = _losses(some.y[out], _monotone_logits(monotone, judge, self.edge_))
         best = 0
         for number in range(1, len(MONOTONE)):
-            if _is_better(losses[best] - losses[number], some, 1.0):
+            if _errors(losses[best] - losses[number], some) > 1:
                 best = number
-        return MONOTONE[best]
+        return MONOTONE[best], _trust(losses[0] - losses[best], some)
 
     def _choices(self, sample: Sample) -> list[Choice]:
-        """Corrections that calibration rows ask for; fills `steps_`."""
-        first = self._first_pvalue(sample)
-        self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
-        if first > min(self.gate, self.alpha) or _units(sample) < MIN_ROWS:
+        """Corrections that calibration rows ask for; adds to `steps_`."""
+        if _units(sample) < MIN_ROWS:
             return []
         learn, judge = sample.split([1 - HELD_OUT, HELD_OUT], rng=self.rng)
         if one_class(learn):
@@ -260,10 +262,12 @@ class Local(Recalibrator):
                 before, after = (_losses(judge.y, c.logits(judge.points)) for c in (chain, longer))
                 gains, rows = before - after, judge
             gain = float(np.average(gains, weights=rows.weights_or_ones))
-            if not _is_better(gains, rows, MARGIN):
+            share = _trust(gains, rows)
+            if share == 0:
                 steps.append(Step(f"local {len(choices) + 1}", gain, None, False))
                 break
-            chain = longer
+            choice = replace(choice, share=share)
+            chain = _corrected(learn, chain, choice, self.features)
             choices.append(choice)
             pvalue = self._pvalue(chain.applied(judge), self.draws)
             steps.append(Step(f"local {len(choices)}", gain, pvalue, True))
@@ -414,7 +418,7 @@ def _corrected(sample: Sample, chain: _Chain, choice: Choice, features: int) -> 
         start = fit_logistic(few, len(basis), choice.ridge)
         sketch = Sketch(few, sample.n / TUNING_ROWS)
     fit = fit_logistic(_blocks(sample, z, basis), len(basis), choice.ridge, start, sketch)
-    added = Correction(basis, fit, choice)
+    added = Correction(basis, fit.times(choice.share), choice)
     return _Chain(chain.edge, chain.monotone, (*chain.corrections, added))
 
 
@@ -429,15 +433,22 @@ def _losses(y: FloatArray, z: FloatArray) -> FloatArray:
     return np.asarray(np.logaddexp(0, z) - y * z)
 
 
-def _is_better(gains: FloatArray, sample: Sample, errors: float) -> bool:
-    """Whether the weighted mean of the rows' gains exceeds so many standard errors."""
+def _trust(gains: FloatArray, sample: Sample) -> float:
+    """How much of a correction to keep, from 0 to 1: 1 - 1 / t^2, its gain being t errors."""
+    t = _errors(gains, sample)
+    return 1 - 1 / t**2 if t > 1 else 0.0
+
+
+def _errors(gains: FloatArray, sample: Sample) -> float:
+    """The weighted mean of the rows' gains, in standard errors."""
     w = sample.weights_or_ones
     mean = float(np.average(gains, weights=w))
     left = w * (gains - mean)
     if sample.cluster is not None:
         units = np.unique(sample.cluster, return_inverse=True)[1]
         left = np.asarray(np.bincount(units, weights=left), dtype=float)
-    return mean > errors * float(np.sqrt(np.square(left).sum())) / float(w.sum())
+    error = float(np.sqrt(np.square(left).sum())) / float(w.sum())
+    return mean / error if error else float(np.sign(mean)) * np.inf if mean else 0.0
 
 
 def _units(sample: Sample) -> int:

@@ -229,9 +229,7 @@ class Support:
 def _squares(centred: FloatArray, precision: FloatArray) -> FloatArray:
     """Squared distances, (2, n): Mahalanobis, and the largest of a number given the others."""
     turned = centred @ precision
-    return np.stack(
-        [(turned * centred).sum(axis=1), (turned**2 / np.diag(precision)).max(axis=1)]
-    )
+    return np.stack([(turned * centred).sum(axis=1), (turned**2 / np.diag(precision)).max(axis=1)])
 
 
 def _columns(points: Points, edge: float) -> dict[str | None, Column]:

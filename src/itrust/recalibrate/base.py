@@ -182,7 +182,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         return {name: count for name, count in counts.items() if count}
 
     def outside(self, p: object, x: object = None) -> BoolArray:
-        """Mark the rows that are left as they are, for they lie outside the calibration rows.
+        """Mark the rows that lie outside the calibration rows, and get no local correction.
 
         Parameters
         ----------
@@ -194,9 +194,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         (n,) array of bool
-            Whether a row gets less than half of what it would get inside, or nothing. Only `Local`
-            leaves such rows; the other methods treat them like the nearest rows that they know,
-            and mark none.
+            Only `Local` marks rows. The other methods treat a row that is far from all that they
+            know as they treat the nearest.
         """
         self._check_fitted()
         return self._outside(self._points(p, x))

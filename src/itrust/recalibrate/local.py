@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from itrust._core import (
     BoolArray,
@@ -34,7 +34,7 @@ from itrust.recalibrate.base import (
 from itrust.recalibrate.features import Basis
 from itrust.recalibrate.ridge import Fit, RowBlock, Sketch, fit_logistic
 from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
-from itrust.recalibrate.support import Support
+from itrust.recalibrate.support import Support, faded
 
 BLOCK_ROWS = 8_192
 MAX_NUMBERS_KEPT = 2**25  # of a feature matrix; beyond that features are made again each step
@@ -42,7 +42,8 @@ TUNING_ROWS, TESTED_ROWS = 20_000, 20_000
 MIN_ROWS = 40  # to divide among learning and judging
 MIN_TO_FOLD = 8
 HELD_OUT = 1 / 5
-LITTLE = 0.5  # of a correction: rows that get less count as outside the calibration rows
+ROWS_TO_TRUST = 20_000  # rows per unit of the p-value that is needed: chance harms like 1 / rows
+STRICTEST = 0.002
 MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  # plain ones first
 
 
@@ -60,7 +61,8 @@ class Step:
     pvalue : float or None
         Exact, on the inner hold-out, which had no part in fits or choices before it (if the
         hold-out decided on a gain, in the choice to keep the correction); for "as given" on all
-        calibration rows. None where the correction was not kept.
+        calibration rows, twice the smaller of two: given the covariates, and of p alone. None
+        where the correction was not kept.
     kept : bool
         Whether the stage is part of the recalibration.
     """
@@ -127,19 +129,25 @@ def _monotone_logits(monotone: Sigmoid | None, p: FloatArray, edge: float) -> Fl
 class Local(Recalibrator):
     """Corrects what the test finds: local bias, in all covariates at once.
 
-    1. A monotone map of p: as given, temperature, Platt or beta, the plainest that no other beats
+    1. An exact test of p as given, given the covariates and alone. If it does not reject, nothing
+       is changed (but predictions of 0 and 1, which become nearly so): a correction that chance
+       suggests does harm. The fewer the rows, the smaller the p-value has to be.
+    2. A monotone map of p: as given, temperature, Platt or beta, the plainest that no other beats
        by a standard error of the log loss in cross-validation. Never 0 or 1.
-    2. If an exact test of p as given rejects, smooth corrections on the scale of logits: a
-       penalised logistic regression on the features of a kernel in (p, x), with the logit so far
-       as offset, and width and penalty by cross-validation. A correction has to lower the log
-       loss on rows it was not fitted on by a standard error, and there is no further one once an
-       exact test on an inner hold-out, a fifth of the calibration rows, no longer rejects.
-    3. What was kept is fitted again on all calibration rows.
+    3. Smooth corrections on the scale of logits: a penalised logistic regression on the features
+       of a kernel in (p, x), with the logit so far as offset, and width and penalty by
+       cross-validation. A correction has to lower the log loss on rows it was not fitted on by a
+       standard error, and there is no further one once an exact test on an inner hold-out, a
+       fifth of the calibration rows, no longer rejects.
+    4. What was kept is fitted again on all calibration rows. If the map or a correction gains t
+       standard errors, a share of 1 - 1 / t^2 of it is made.
+    5. Outside the calibration rows corrections fade to nothing, and farther out the map does.
 
     Parameters
     ----------
     alpha : float
-        Size of the tests inside: corrections are made while the p-value is at most alpha.
+        Size of the tests inside: corrections are made while the p-value is at most alpha. The
+        first test, of the predictions as given, needs n / 20,000 if that is less.
     rounds : int
         The largest number of local corrections.
     features : int
@@ -157,6 +165,9 @@ class Local(Recalibrator):
 
     Attributes
     ----------
+    needed_ : float
+        The p-value that the first test needs for anything to be changed: the number of rows (or
+        clusters) over 20,000, at most alpha and at least 0.002.
     steps_ : tuple of Step
         What was tried, and what the inner hold-out showed.
     corrections_ : tuple of Correction
@@ -165,11 +176,22 @@ class Local(Recalibrator):
         The monotone map; None: predictions as given.
     edge_ : float
         Predictions of 0 and 1 are read as lying this far from there.
+    support_ : Support
+        Where the calibration rows lie.
 
     Notes
     -----
-    Missing values are a level of their own; a level that `fit` has not seen, and levels beyond
-    the 40 most frequent ones of a category, get the correction of their row's other covariates.
+    Missing values are a level of their own; levels beyond the 40 most frequent ones of a category
+    get the correction of their row's other covariates.
+
+    A row is outside the calibration rows if a number (or the logit of p) lies beyond their range
+    by a third of it, if it has a level, or a missing value, that they do not have, or if its values
+    do not go together as theirs do: its Mahalanobis distance, or that of one value from what the
+    others let expect, is 1.5 times what 99 % of them keep to. Until there corrections fade
+    smoothly. The map of p fades from there to twice as far; if there is no correction, p alone
+    decides, and the map fades within a third of its range. `outside` marks such rows. So an error
+    that goes on outside is not corrected there: the calibration rows cannot tell.
+
     Cost O(n features^2). No method can be better than its rows: an error learned from n rows
     can be seen by a test on n others.
 
@@ -190,7 +212,6 @@ class Local(Recalibrator):
     def __init__(
         self,
         alpha: float = 0.1,
-        gate: float = 0.01,
         rounds: int = 3,
         features: int = 150,
         widths: Sequence[float] = (0.1, 0.2, 0.4, 0.8),
@@ -198,18 +219,19 @@ class Local(Recalibrator):
         draws: int = 99,
         rng: int = 0,
     ) -> None:
-        self.alpha, self.gate, self.rounds, self.features = alpha, gate, rounds, features
+        self.alpha, self.rounds, self.features = alpha, rounds, features
         self.widths, self.ridges, self.draws, self.rng = widths, ridges, draws, rng
 
     def _fit(self, sample: Sample) -> None:
         self._check_settings()
         self.edge_ = edge_of(sample.p)
+        self.needed_ = min(self.alpha, max(_units(sample) / ROWS_TO_TRUST, STRICTEST))
         first = self._first_pvalue(sample)
         self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
         chain = _Chain(self.edge_, None)
-        if first <= self.gate:
+        if first <= self.needed_:
             with one_blas_thread():  # many small products: threads would wait for each other
-                choices = self._choices(sample) if first <= self.alpha else []
+                choices = self._choices(sample)
                 chain = self._monotone_chain(sample)
                 for choice in choices:
                     chain = _corrected(sample, chain, choice, self.features)
@@ -295,7 +317,9 @@ class Local(Recalibrator):
         """Of the predictions as given: given the covariates or alone, the smaller one, twice."""
         given = sample.with_predictions(_without_certainty(sample.p, self.edge_))
         ways = [given, given.only()] if given.columns else [given]
-        draws = max(self.draws, math.ceil(len(ways) / self.gate) - 1)  # or none could be so small
+        draws = max(
+            self.draws, math.ceil(len(ways) / self.needed_) - 1
+        )  # or none could be so small
         return min(1.0, len(ways) * min(self._pvalue(way, draws) for way in ways))
 
     def _pvalue(self, sample: Sample, draws: int) -> float:
@@ -313,34 +337,36 @@ class Local(Recalibrator):
         if self.unchanged_:
             return _without_certainty(points.p, self.edge_)
         chain = _Chain(self.edge_, self.monotone_, self.corrections_)
-        z = held_logit(points.p, self.edge_)
-        held = self.support_.of_prediction.held(z)
-        added = chain.logits(Points(np.asarray(expit(held)), points.columns)) - held
-        z = z + self._shares(points) * added
+        given = np.asarray(logit(_without_certainty(points.p, self.edge_)))
+        far = self._distance(points)
+        held = self.support_.of_prediction.held(given)
+        moved = chain.monotone_logits(held)
+        corrected = chain.logits(Points(np.asarray(expit(held)), points.columns))
+        reach = 1.0 if self.corrections_ else 0.0  # the map ends where corrections have ended
+        z = given + faded(far - reach) * (moved - held) + faded(far) * (corrected - moved)
         # Not surer than the model was, nor than so many rows can tell.
-        surest = np.maximum(np.abs(held_logit(points.p, self.edge_)), np.log(2 * self.n_rows_ - 1))
+        surest = np.maximum(np.abs(given), np.log(2 * self.n_rows_ - 1))
         return np.asarray(expit(np.clip(z, -surest, surest)))
 
-    def _shares(self, points: Points) -> FloatArray:
-        """How much of the recalibration each row gets: nothing far from the calibration rows."""
+    def _distance(self, points: Points) -> FloatArray:
+        """How far rows lie from the calibration rows, in all that the recalibration reads."""
         if not self.corrections_:  # a map of the prediction alone
-            return self.support_.of_prediction.share(held_logit(points.p, self.edge_))
-        return np.concatenate(
-            [
-                *_side_by_side(
-                    lambda rows: self.support_.share(points.take(rows), self.edge_), len(points)
-                )
-            ]
-        )
+            return self.support_.of_prediction.distance(held_logit(points.p, self.edge_))
+
+        def some(rows: slice) -> FloatArray:
+            return self.support_.distance(points.take(rows), self.edge_)
+
+        return np.concatenate([*_side_by_side(some, len(points))])
 
     def _outside(self, points: Points) -> BoolArray:
         if self.unchanged_:
             return np.zeros(len(points), dtype=bool)
-        return np.asarray(self._shares(points) < LITTLE)
+        return np.asarray(self._distance(points) >= 1)
 
     def _learned(self) -> dict[str, Any]:
         return {
             "edge": self.edge_,
+            "needed": self.needed_,
             "monotone": None if self.monotone_ is None else self.monotone_.to_dict(),
             "corrections": [
                 {
@@ -356,7 +382,7 @@ class Local(Recalibrator):
         }
 
     def _restore(self, learned: dict[str, Any]) -> None:
-        self.edge_ = learned["edge"]
+        self.edge_, self.needed_ = learned["edge"], learned["needed"]
         known = {method.__name__: method for method in MONOTONE if method is not None}
         facts = learned["monotone"]
         self.monotone_ = None if facts is None else known[facts["method"]].from_dict(facts)
@@ -372,8 +398,7 @@ class Local(Recalibrator):
         self.steps_ = tuple(Step(**step) for step in learned["steps"])
 
     def _check_settings(self) -> None:
-        for name in ("alpha", "gate"):
-            checked_share(getattr(self, name), name)
+        checked_share(self.alpha, "alpha")
         for name in ("rounds", "features", "draws"):
             checked_count(getattr(self, name), name)
         checked_count(self.rng, "rng", at_least=0)

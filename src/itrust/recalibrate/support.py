@@ -1,6 +1,6 @@
-"""Where the calibration rows lie: how much of a correction a row gets, by how near it is to them.
+"""Where the calibration rows lie, and how far from them another row is.
 
-A row counts as near if each of its values lies within the range of the calibration rows, or is a
+A row is among them if each of its values lies within the range of the calibration rows, or is a
 level that they have, and if its values go together as theirs do.
 """
 
@@ -27,7 +27,8 @@ ROWS_PER_NUMBER = 10
 MAX_NUMBERS = 60
 BLUR = 0.01  # variance that every direction has, against rounding
 USUAL = 0.99  # share of the calibration rows that are no farther than usual
-FAR = 1.5  # times what is usual: nothing is corrected
+FAR = 1.5  # times what is usual: outside
+UNKNOWN = 2.0  # the largest distance, of levels and gaps that were never seen
 
 LogitMap = Callable[[FloatArray], FloatArray]
 
@@ -63,17 +64,18 @@ class Range:
         below, above = self.below + SHALLOW * np.abs(monotone(ends) - ends)
         return replace(self, below=float(below), above=float(above))
 
-    def share(self, values: FloatArray) -> FloatArray:
-        """From 1 within the range to 0 far from it, (n,)."""
+    def distance(self, values: FloatArray) -> FloatArray:
+        """0 within the range, 1 where corrections have faded, UNKNOWN for new gaps, (n,)."""
         missing = np.isnan(values)
         under = _over(np.where(missing, 0.0, self.low - values), self.below)
         over = _over(np.where(missing, 0.0, values - self.high), self.above)
-        return np.where(missing, float(self.gaps), faded(np.maximum(under, over)))
+        outside = np.clip(np.maximum(under, over), 0.0, UNKNOWN)
+        return np.where(missing, 0.0 if self.gaps else UNKNOWN, outside)
 
 
 def _over(distance: FloatArray, width: float) -> FloatArray:
-    """Distance as a share of the width; 1 at any distance if there is none."""
-    return distance / width if width else (distance > 0).astype(float)
+    """Distance in widths; UNKNOWN at any distance if there is none."""
+    return distance / width if width else UNKNOWN * (distance > 0)
 
 
 def faded(t: FloatArray) -> FloatArray:
@@ -113,12 +115,12 @@ class Place:
         assert self.range is not None
         return self.range
 
-    def share(self, column: Column) -> FloatArray:
-        """How much of a correction each row gets as far as this coordinate goes, (n,)."""
+    def distance(self, column: Column) -> FloatArray:
+        """How far each row lies from what was seen of this coordinate, (n,)."""
         if self.range is not None:
-            return self.range.share(np.asarray(column.values, dtype=float))
+            return self.range.distance(np.asarray(column.values, dtype=float))
         seen = [code for code, level in enumerate(column.levels) if level in set(self.levels)]
-        return np.isin(column.values, seen).astype(float)
+        return np.where(np.isin(column.values, seen), 0.0, UNKNOWN)
 
     def numbers(self, column: Column) -> list[FloatArray]:
         """The coordinate as numbers of a size near 1, each (n,)."""
@@ -194,15 +196,15 @@ class Support:
         """Where the logits of the predictions were seen."""
         return self.places[0].interval
 
-    def share(self, points: Points, edge: float) -> FloatArray:
-        """How much of a correction each row gets, from 0 to 1, (n,)."""
+    def distance(self, points: Points, edge: float) -> FloatArray:
+        """How far each row lies from the calibration rows, (n,): 0 among them, 1 outside."""
         columns = list(_columns(points, edge).values())
         singles = _singles(self.places, columns)
         numbers = _with_products(singles) if self.products else singles
         times = np.sqrt(_squares(numbers - self.means, self.precision)) / self.usual[:, None]
-        together = faded((times.max(axis=0) - 1) / (FAR - 1))
-        alone = (p.share(column) for p, column in zip(self.places, columns, strict=True))
-        return np.asarray(np.minimum.reduce([together, *alone]))
+        together = np.clip((times.max(axis=0) - 1) / (FAR - 1), 0.0, UNKNOWN)
+        alone = (p.distance(column) for p, column in zip(self.places, columns, strict=True))
+        return np.asarray(np.maximum.reduce([together, *alone]))
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""

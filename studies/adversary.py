@@ -16,9 +16,10 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from hard import local
 from hard.kit import Section
 
-SECTIONS: tuple[Section, ...] = ()
+SECTIONS: tuple[Section, ...] = (local.SECTION,)
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "studies" / "adversary.md"
 BUILD = ROOT / "build" / "adversary"

@@ -147,7 +147,7 @@ def test_right_predictions_far_away_are_left_as_they_are():
     assert not fix.outside(p, {"x": np.full(101, 0.9)}).any()
 
 
-def test_a_map_of_the_prediction_fades_in_the_prediction_alone_and_keeps_its_order():
+def test_a_map_of_the_prediction_keeps_its_order_and_ends_outside():
     rng = np.random.default_rng(0)
     p, x = expit(rng.uniform(-1, 1, 800)), rng.uniform(-1, 1, 800)
     y = rng.random(800) < expit(2.5 * logit(p))
@@ -155,10 +155,11 @@ def test_a_map_of_the_prediction_fades_in_the_prediction_alone_and_keeps_its_ord
     assert fix.monotone_ is not None
     assert not fix.corrections_
     z = np.linspace(-9, 9, 2_001)
-    told = fix.predict(expit(z), {"x": np.full(z.size, 50.0)})
+    told = fix.predict(expit(z), {"x": np.zeros(z.size)})
     assert (np.diff(told) >= 0).all()
     np.testing.assert_allclose(told[np.abs(z) > 6], expit(z[np.abs(z) > 6]))
     assert np.interp(0.8, z, told) > expit(1.3)
+    np.testing.assert_allclose(fix.predict(expit(z), {"x": np.full(z.size, 2.5)}), expit(z))
 
 
 def test_what_was_saved_knows_where_its_rows_were(tmp_path):

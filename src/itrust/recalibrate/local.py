@@ -188,9 +188,10 @@ class Local(Recalibrator):
     by a third of it, if it has a level, or a missing value, that they do not have, or if its values
     do not go together as theirs do: its Mahalanobis distance, or that of one value from what the
     others let expect, is 1.5 times what 99 % of them keep to. Until there corrections fade
-    smoothly. The map of p fades from there to twice as far; if there is no correction, p alone
-    decides, and the map fades within a third of its range. `outside` marks such rows. So an error
-    that goes on outside is not corrected there: the calibration rows cannot tell.
+    smoothly; the map of p fades from there to twice as far, beyond the range of p at once, but
+    slowly enough to keep its order. `outside` marks such rows. An error that goes on outside is
+    not corrected there, not even one of p alone: the calibration rows cannot tell. Where you know
+    that it does go on, leave the covariates out, or take `Platt`.
 
     Cost O(n features^2). No method can be better than its rows: an error learned from n rows
     can be seen by a test on n others.
@@ -342,16 +343,15 @@ class Local(Recalibrator):
         held = self.support_.of_prediction.held(given)
         moved = chain.monotone_logits(held)
         corrected = chain.logits(Points(np.asarray(expit(held)), points.columns))
-        reach = 1.0 if self.corrections_ else 0.0  # the map ends where corrections have ended
-        z = given + faded(far - reach) * (moved - held) + faded(far) * (corrected - moved)
+        # The map reaches farther than corrections, but for p itself.
+        mapped = np.minimum(faded(far - 1), faded(self.support_.of_prediction.distance(given)))
+        z = given + mapped * (moved - held) + faded(far) * (corrected - moved)
         # Not surer than the model was, nor than so many rows can tell.
         surest = np.maximum(np.abs(given), np.log(2 * self.n_rows_ - 1))
         return np.asarray(expit(np.clip(z, -surest, surest)))
 
     def _distance(self, points: Points) -> FloatArray:
-        """How far rows lie from the calibration rows, in all that the recalibration reads."""
-        if not self.corrections_:  # a map of the prediction alone
-            return self.support_.of_prediction.distance(held_logit(points.p, self.edge_))
+        """How far rows lie from the calibration rows."""
 
         def some(rows: slice) -> FloatArray:
             return self.support_.distance(points.take(rows), self.edge_)

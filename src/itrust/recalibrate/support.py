@@ -75,7 +75,7 @@ class Range:
 
 def _over(distance: FloatArray, width: float) -> FloatArray:
     """Distance in widths; UNKNOWN at any distance if there is none."""
-    return distance / width if width else UNKNOWN * (distance > 0)
+    return distance / width if width else np.where(distance > 0, UNKNOWN, 0.0)
 
 
 def faded(t: FloatArray) -> FloatArray:

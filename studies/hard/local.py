@@ -26,7 +26,7 @@ METHODS: dict[str, Recalibrator] = {
     "Multicalibration": Multicalibration(),
     "Platt": Platt(),
 }
-FAR_DESIGNS = {  # before: Local's movement far out
+FAR_DESIGNS = {
     "error 1.5 x, p apart from x": "tilt",
     "error +.8, p apart from x": "level",
     "error 1.5 x, p = expit(x)": "same",
@@ -119,7 +119,7 @@ def make(pool: ProcessPoolExecutor, runs: int) -> str:
     )
 
 
-BEFORE = {"tilt": "?", "level": "?", "same": "?", "corner": "?"}
+BEFORE = {"tilt": ".276", "level": ".163", "same": ".053", "corner": ".076"}  # four samples each
 
 TEXT = """\
 `Local` changed calibrated models, and extended what it had learned to rows unlike any it had seen.

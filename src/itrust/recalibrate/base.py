@@ -123,8 +123,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         Notes
         -----
         A level that `fit` has not seen is treated as rows of no particular category are: what was
-        learned about the others is not applied to it; `Local` leaves such rows as they are. Levels are compared as they are: the text
-        "1" is not the number 1.
+        learned about the others is not applied to it; `Local` leaves such rows as they are. Levels
+        are compared as they are: the text "1" is not the number 1.
         """
         self._check_fitted()
         if isinstance(p, Sample):

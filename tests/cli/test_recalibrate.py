@@ -43,7 +43,7 @@ def test_fit_save_load_and_apply_agree(tmp_path):
     assert a.column_names == ["p", "age", "p_recalibrated"]
     assert b.column_names == ["p", "age", "q"]
     assert a["p_recalibrated"].to_numpy() == pytest.approx(b["q"].to_numpy())
-    assert a["p_recalibrated"].to_numpy().mean() > a["p"].to_numpy().mean() + 0.05
+    assert a["p_recalibrated"].to_numpy().mean() > a["p"].to_numpy().mean() + 0.1
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from scipy.special import expit, logit
 
 import itrust as it
 from itrust.data import Column
-from itrust.recalibrate import Beta, Local, Platt, Temperature, compare
+from itrust.recalibrate import Local, compare
 from itrust.recalibrate.support import Place, Range, Support, _squares, faded
 
 EDGE = 1e-6
@@ -125,16 +125,6 @@ def test_fading_is_smooth_and_ends():
     np.testing.assert_allclose(faded(np.array([-3, 0, 0.5, 1, 7])), [1, 1, 0.5, 0, 0])
 
 
-@pytest.mark.parametrize("method", [Platt, Temperature, Beta])
-def test_a_map_drawn_back_moves_logits_by_its_share(method):
-    sample = it.simulate.survey(500, rng=0).sample
-    p = np.array([0.1, 0.4, 0.9])
-    fitted = method().fit(sample)
-    for share in (0.0, 0.3, 1.0):
-        told = fitted.drawn_back(share).logits(p)
-        np.testing.assert_allclose(told, logit(p) + share * (fitted.logits(p) - logit(p)))
-
-
 def test_right_predictions_far_away_are_left_as_they_are():
     fix = Local(**QUICK).fit(inside_biased(800, 0))
     assert fix.corrections_
@@ -178,7 +168,7 @@ def test_chance_seldom_changes_a_right_model():
         rng = np.random.default_rng(seed)
         x, p = rng.normal(size=200), expit(rng.normal(size=200))
         fix = Local().fit(it.Sample(rng.random(200) < p, p, {"x": x}))
-        assert fix.needed_ == 0.01
+        assert fix.needed_ == 0.005
         changed += not fix.unchanged_
         if fix.unchanged_:
             np.testing.assert_array_equal(fix.predict(p, {"x": x + 9}), p)
@@ -194,7 +184,7 @@ def test_a_right_model_is_said_to_be_unchanged():
     assert table["Local"].unchanged
     assert table["Local"].klce2 == table["none"].klce2
     assert "Local: nothing was changed: the exact test" in str(table)
-    assert "with 200 rows at most 0.01 is needed" in table.notes[0]
+    assert "with 200 rows at most 0.005 is needed" in table.notes[0]
 
 
 def test_the_comparison_says_what_was_left():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -42,7 +42,8 @@ TUNING_ROWS, TESTED_ROWS = 20_000, 20_000
 MIN_ROWS = 40  # to divide among learning and judging
 MIN_TO_FOLD = 8
 HELD_OUT = 1 / 5
-ROWS_TO_TRUST = 20_000  # rows per unit of the p-value that is needed: chance harms like 1 / rows
+MARGIN = 1.0  # standard errors that a correction must gain: the best of many is flattered
+ROWS_TO_TRUST = 40_000  # rows per unit of the p-value that is needed: chance harms like 1 / rows
 STRICTEST = 0.002
 MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  # plain ones first
 
@@ -79,7 +80,6 @@ class Choice:
 
     width: float
     ridge: float
-    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,15 +139,14 @@ class Local(Recalibrator):
        cross-validation. A correction has to lower the log loss on rows it was not fitted on by a
        standard error, and there is no further one once an exact test on an inner hold-out, a
        fifth of the calibration rows, no longer rejects.
-    4. What was kept is fitted again on all calibration rows. If the map or a correction gains t
-       standard errors, a share of 1 - 1 / t^2 of it is made.
+    4. What was kept is fitted again on all calibration rows.
     5. Outside the calibration rows corrections fade to nothing, and farther out the map does.
 
     Parameters
     ----------
     alpha : float
         Size of the tests inside: corrections are made while the p-value is at most alpha. The
-        first test, of the predictions as given, needs n / 20,000 if that is less.
+        first test, of the predictions as given, needs n / 40,000 if that is less.
     rounds : int
         The largest number of local corrections.
     features : int
@@ -167,7 +166,7 @@ class Local(Recalibrator):
     ----------
     needed_ : float
         The p-value that the first test needs for anything to be changed: the number of rows (or
-        clusters) over 20,000, at most alpha and at least 0.002.
+        clusters) over 40,000, at most alpha and at least 0.002.
     steps_ : tuple of Step
         What was tried, and what the inner hold-out showed.
     corrections_ : tuple of Correction
@@ -242,29 +241,28 @@ class Local(Recalibrator):
         )
 
     def _monotone_chain(self, sample: Sample) -> _Chain:
-        method, share = self._monotone_method(sample)
-        fitted = None if method is None else method().fit(sample).drawn_back(share)
-        return _Chain(self.edge_, fitted)
+        method = self._monotone_method(sample)
+        return _Chain(self.edge_, None if method is None else method().fit(sample))
 
-    def _monotone_method(self, sample: Sample) -> tuple[type[Sigmoid] | None, float]:
-        """The plainest map that no other beats by a standard error, and how much of it to keep."""
+    def _monotone_method(self, sample: Sample) -> type[Sigmoid] | None:
+        """The plainest map that no other beats by a standard error; None: as given."""
         some = _few(sample)
         if _units(some) < MIN_TO_FOLD:
-            return None, 0.0
+            return None
         fold, losses = _folds(some, self.rng), np.zeros((len(MONOTONE), some.n))
         for held in np.unique(fold):
             out = np.flatnonzero(fold == held)
             learn, judge = some.take(np.flatnonzero(fold != held)), some.p[out]
             if one_class(learn):
-                return None, 0.0
+                return None
             for own, method in zip(losses, MONOTONE, strict=True):
                 monotone = None if method is None else method().fit(learn)
                 own[out] = _losses(some.y[out], _monotone_logits(monotone, judge, self.edge_))
         best = 0
         for number in range(1, len(MONOTONE)):
-            if _errors(losses[best] - losses[number], some) > 1:
+            if _errors(losses[best] - losses[number], some) > MARGIN:
                 best = number
-        return MONOTONE[best], _trust(losses[0] - losses[best], some)
+        return MONOTONE[best]
 
     def _choices(self, sample: Sample) -> list[Choice]:
         """Corrections that calibration rows ask for; adds to `steps_`."""
@@ -285,12 +283,10 @@ class Local(Recalibrator):
                 before, after = (_losses(judge.y, c.logits(judge.points)) for c in (chain, longer))
                 gains, rows = before - after, judge
             gain = float(np.average(gains, weights=rows.weights_or_ones))
-            share = _trust(gains, rows)
-            if share == 0:
+            if _errors(gains, rows) <= MARGIN:
                 steps.append(Step(f"local {len(choices) + 1}", gain, None, False))
                 break
-            choice = replace(choice, share=share)
-            chain = _corrected(learn, chain, choice, self.features)
+            chain = longer
             choices.append(choice)
             pvalue = self._pvalue(chain.applied(judge), self.draws)
             steps.append(Step(f"local {len(choices)}", gain, pvalue, True))
@@ -443,7 +439,7 @@ def _corrected(sample: Sample, chain: _Chain, choice: Choice, features: int) -> 
         start = fit_logistic(few, len(basis), choice.ridge)
         sketch = Sketch(few, sample.n / TUNING_ROWS)
     fit = fit_logistic(_blocks(sample, z, basis), len(basis), choice.ridge, start, sketch)
-    added = Correction(basis, fit.times(choice.share), choice)
+    added = Correction(basis, fit, choice)
     return _Chain(chain.edge, chain.monotone, (*chain.corrections, added))
 
 
@@ -456,12 +452,6 @@ def _without_certainty(p: FloatArray, edge: float) -> FloatArray:
 def _losses(y: FloatArray, z: FloatArray) -> FloatArray:
     """Log loss of every row."""
     return np.asarray(np.logaddexp(0, z) - y * z)
-
-
-def _trust(gains: FloatArray, sample: Sample) -> float:
-    """How much of a correction to keep, from 0 to 1: 1 - 1 / t^2, its gain being t errors."""
-    t = _errors(gains, sample)
-    return 1 - 1 / t**2 if t > 1 else 0.0
 
 
 def _errors(gains: FloatArray, sample: Sample) -> float:

@@ -37,10 +37,6 @@ class Fit:
         """What is added to the offset, (n,)."""
         return np.asarray(features @ self.coefficients + self.intercept)
 
-    def times(self, share: float) -> Fit:
-        """Add only a share of it."""
-        return Fit(share * self.coefficients, share * self.intercept)
-
 
 def fit_logistic(
     blocks: Callable[[], Iterable[RowBlock]],

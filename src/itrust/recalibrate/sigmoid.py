@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from copy import copy
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq, minimize
@@ -19,9 +18,7 @@ STEEPEST = 1e3  # of an inverse temperature
 
 
 class Sigmoid(Recalibrator):
-    """A monotone map that is simple on the scale of logits: linear in what it learns."""
-
-    identity: ClassVar[dict[str, float]]  # what leaves predictions as they are
+    """A monotone map that is simple on the scale of logits."""
 
     @abstractmethod
     def logits(self, p: FloatArray) -> FloatArray:
@@ -37,25 +34,6 @@ class Sigmoid(Recalibrator):
         (n,) array of float
             Their logits after the map.
         """
-
-    def drawn_back(self, share: float) -> Self:
-        """Give the map that moves logits by only a share of what this one does.
-
-        Parameters
-        ----------
-        share : float
-            1 for this map, 0 for the one that leaves predictions as they are.
-
-        Returns
-        -------
-        Sigmoid
-            A fitted map of the same kind.
-        """
-        own = self._learned()
-        kept = {name: plain + share * (own[name] - plain) for name, plain in self.identity.items()}
-        other = copy(self)
-        other._restore({**own, **kept})
-        return other
 
     def _predict(self, points: Points) -> FloatArray:
         return np.asarray(expit(self.logits(points.p)))
@@ -87,8 +65,6 @@ class Platt(Sigmoid):
     >>> round(it.recalibrate.Platt().fit(few).slope_, 2)
     0.93
     """
-
-    identity: ClassVar[dict[str, float]] = {"slope": 1.0, "intercept": 0.0}
 
     def __init__(self, raw: bool = False) -> None:
         self.raw = raw
@@ -136,8 +112,6 @@ class Temperature(Sigmoid):
     >>> it.recalibrate.Temperature().fit(it.Sample([0, 1, 1], p)).predict(p).round(2)
     array([0.22, 0.31, 0.78])
     """
-
-    identity: ClassVar[dict[str, float]] = {"inverse": 1.0}
 
     def __init__(self, edge: float | None = None) -> None:
         self.edge = edge
@@ -206,8 +180,6 @@ class Beta(Sigmoid):
     >>> round(beta.b_, 2), beta.predict([0.0]) > 0
     (1.74, array([ True]))
     """
-
-    identity: ClassVar[dict[str, float]] = {"a": 1.0, "b": 1.0, "c": 0.0}
 
     def _fit(self, sample: Sample) -> None:
         self.edge_ = edge_of(sample.p)

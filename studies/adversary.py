@@ -16,7 +16,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from hard import comparison, dependence, detectable, estimates, families, innocent, sizes
+from hard import comparison, dependence, detectable, estimates, families, innocent, local, sizes
 from hard.kit import Section
 
 SECTIONS: tuple[Section, ...] = (
@@ -26,6 +26,7 @@ SECTIONS: tuple[Section, ...] = (
     innocent.SECTION,
     families.SECTION,
     comparison.SECTION,
+    local.SECTION,
     dependence.SECTION,
 )
 ROOT = Path(__file__).parents[1]

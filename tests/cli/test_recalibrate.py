@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
@@ -210,6 +211,22 @@ def test_unseen_levels_are_counted_aloud(method, tmp_path):
         assert "drop" not in result.stderr
     learned = it.recalibrate.load(tmp_path / "g.json")
     assert learned.unseen({"g": ["a", "b"]}) == {}
+
+
+def test_rows_outside_and_a_fit_that_changed_nothing_are_told():
+    rng = np.random.default_rng(0)
+    x, p = rng.uniform(-1, 1, 500), rng.uniform(0.2, 0.8, 500)
+    columns = ("--label", "y", "--prob", "p", "--on", "x", "--apply", "new.csv", "--out", "o.csv")
+    pa.csv.write_csv(pa.table({"p": [0.4, 0.6, 0.5], "x": [0.0, 3.0, -4.0]}), "new.csv")
+    wrong = rng.random(500) < np.where(x > 0, p**3, p**0.3)
+    for y, told in (
+        (wrong, "2 of 3 rows lie outside"),
+        (rng.random(500) < p, "nothing was changed"),
+    ):
+        pa.csv.write_csv(pa.table({"y": y.astype(int), "p": p, "x": x}), "rows.csv")
+        result = run("rows.csv", *columns)
+        assert result.exit_code == 0, result.output
+        assert told in result.stdout
 
 
 def test_methods_that_read_the_prediction_alone_need_no_covariates():

@@ -208,9 +208,10 @@ def test_another_kind_of_column_is_refused():
     [
         ("{", "is not JSON"),
         ("[]", "does not have the schema"),
-        ('{"schema": "itrust-recalibration/1", "method": "Plat"}', "did you mean 'Platt'"),
-        ('{"schema": "itrust-recalibration/1", "method": "Platt"}', "is damaged"),
-        ('{"schema": "itrust-recalibration/1", "method": "os.system"}', "no method 'os.system'"),
+        ('{"schema": "itrust-recalibration/1", "method": "Local"}', "fit again and save"),
+        ('{"schema": "itrust-recalibration/2", "method": "Plat"}', "did you mean 'Platt'"),
+        ('{"schema": "itrust-recalibration/2", "method": "Platt"}', "is damaged"),
+        ('{"schema": "itrust-recalibration/2", "method": "os.system"}', "no method 'os.system'"),
     ],
 )
 def test_other_files_are_refused(content, message, tmp_path):

@@ -50,6 +50,8 @@ def run(options: Options) -> int:
             learned, told = _fitted(fit, options, log)
         refuse_bad_places(places, files)
         answer(told)
+        if isinstance(learned, recalibrate.Local) and learned.unchanged_:
+            answer(recalibrate.unchanged_note(learned))
         if target is not None and out is not None:
             log.say(*target.notes)
             frame, moved = _applied(learned, target, options, log)
@@ -178,11 +180,15 @@ def _applied(
     missing: MissingRule = "level" if options.missing == "level" else "error"
     with source.located(), _every_row_gets_its_answer():
         before = it.Population.from_frame(frame, prob=prob, on=on, missing=missing).p
+    local = isinstance(learned, recalibrate.Local)
     for name, count in learned.unseen(x).items():
         log.say(
             f"{counted(count, 'row')} of {source.name} with a level of {name!r} that the fit has "
-            f"not seen: recalibrated as rows of no category are"
+            f"not seen{'' if local else ': recalibrated as rows of no category are'}"
         )
+    outside = int(learned.outside(before, x).sum())
+    if outside:
+        answer(recalibrate.outside_note(outside, frame.num_rows))
     after = learned.predict(before, x)
     moved = float(np.abs(after - before).mean())
     told = (

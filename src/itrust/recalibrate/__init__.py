@@ -13,13 +13,15 @@ import json
 from pathlib import Path
 
 from itrust._core import InputError, did_you_mean
-from itrust.recalibrate.base import SCHEMA, Recalibrator
+from itrust.recalibrate.base import FIRST_SCHEMA, SCHEMA, Recalibrator
 from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.classifier import RecalibratedClassifier
 from itrust.recalibrate.comparison import Recalibration, RecalibrationTable, compare
 from itrust.recalibrate.local import Local
 from itrust.recalibrate.mcgrad import MCGrad
 from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
+from itrust.recalibrate.notes import outside_note as outside_note
+from itrust.recalibrate.notes import unchanged_note as unchanged_note
 from itrust.recalibrate.sigmoid import Beta, Platt, Temperature
 
 __all__ = [
@@ -93,6 +95,14 @@ def load(path: str | Path) -> Recalibrator:
         raise InputError(
             "{file} is not JSON; give a file that save() wrote", argument="path", file=str(path)
         ) from None
+    if isinstance(facts, dict) and facts.get("schema") == FIRST_SCHEMA:
+        raise InputError(
+            "{file} has the schema {schema} of an earlier version, which does not know where the "
+            "calibration rows lie; fit again and save",
+            argument="path",
+            file=str(path),
+            details={"schema": FIRST_SCHEMA},
+        )
     if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
         raise InputError(
             "{file} does not have the schema {schema}; give a file that save() wrote",

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from itrust import __version__
-from itrust._core import FloatArray, InputError, Subject, listed, plain, write_whole
+from itrust._core import BoolArray, FloatArray, InputError, Subject, listed, plain, write_whole
 from itrust.data import (
     Column,
     Points,
@@ -27,7 +27,7 @@ from itrust.data import (
     same_length,
 )
 
-SCHEMA = "itrust-recalibration/1"
+SCHEMA, FIRST_SCHEMA = "itrust-recalibration/2", "itrust-recalibration/1"
 NO_DISTANCE = 1e-9  # closer to 0 or 1 than this is rounding
 FARTHEST_EDGE = 0.01
 MOMENTS: dict[str, Any] = {"datetime": datetime, "date": date}
@@ -123,8 +123,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         Notes
         -----
         A level that `fit` has not seen is treated as rows of no particular category are: what was
-        learned about the others is not applied to it. Levels are compared as they are: the text
-        "1" is not the number 1.
+        learned about the others is not applied to it; `Local` leaves such rows as they are. Levels
+        are compared as they are: the text "1" is not the number 1.
         """
         self._check_fitted()
         if isinstance(p, Sample):
@@ -180,6 +180,33 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 new = [code for code, level in enumerate(column.levels) if level not in seen]
                 counts[column.name] = int(np.isin(column.values, new).sum())
         return {name: count for name, count in counts.items() if count}
+
+    def outside(self, p: object, x: object = None) -> BoolArray:
+        """Mark the rows that lie outside the calibration rows, and get no local correction.
+
+        Parameters
+        ----------
+        p : column of n probabilities
+            What the model predicts, as for `predict`.
+        x : frame, mapping, array, Sample or Population, optional
+            The covariates, as for `predict`.
+
+        Returns
+        -------
+        (n,) array of bool
+            Only `Local` marks rows. The other methods treat a row that is far from all that they
+            know as they treat the nearest.
+        """
+        self._check_fitted()
+        return self._outside(self._points(p, x))
+
+    def _outside(self, points: Points) -> BoolArray:
+        return np.zeros(len(points), dtype=bool)
+
+    @property
+    def unchanged_(self) -> bool:
+        """bool: Whether the fit decided to change nothing; most methods cannot."""
+        return False
 
     @abstractmethod
     def _fit(self, sample: Sample) -> None:

@@ -15,6 +15,8 @@ from itrust.bias import Slice, bias_slices
 from itrust.calibration import CalibrationResult, klce_test, null_sd, scores
 from itrust.data import Sample, checked_sample, share_codes
 from itrust.recalibrate.base import Recalibrator
+from itrust.recalibrate.local import Local
+from itrust.recalibrate.notes import outside_note, unchanged_note
 
 NONE = "none"
 MIN_FOR_SLICES = 40
@@ -51,6 +53,9 @@ class Recalibration:
         searched.
     seconds : float
         Time to fit and to predict.
+    outside : int
+        Number of test rows that were left as they are, for they lie outside the calibration rows
+        (`Recalibrator.outside`).
     """
 
     name: str
@@ -63,6 +68,12 @@ class Recalibration:
     null_sd: float
     slice: Slice | None
     seconds: float
+    outside: int = 0
+
+    @property
+    def unchanged(self) -> bool:
+        """bool: Whether the method decided to change nothing."""
+        return self.fitted is not None and self.fitted.unchanged_
 
     @property
     def klce2(self) -> float:
@@ -85,7 +96,8 @@ class Recalibration:
         names = ("name", "brier", "log_loss", "ece", "mce", "klce2", "null_sd", "pvalue", "seconds")
         facts = {name: getattr(self, name) for name in names}
         worst = None if self.slice is None else self.slice.to_dict()
-        return dict(plain({**facts, "slice": worst}))
+        rest = {"outside": self.outside, "unchanged": self.unchanged, "slice": worst}
+        return dict(plain({**facts, **rest}))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,9 +146,21 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
     def __iter__(self) -> Iterator[Recalibration]:
         return iter(self.recalibrations)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on methods that changed nothing and on rows outside the calibration rows."""
+        found = []
+        for own in self.recalibrations:
+            if own.unchanged and isinstance(own.fitted, Local):
+                found.append(f"{own.name}: {unchanged_note(own.fitted)}")
+            if own.outside:
+                found.append(f"{own.name}: {outside_note(own.outside, self.test_rows)}")
+        return tuple(found)
+
     def _facts(self) -> dict[str, Any]:
         facts = {name: value for name, value in vars(self).items() if name != "recalibrations"}
-        return {**facts, "recalibrations": [own.to_dict() for own in self.recalibrations]}
+        rows = [own.to_dict() for own in self.recalibrations]
+        return {**facts, "notes": list(self.notes), "recalibrations": rows}
 
     def _rows(self) -> list[dict[str, Any]]:
         rows = [own.to_dict() for own in self.recalibrations]
@@ -212,6 +236,7 @@ def compare(
             null_sd=null_sd(told),
             slice=_worst_slice(told, alpha, draws, seed) if slices else None,
             seconds=seconds,
+            outside=0 if fitted is None else int(fitted.outside(test.p, test).sum()),
         )
 
     found = tuple(judged(name, method) for name, method in named.items())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from itrust._core import (
+    BoolArray,
     FloatArray,
     InputError,
     IntArray,
@@ -32,6 +34,7 @@ from itrust.recalibrate.base import (
 from itrust.recalibrate.features import Basis
 from itrust.recalibrate.ridge import Fit, RowBlock, Sketch, fit_logistic
 from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
+from itrust.recalibrate.support import Support, faded
 
 BLOCK_ROWS = 8_192
 MAX_NUMBERS_KEPT = 2**25  # of a feature matrix; beyond that features are made again each step
@@ -40,6 +43,8 @@ MIN_ROWS = 40  # to divide among learning and judging
 MIN_TO_FOLD = 8
 HELD_OUT = 1 / 5
 MARGIN = 1.0  # standard errors that a correction must gain: the best of many is flattered
+ROWS_TO_TRUST = 40_000  # rows per unit of the p-value that is needed: chance harms like 1 / rows
+STRICTEST = 0.002
 MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  # plain ones first
 
 
@@ -57,7 +62,8 @@ class Step:
     pvalue : float or None
         Exact, on the inner hold-out, which had no part in fits or choices before it (if the
         hold-out decided on a gain, in the choice to keep the correction); for "as given" on all
-        calibration rows. None where the correction was not kept.
+        calibration rows, twice the smaller of two: given the covariates, and of p alone. None
+        where the correction was not kept.
     kept : bool
         Whether the stage is part of the recalibration.
     """
@@ -102,6 +108,10 @@ class _Chain:
     monotone: Sigmoid | None
     corrections: tuple[Correction, ...] = ()
 
+    def monotone_logits(self, z: FloatArray) -> FloatArray:
+        """Logits after the monotone map of predictions with logits z."""
+        return _monotone_logits(self.monotone, np.asarray(expit(z)), self.edge)
+
     def logits(self, points: Points) -> FloatArray:
         z = _monotone_logits(self.monotone, points.p, self.edge)
         for correction in self.corrections:
@@ -119,19 +129,24 @@ def _monotone_logits(monotone: Sigmoid | None, p: FloatArray, edge: float) -> Fl
 class Local(Recalibrator):
     """Corrects what the test finds: local bias, in all covariates at once.
 
-    1. A monotone map of p: as given, temperature, Platt or beta, the plainest that no other beats
+    1. An exact test of p as given, given the covariates and alone. If it does not reject, nothing
+       is changed (but predictions of 0 and 1, which become nearly so): a correction that chance
+       suggests does harm. The fewer the rows, the smaller the p-value has to be.
+    2. A monotone map of p: as given, temperature, Platt or beta, the plainest that no other beats
        by a standard error of the log loss in cross-validation. Never 0 or 1.
-    2. If an exact test of p as given rejects, smooth corrections on the scale of logits: a
-       penalised logistic regression on the features of a kernel in (p, x), with the logit so far
-       as offset, and width and penalty by cross-validation. A correction has to lower the log
-       loss on rows it was not fitted on by a standard error, and there is no further one once an
-       exact test on an inner hold-out, a fifth of the calibration rows, no longer rejects.
-    3. What was kept is fitted again on all calibration rows.
+    3. Smooth corrections on the scale of logits: a penalised logistic regression on the features
+       of a kernel in (p, x), with the logit so far as offset, and width and penalty by
+       cross-validation. A correction has to lower the log loss on rows it was not fitted on by a
+       standard error, and there is no further one once an exact test on an inner hold-out, a
+       fifth of the calibration rows, no longer rejects.
+    4. What was kept is fitted again on all calibration rows.
+    5. Outside the calibration rows corrections fade to nothing, and farther out the map does.
 
     Parameters
     ----------
     alpha : float
-        Size of the tests inside: corrections are made while the p-value is at most alpha.
+        Size of the tests inside: corrections are made while the p-value is at most alpha. The
+        first test, of the predictions as given, needs n / 40,000 if that is less.
     rounds : int
         The largest number of local corrections.
     features : int
@@ -149,6 +164,9 @@ class Local(Recalibrator):
 
     Attributes
     ----------
+    needed_ : float
+        The p-value that the first test needs for anything to be changed: the number of rows (or
+        clusters) over 40,000, at most alpha and at least 0.002.
     steps_ : tuple of Step
         What was tried, and what the inner hold-out showed.
     corrections_ : tuple of Correction
@@ -157,11 +175,23 @@ class Local(Recalibrator):
         The monotone map; None: predictions as given.
     edge_ : float
         Predictions of 0 and 1 are read as lying this far from there.
+    support_ : Support
+        Where the calibration rows lie.
 
     Notes
     -----
-    Missing values are a level of their own; a level that `fit` has not seen, and levels beyond
-    the 40 most frequent ones of a category, get the correction of their row's other covariates.
+    Missing values are a level of their own; levels beyond the 40 most frequent ones of a category
+    get the correction of their row's other covariates.
+
+    A row is outside the calibration rows if a number (or the logit of p) lies beyond their range
+    by a third of it, if it has a level, or a missing value, that they do not have, or if its values
+    do not go together as theirs do: its Mahalanobis distance, or that of one value from what the
+    others let expect, is 1.5 times what 99 % of them keep to. Until there corrections fade
+    smoothly; the map of p fades from there to twice as far, beyond the range of p at once, but
+    slowly enough to keep its order. `outside` marks such rows. An error that goes on outside is
+    not corrected there, not even one of p alone: the calibration rows cannot tell. Where you know
+    that it does go on, leave the covariates out, or take `Platt`.
+
     Cost O(n features^2). No method can be better than its rows: an error learned from n rows
     can be seen by a test on n others.
 
@@ -195,12 +225,20 @@ class Local(Recalibrator):
     def _fit(self, sample: Sample) -> None:
         self._check_settings()
         self.edge_ = edge_of(sample.p)
-        with one_blas_thread():  # many small products: threads would wait for each other
-            choices = self._choices(sample)
-            chain = self._monotone_chain(sample)
-            for choice in choices:
-                chain = _corrected(sample, chain, choice, self.features)
+        self.needed_ = min(self.alpha, max(_units(sample) / ROWS_TO_TRUST, STRICTEST))
+        first = self._first_pvalue(sample)
+        self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
+        chain = _Chain(self.edge_, None)
+        if first <= self.needed_:
+            with one_blas_thread():  # many small products: threads would wait for each other
+                choices = self._choices(sample)
+                chain = self._monotone_chain(sample)
+                for choice in choices:
+                    chain = _corrected(sample, chain, choice, self.features)
         self.monotone_, self.corrections_ = chain.monotone, chain.corrections
+        self.support_ = Support.of(
+            sample.points, _few(sample).points, self.edge_, chain.monotone_logits
+        )
 
     def _monotone_chain(self, sample: Sample) -> _Chain:
         method = self._monotone_method(sample)
@@ -222,22 +260,20 @@ class Local(Recalibrator):
                 own[out] = _losses(some.y[out], _monotone_logits(monotone, judge, self.edge_))
         best = 0
         for number in range(1, len(MONOTONE)):
-            if _is_better(losses[best] - losses[number], some, 1.0):
+            if _errors(losses[best] - losses[number], some) > MARGIN:
                 best = number
         return MONOTONE[best]
 
     def _choices(self, sample: Sample) -> list[Choice]:
-        """Corrections that calibration rows ask for; fills `steps_`."""
-        first = self._pvalue(sample.with_predictions(_without_certainty(sample.p, self.edge_)))
-        self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
-        if first > self.alpha or _units(sample) < MIN_ROWS:
+        """Corrections that calibration rows ask for; adds to `steps_`."""
+        if _units(sample) < MIN_ROWS:
             return []
         learn, judge = sample.split([1 - HELD_OUT, HELD_OUT], rng=self.rng)
         if one_class(learn):
             return []
         chain = self._monotone_chain(learn)
         name = "as given" if chain.monotone is None else type(chain.monotone).__name__.lower()
-        pvalue = self._pvalue(chain.applied(judge))
+        pvalue = self._pvalue(chain.applied(judge), self.draws)
         steps = [Step(f"monotone ({name})", None, pvalue, True)]
         choices: list[Choice] = []
         while len(choices) < self.rounds and (not choices or pvalue <= self.alpha):
@@ -247,12 +283,12 @@ class Local(Recalibrator):
                 before, after = (_losses(judge.y, c.logits(judge.points)) for c in (chain, longer))
                 gains, rows = before - after, judge
             gain = float(np.average(gains, weights=rows.weights_or_ones))
-            if not _is_better(gains, rows, MARGIN):
+            if _errors(gains, rows) <= MARGIN:
                 steps.append(Step(f"local {len(choices) + 1}", gain, None, False))
                 break
             chain = longer
             choices.append(choice)
-            pvalue = self._pvalue(chain.applied(judge))
+            pvalue = self._pvalue(chain.applied(judge), self.draws)
             steps.append(Step(f"local {len(choices)}", gain, pvalue, True))
         self.steps_ += tuple(steps)
         return choices
@@ -274,23 +310,59 @@ class Local(Recalibrator):
         _, choice, losses = best
         return choice, before - losses, some
 
-    def _pvalue(self, sample: Sample) -> float:
+    def _first_pvalue(self, sample: Sample) -> float:
+        """Of the predictions as given: given the covariates or alone, the smaller one, twice."""
+        given = sample.with_predictions(_without_certainty(sample.p, self.edge_))
+        ways = [given, given.only()] if given.columns else [given]
+        draws = max(
+            self.draws, math.ceil(len(ways) / self.needed_) - 1
+        )  # or none could be so small
+        return min(1.0, len(ways) * min(self._pvalue(way, draws) for way in ways))
+
+    def _pvalue(self, sample: Sample, draws: int) -> float:
         rows = smallest_tickets(tickets(0, sample.n), TESTED_ROWS)
         some = sample.take(rows) if rows.size < sample.n else sample
-        result = klce_test(some, draws=self.draws, rng=self.rng, progress=False)
+        result = klce_test(some, draws=draws, rng=self.rng, progress=False)
         return float(result.pvalue)
 
+    @property
+    def unchanged_(self) -> bool:
+        """bool: Whether nothing was kept, and predictions but those of 0 and 1 stay as given."""
+        return self.monotone_ is None and not self.corrections_
+
     def _predict(self, points: Points) -> FloatArray:
-        if self.monotone_ is None and not self.corrections_:
+        if self.unchanged_:
             return _without_certainty(points.p, self.edge_)
-        z = _Chain(self.edge_, self.monotone_, self.corrections_).logits(points)
+        chain = _Chain(self.edge_, self.monotone_, self.corrections_)
+        given = np.asarray(logit(_without_certainty(points.p, self.edge_)))
+        far = self._distance(points)
+        held = self.support_.of_prediction.held(given)
+        moved = chain.monotone_logits(held)
+        corrected = chain.logits(Points(np.asarray(expit(held)), points.columns))
+        # The map reaches farther than corrections, but for p itself.
+        mapped = np.minimum(faded(far - 1), faded(self.support_.of_prediction.distance(given)))
+        z = given + mapped * (moved - held) + faded(far) * (corrected - moved)
         # Not surer than the model was, nor than so many rows can tell.
-        surest = np.maximum(np.abs(held_logit(points.p, self.edge_)), np.log(2 * self.n_rows_ - 1))
+        surest = np.maximum(np.abs(given), np.log(2 * self.n_rows_ - 1))
         return np.asarray(expit(np.clip(z, -surest, surest)))
+
+    def _distance(self, points: Points) -> FloatArray:
+        """How far rows lie from the calibration rows."""
+
+        def some(rows: slice) -> FloatArray:
+            return self.support_.distance(points.take(rows), self.edge_)
+
+        return np.concatenate([*_side_by_side(some, len(points))])
+
+    def _outside(self, points: Points) -> BoolArray:
+        if self.unchanged_:
+            return np.zeros(len(points), dtype=bool)
+        return np.asarray(self._distance(points) >= 1)
 
     def _learned(self) -> dict[str, Any]:
         return {
             "edge": self.edge_,
+            "needed": self.needed_,
             "monotone": None if self.monotone_ is None else self.monotone_.to_dict(),
             "corrections": [
                 {
@@ -301,11 +373,12 @@ class Local(Recalibrator):
                 }
                 for correction in self.corrections_
             ],
+            "support": self.support_.to_dict(),
             "steps": [asdict(step) for step in self.steps_],
         }
 
     def _restore(self, learned: dict[str, Any]) -> None:
-        self.edge_ = learned["edge"]
+        self.edge_, self.needed_ = learned["edge"], learned["needed"]
         known = {method.__name__: method for method in MONOTONE if method is not None}
         facts = learned["monotone"]
         self.monotone_ = None if facts is None else known[facts["method"]].from_dict(facts)
@@ -317,6 +390,7 @@ class Local(Recalibrator):
             )
             for facts in learned["corrections"]
         )
+        self.support_ = Support.from_dict(learned["support"])
         self.steps_ = tuple(Step(**step) for step in learned["steps"])
 
     def _check_settings(self) -> None:
@@ -380,15 +454,16 @@ def _losses(y: FloatArray, z: FloatArray) -> FloatArray:
     return np.asarray(np.logaddexp(0, z) - y * z)
 
 
-def _is_better(gains: FloatArray, sample: Sample, errors: float) -> bool:
-    """Whether the weighted mean of the rows' gains exceeds so many standard errors."""
+def _errors(gains: FloatArray, sample: Sample) -> float:
+    """The weighted mean of the rows' gains, in standard errors."""
     w = sample.weights_or_ones
     mean = float(np.average(gains, weights=w))
     left = w * (gains - mean)
     if sample.cluster is not None:
         units = np.unique(sample.cluster, return_inverse=True)[1]
         left = np.asarray(np.bincount(units, weights=left), dtype=float)
-    return mean > errors * float(np.sqrt(np.square(left).sum())) / float(w.sum())
+    error = float(np.sqrt(np.square(left).sum())) / float(w.sum())
+    return mean / error if error else float(np.sign(mean)) * np.inf if mean else 0.0
 
 
 def _units(sample: Sample) -> int:

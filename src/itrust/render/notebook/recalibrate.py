@@ -27,4 +27,6 @@ def _(result: RecalibrationTable) -> str:
         ]
         for method in result
     ]
-    return html.card("Recalibration", html.table(HEAD, rows), html.notes([footing(result)]))
+    return html.card(
+        "Recalibration", html.table(HEAD, rows), html.notes([*result.notes, footing(result)])
+    )

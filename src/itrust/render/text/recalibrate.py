@@ -17,7 +17,7 @@ def _(result: RecalibrationTable, width: int = WIDTH) -> str:  # noqa: ARG001
         f"{m.klce2:>+9.2e}  {m.pvalue:>7.3f}  {m.seconds:>7.1f}"
         for m in result
     ]
-    return "\n".join([head, *lines, *slices_text(result), footing(result)])
+    return "\n".join([head, *lines, *slices_text(result), *result.notes, footing(result)])
 
 
 def loss_text(value: float) -> str:

@@ -62,6 +62,10 @@ STUDIES := $(filter-out kit housing compas people paper,$(basename $(notdir $(wi
 study: .venv/test         ## a statistical study: make study NAME=level
 	@test -n "$(filter $(NAME),$(STUDIES))" || \
 		{ echo "there is no study '$(NAME)'; there are $(STUDIES)" >&2; exit 2; }
+	@# AIF360 names much that its subset scan, which the study of power compares with, does not need.
+	@if [ "$(NAME)" = power ]; then \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps aif360; \
+	fi
 	@OMP_NUM_THREADS=1 $(BIN)/python studies/$(NAME).py
 
 paper: .venv/test         ## every figure and table of the paper, and the page; QUICK=1 in minutes

@@ -144,7 +144,7 @@ A finding is read as a claim about one covariate. P-values from redraws hold if 
 calibrated; beside large errors of others, covariates that have nothing to do with them were named
 in .106 to .118 of runs, and covariates that are correlated with the guilty one (.5) in .86.
 {runs} runs, {draws} draws, evidence at .05. "Guilty named" means all guilty ones, "innocent named"
-any innocent one; with redraws alone p-values are as they were, on the same draws."""
+any innocent one; "redraws alone" leaves the flips out, on the same draws."""
 SHOWN = """\
 Findings now hold against flipped signs of the observed residuals, too, each beside those that were
 told before it: correlated innocents are no longer named for the guilty one's errors, and the guilty

@@ -143,4 +143,4 @@ that goes on outside, even one of level alone, is not corrected there: the rows 
 other methods go on as at the edge of what they know.
 """
 
-SECTION = Section(name="local", title="Local where it should do nothing", runs=300, make=make)
+SECTION = Section(name="local", title="Local where it should do nothing", runs=200, make=make)

@@ -314,10 +314,13 @@ class Local(Recalibrator):
         """Of the predictions as given: given the covariates or alone, the smaller one, twice."""
         given = sample.with_predictions(_without_certainty(sample.p, self.edge_))
         ways = [given, given.only()] if given.columns else [given]
-        draws = max(
-            self.draws, math.ceil(len(ways) / self.needed_) - 1
-        )  # or none could be so small
-        return min(1.0, len(ways) * min(self._pvalue(way, draws) for way in ways))
+        enough = math.ceil(len(ways) / self.needed_) - 1  # fewer draws give no p-value so small
+        found = 1.0
+        for draws in sorted({self.draws, max(self.draws, enough)}):
+            found = min(1.0, len(ways) * min(self._pvalue(way, draws) for way in ways))
+            if found > max(self.alpha, len(ways) / (draws + 1)):
+                break  # far from what is needed: more draws would only cost time
+        return found
 
     def _pvalue(self, sample: Sample, draws: int) -> float:
         rows = smallest_tickets(tickets(0, sample.n), TESTED_ROWS)

@@ -201,7 +201,8 @@ def test_no_rendering_names_a_part_or_region_of_few_rows(rare):
         return int(where.rows(rare.sample.points).sum())
 
     parts = [found for found in rare.test.findings if isinstance(found.where, Between)]
-    least = 1 + min(rows(found.where) for found in parts)
+    pairs = rare.missed.detectable.pairs
+    least = 1 + max(min(rows(found.where) for found in some) for some in (parts, pairs))
     shown = rare.disclosed(least)
     assert 1 < least < 400
     assert min(rows(found.where) for found in shown.test.findings) >= least

@@ -72,7 +72,7 @@ def test_numbers_are_cut_into_quarters_or_taken_by_value():
 
 def test_missing_numbers_are_a_group():
     x = {"lab": [1.0, np.nan, 2.0, np.nan] * 25}
-    sample = it.Sample([0, 1] * 50, [0.5] * 100, x, missing="level")
+    sample = it.Sample([0, 0, 1, 1] * 25, [0.5] * 100, x, missing="level")
     assert it.bias_groups(sample, "lab", draws=19, rng=0)["lab missing"].rows == 50
 
 

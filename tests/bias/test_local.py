@@ -78,7 +78,7 @@ def test_weights_count_as_repeated_rows():
     repeated = it.Sample(sample.y, sample.p, x).take(np.repeat(np.arange(200), times))
     kernel = LocalKernel(RBF(0.3), RBF([20_000, 10, 1]))
     one = it.local_bias(weighted, kernel=kernel, draws=19, rng=0)
-    with pytest.warns(it.AssumptionWarning, match="share p and all covariates"):
+    with pytest.warns(it.AssumptionWarning, match="go together"):
         two = it.local_bias(repeated, at=weighted, kernel=kernel, draws=19, rng=0)
     known = one.known & two.known
     assert one.values[known] == pytest.approx(two.values[known])
@@ -239,7 +239,7 @@ def test_clusters_widen_the_band():
     names = np.repeat(np.arange(200), 5)
     grid = it.Population([0.5], {"x": [0.0]})
     kernel = LocalKernel(Constant(), RBF(0.5))
-    with pytest.warns(it.AssumptionWarning, match="share p and all covariates"):
+    with pytest.warns(it.AssumptionWarning, match="go together"):
         kept = [
             it.local_bias(it.Sample(unit.y, unit.p, x, cluster=c), at=grid, kernel=kernel, rng=0)
             for c in (None, names)

@@ -145,4 +145,4 @@ def test_an_engine_of_ones_own_takes_three_methods(town):
     patient = Patient()
     mine = it.klce_test(town, draws=49, rng=0, engine=patient)
     assert mine.pvalue == it.klce_test(town, draws=49, rng=0, engine=Factor()).pvalue
-    assert patient.passes == 1
+    assert patient.passes == 2  # the second flips signs, for the findings

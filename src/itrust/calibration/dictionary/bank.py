@@ -219,7 +219,7 @@ def _weighed(entry: Entry, f: FloatArray, variances: FloatArray, n: int) -> Floa
     sd = np.sqrt(squares[varies])
     standard = f[varies] / sd[:, None]
     values, vectors = np.linalg.eigh((standard * variances) @ standard.T)
-    there = values > NO_CORRELATION * values.max()
+    there = values > NO_CORRELATION * values.max(initial=0.0)
     mixing = np.zeros((int(there.sum()), squares.size))
     mixing[:, varies] = vectors[:, there].T / np.sqrt(values[there] + RIDGE)[:, None] / sd
     return mixing

@@ -83,6 +83,11 @@ def sorted_by_x(rng, n=1000):
     return {"y": drawn(rng, p + 0.25 * np.sin(2 * x)), "p": p, "x": x, "id": np.arange(n) // 5}
 
 
+def few_sorted_by_x(rng, n=300):
+    x, p = np.sort(rng.normal(size=n)), rng.uniform(0.3, 0.7, n)
+    return {"y": drawn(rng, p + 0.28 * np.sin(3 * x)), "p": p, "x": x}
+
+
 def sorted_by_p(rng, n=1000):
     p = np.sort(rng.uniform(0.02, 0.98, n))
     y = drawn(rng, expit(3 * logit(p) + 0.8))
@@ -158,6 +163,7 @@ INDEPENDENT = {
     "rare events, 8 columns": rare,
     "p near 0 and 1": sure,
     "miscalibrated, sorted by x": sorted_by_x,
+    "miscalibrated, a steeper wave, 300 rows sorted by x": few_sorted_by_x,
     "miscalibrated, sorted by p": sorted_by_p,
     "sorted by the label": sorted_by_label,
     "sorted by p, then by the label": sorted_by_all,

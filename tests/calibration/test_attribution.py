@@ -204,7 +204,7 @@ def finding(name, family, covariates, pvalue, score):
         family=family,
         covariates=covariates,
         where=Everywhere(),
-        shape=Shape.FULL if family == "full" else Shape.TREND,
+        shape={"full": Shape.FULL, "joint": Shape.JOINT}.get(family, Shape.TREND),
         direction=1,
         weight=0.1,
         score=score,
@@ -228,3 +228,21 @@ def test_a_rejection_that_nothing_carries_alone_says_so(made):
     text = " ".join(str(replace(made.result, findings=quiet)).split())
     assert "which covariate carries the bias cannot be told from these rows" in text
     assert "cannot be told" not in str(made.result)
+
+
+def test_a_cell_that_was_told_is_taken_out_of_its_levels():
+    """One wrong crossing of two categories, and neither category by itself."""
+    rng = np.random.default_rng(5)
+    n = 3_000
+    a, b = rng.choice(list("uvw"), n), rng.choice(list("fm"), n)
+    p = rng.uniform(0.2, 0.6, n)
+    s = Sample(rng.random(n) < p + 0.25 * ((a == "w") & (b == "f")), p, {"a": a, "b": b})
+    told = it.klce_test(s, draws=199, rng=0).evidence()
+    assert ("a", "b") in [finding.covariates for finding in told]
+    assert not [finding for finding in told if len(finding.covariates) == 1]
+
+
+def test_flips_do_not_depend_on_how_many_are_in_hand(made, monkeypatch):
+    whole = module._flipped(made.prepared, [0, 1], 99, 3).sums.forms
+    monkeypatch.setattr(module, "columns_at_once", lambda *_: 40)
+    np.testing.assert_allclose(module._flipped(made.prepared, [0, 1], 99, 3).sums.forms, whole)

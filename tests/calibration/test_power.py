@@ -10,7 +10,12 @@ import itrust as it
 from itrust import InputError, Sample, simulate
 from itrust.calibration import detectable_by, prepared_test
 from itrust.calibration.power_setting import Demand, PowerSetting
-from itrust.data import Between, Level, Missing, regions_of
+from itrust.data import Between, Everywhere, Level, Missing, cut_of
+
+
+def regions_of(points):
+    """Everywhere, and the parts of every covariate."""
+    return [Everywhere(), *(part for column in points.columns for part in cut_of(column))]
 
 
 @pytest.fixture(scope="module")

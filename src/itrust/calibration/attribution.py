@@ -27,7 +27,7 @@ from itrust.calibration.prepared import Prepared
 from itrust.calibration.results import JOINT_FAMILIES, Finding
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Chunk
-from itrust.engines import Additive, Drawing, Drawn
+from itrust.engines import Additive, Drawing, Drawn, columns_at_once
 from itrust.nulls import Rademacher
 
 JUDGED = 0.2  # findings with larger p-values from redraws keep these
@@ -199,9 +199,19 @@ def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) 
     chosen = np.array(sorted(own.union(*functions.values())), dtype=np.int64)
     plain = np.array(sorted({at for some in functions.values() for at in some}), dtype=np.int64)
     work = _Flipping(bank, chosen, np.searchsorted(chosen, plain))
-    drawing = Drawing(Rademacher(), range(draws), seed)
-    outcome = prepared.engine.run(prepared.survey, [], drawing, [work])
-    return _Flips(work, outcome.works[0], functions)
+    size = columns_at_once(prepared.survey, [], work.width)
+    found: list[FlippedSums] = [
+        prepared.engine.run(
+            prepared.survey,
+            [],
+            Drawing(Rademacher(), range(at, min(at + size, draws)), seed),
+            [work],
+        ).works[0]
+        for at in range(0, draws, size)
+    ]
+    flips = [sums.forms[:, 1:] for sums in found]
+    forms = np.concatenate([found[0].forms[:, :1], *flips], axis=1)
+    return _Flips(work, FlippedSums(forms, found[0].products), functions)
 
 
 def _functions(bank: Bank, columns: Iterable[ColumnName]) -> dict[ColumnName, list[int]]:
@@ -372,12 +382,15 @@ class _Trial:
         return found
 
     def _functions(self, told: _Candidate, spared: frozenset[str]) -> Iterator[int]:
-        """All functions of a finding's covariates but those that are spared."""
+        """All functions of a finding's covariates but those that are spared, and its own features.
+
+        A cell of two categories that was told is so taken out of their levels, too.
+        """
         if told.is_about_the_prediction:
             yield from self.flips.functions_of(None)
         for name in sorted(told.covariates - spared):
             yield from self.flips.functions_of(name)
-        if not told.covariates & spared:
+        if not told.covariates <= spared:
             yield from self.flips.places(_features_of(self.flips.bank, told.number)[0])
 
     def _go_together(self, a: _Candidate, b: _Candidate) -> bool:

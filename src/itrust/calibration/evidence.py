@@ -14,6 +14,7 @@ from itrust.data import Everywhere
 MAX_COMPARED = 80  # checks, from the top, that are compared with each other
 ALIKE = 0.5  # correlation of draws
 ALIKE_ON_THE_SAME = 0.1  # of checks on the same covariates
+SHOWS = 0.2  # p-value up to which a check counts among those that show the same
 NEARLY = 0.5  # of the largest score: a plainer check that reaches it stands for the others
 
 
@@ -112,7 +113,11 @@ def _alike(scores: Scores, order: IntArray, adjusted: FloatArray) -> dict[int, t
         together &= correlation[speaker] >= needed[speaker]
         together[[first, speaker]] = True
         free &= ~together
-        others = [at for at in np.flatnonzero(together).tolist() if at != speaker]
+        others = [
+            at
+            for at in np.flatnonzero(together).tolist()
+            if at != speaker and adjusted[order[at]] <= SHOWS
+        ]
         speakers[int(order[speaker])] = tuple(entries[at].name for at in others)
     return speakers
 

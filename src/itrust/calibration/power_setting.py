@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -28,6 +29,7 @@ from itrust.engines import EngineChoice, as_engine, weight_unit
 from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
 
 MAX_ROWS = 10**10
+MAX_COUNTED = 200_000  # rows in which groups and pairs of groups are counted
 INDEPENDENT = "rows are taken as independent; with clusters less is seen"
 
 
@@ -178,11 +180,16 @@ class PowerSetting:
         """Covariates that no pair has looked at, because there are too many."""
         return tuple(column.name for column in crossed_columns(self._points)[1])
 
-    @property
+    @cached_property
     def _points(self) -> Points:
-        """All rows where they are in memory, else those that stand for them."""
+        """All rows where they are in memory, or many of them; else those that stand for them."""
         whole = self.prepared.survey.source.in_memory
-        return self.pilot if whole is None else whole.points
+        if whole is None:
+            return self.pilot
+        if whole.n <= MAX_COUNTED:
+            return whole.points
+        some = np.random.default_rng(0).choice(whole.n, MAX_COUNTED, replace=False)
+        return whole.points.take(np.sort(some))
 
     def is_seen(self, area: Area, bias: float, rows: float) -> bool:
         """Whether so many rows show a bias in every direction it can have."""

@@ -43,7 +43,6 @@ from itrust.data.predicates.lookup import value_of as value_of
 from itrust.data.predicates.parts import cut_of as cut_of
 from itrust.data.predicates.parts import level_of as level_of
 from itrust.data.predicates.parts import parts_of as parts_of
-from itrust.data.predicates.parts import regions_of as regions_of
 from itrust.data.readers import column_names as column_names
 from itrust.data.readers import is_text as is_text
 from itrust.data.readers import line_of as line_of

@@ -8,32 +8,14 @@ import numpy as np
 
 from itrust._core import AnyArray
 from itrust.data.column import Column
-from itrust.data.predicates.algebra import Everywhere, Predicate
+from itrust.data.predicates.algebra import Predicate
 from itrust.data.predicates.leaves import Between, Level, Missing
 from itrust.data.predicates.lookup import is_missing_level, value_of
-from itrust.data.rows import Points
 
 TENTHS = 10
 MAX_LEVELS = 40
 FREQUENT = 0.01  # levels with this share of the rows are never left out
 ALL_DIGITS = 17
-
-
-def regions_of(points: Points) -> tuple[Predicate, ...]:
-    """Everywhere, every level of every category, every tenth of every number.
-
-    Parameters
-    ----------
-    points : Points
-        The rows to cut.
-
-    Returns
-    -------
-    tuple of Predicate
-        Everywhere first, then the parts of each covariate.
-    """
-    cuts = (cut_of(column) for column in points.columns)
-    return (Everywhere(), *(part for cut in cuts for part in cut))
 
 
 def cut_of(column: Column, parts: int = TENTHS) -> tuple[Predicate, ...]:

@@ -57,8 +57,6 @@ def _shared(finding: Finding) -> str:
 
 def _sentence(finding: Finding, what: str) -> str:
     up = finding.direction > 0
-    if finding.family == "joint":
-        return f"many small biases add up: {finding.name}"
     if finding.shape is Shape.LEVEL:
         return f"the predictions are too {'low' if up else 'high'} overall"
     if finding.shape is Shape.TREND:
@@ -73,7 +71,7 @@ def _sentence(finding: Finding, what: str) -> str:
         both = " and ".join(finding.covariates)
         return f"the bias is {_more(finding)} where {both} are both high or both low than elsewhere"
     if finding.shape is Shape.JOINT:
-        return f"small biases along several covariates add up ({finding.name})"
+        return f"many small biases add up: {finding.name}"
     if finding.shape is Shape.IMPOSSIBLE:
         return "labels occurred that the model gave probability 0"
     if finding.shape is Shape.KERNEL:

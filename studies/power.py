@@ -311,7 +311,7 @@ all fifty hospitals, all 64 cells) and nothing else. The others know as little a
 Hosmer-Lemeshow within every level and every fifth of a covariate, the smallest p-value counting; a
 likelihood-ratio test of the labels on offset(logit p) plus splines of every number and levels of
 every category; trees that learn residuals on half of the rows and are tried on the other half; and
-the subset scan of AIF360 on tenths ({SCAN_RUNS} runs, one start). None of these knows its own law
+the subset scan of AIF360 on fifths ({SCAN_RUNS} runs, one start). None of these knows its own law
 at these sizes, so each is held to its own statistic on labels redrawn from the probabilities: what
 5 % of them exceed.
 

@@ -100,13 +100,13 @@ def boosted_residuals(sample: it.Sample, y: np.ndarray) -> float:
 
 
 def bias_scan(sample: it.Sample, y: np.ndarray) -> float:
-    """The highest-scoring subset of AIF360's scan, either way; numbers are cut into tenths."""
+    """The highest-scoring subset of AIF360's scan, either way; numbers are cut into fifths."""
     from aif360.detectors.mdss.MDSS import MDSS
     from aif360.detectors.mdss.ScoringFunctions import Bernoulli
 
     table = pd.DataFrame(
         {
-            c.name: c.values.astype(int) if c.is_category else _ranked(c.values, BINS)
+            c.name: c.values.astype(int) if c.is_category else _ranked(c.values, 5)
             for c in sample.columns
         }
     )

@@ -26,6 +26,7 @@ ADDED = 2.0  # rows of either kind that smooth a rate (Agresti and Coull 1998)
 # What the smoothed law is worth beside the rows' own variance: five units like them where they
 # vary more than it says; more where they vary less, for few alike labels are the usual accident.
 WORTH, WORTH_ABOVE = 5.0, 75.0
+REFUTED = 3.0  # times the law's variance: where rows show more than that, the law is left out
 PENALTY = 2.0  # of a tilt, in labels of rows one normal score away
 STEPS, ENOUGH, EDGE = 50, 1e-6, 1e-9
 
@@ -238,10 +239,13 @@ class LabelLaw:
         units = float(np.count_nonzero(law))
         if self.unit is not None:
             units = _carriers(floor, np.square(law).sum())
-        # Rows that look alike may hide that few events carry the number: what the law says counts.
-        carried = min(_carriers(own.sum(), np.square(own).sum()), self.events(expected, leaning))
-        freedom = max(2 / max(1 / carried - 1 / units, 2 / units) - 1, 0.0)
         seen = total * units / max(units - 1, 1.0)
+        carried = _carriers(own.sum(), np.square(own).sum())
+        if seen > REFUTED * floor:  # labels that the law calls next to impossible: it says nothing
+            return Uncertainty(math.sqrt(seen), max(carried - 1, 1.0), carried, units)
+        # Rows that look alike may hide that few events carry the number: what the law says counts.
+        carried = min(carried, self.events(expected, leaning))
+        freedom = max(2 / max(1 / carried - 1 / units, 2 / units) - 1, 0.0)
         worth = WORTH_ABOVE if floor > seen else WORTH
         joined = (freedom * seen + worth * floor) / (freedom + worth)
         if self.unit is not None:  # few clusters tell the law little about how alike labels are

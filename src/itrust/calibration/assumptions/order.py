@@ -6,6 +6,7 @@ import numpy as np
 
 from itrust._core import FloatArray, IntArray
 from itrust.calibration.assumptions.rows import MAX_ROWS, Rows
+from itrust.data import Column, Sample
 
 MIN_ROWS = 100
 BLOCK = range(25, 51)  # rows among which the order is permuted
@@ -13,6 +14,9 @@ LAG_WEIGHTS = (1.0, 0.35, 0.1)
 PERMUTATIONS, MAX_PVALUE, MIN_CORRELATION = 999, 0.008, 0.10
 SORTED_BY_LABEL = 0.1  # changes of the label for each row with the rarer one
 ROWS_PER_CELL = 5
+MOSTLY_THE_SAME = 0.5  # of the changes from row to row that a category would have in random order
+FEW_VALUES = 20
+SMALL_STEP = 0.02  # of all ranks: the usual step from row to row where a file is sorted by a number
 
 
 def neighbour_correlation(whole: Rows) -> float | None:
@@ -20,10 +24,11 @@ def neighbour_correlation(whole: Rows) -> float | None:
 
     Stretches of 25 to 50 rows are put below each other and their columns permuted. If rows are
     independent, and what (p, x) does not explain of the bias changes slowly along the file, the
-    order within a stretch means nothing: a permutation test, of size .008.
+    order within a stretch means nothing: a permutation test, of size .008. In a file that is sorted
+    by p or a covariate, neighbours agree where the model is biased, too: nothing is said then.
     """
     n = whole.sample.n
-    if n < MIN_ROWS or _is_sorted_by_label(whole.sample.y):
+    if n < MIN_ROWS or _is_sorted_by_label(whole.sample.y) or _is_sorted(whole.sample):
         return None
     block = min(BLOCK, key=lambda size: (n % size, -size))
     rows, chosen = _stretches(whole, block)
@@ -43,6 +48,21 @@ def neighbour_correlation(whole: Rows) -> float | None:
 def _is_sorted_by_label(y: FloatArray) -> bool:
     changes = np.count_nonzero(np.diff(y))
     return bool(changes < SORTED_BY_LABEL * min(y.sum(), y.size - y.sum()))
+
+
+def _is_sorted(sample: Sample) -> bool:
+    """Whether rows next to each other nearly share a category, the prediction or another number."""
+    return any(_runs(column) for column in (sample.points.prediction, *sample.columns))
+
+
+def _runs(column: Column) -> bool:
+    codes = np.unique(column.values, return_inverse=True)[1]
+    changes = np.count_nonzero(np.diff(codes)) / (codes.size - 1)
+    usual = 1 - float(np.square(np.bincount(codes) / codes.size).sum())
+    if column.is_category or codes.max() < FEW_VALUES:
+        return bool(changes < MOSTLY_THE_SAME * usual)
+    steps = np.abs(np.diff(np.argsort(np.argsort(column.values, kind="stable"))))
+    return bool(np.median(steps) < SMALL_STEP * codes.size)
 
 
 def _stretches(whole: Rows, block: int) -> tuple[Rows, IntArray]:

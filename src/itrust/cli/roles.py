@@ -89,10 +89,10 @@ def read_samples(
 
 
 def _with_other_columns(source: InputFiles, needed: list[str]) -> pa.Table:
-    """The columns that are needed, and some others: they may tell which rows share a unit."""
+    """The columns that are needed, and those others that may tell which rows share a unit."""
     others = [name for name in source.columns if name not in needed][:MAX_OTHER_COLUMNS]
     try:
-        return source.table([*needed, *others])
+        return source.table(needed, source.possible_units(others))
     except InputError:  # nobody asked for the others: they may be anything
         return source.table(needed)
 

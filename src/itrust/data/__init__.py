@@ -49,6 +49,7 @@ from itrust.data.readers import is_text as is_text
 from itrust.data.readers import line_of as line_of
 from itrust.data.readers import list_files as list_files
 from itrust.data.readers import partition_keys as partition_keys
+from itrust.data.readers import read_head as read_head
 from itrust.data.readers import read_table as read_table
 from itrust.data.readers import read_untouched as read_untouched
 from itrust.data.readers import row_of as row_of
@@ -62,6 +63,7 @@ from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
 from itrust.data.units import Units as Units
+from itrust.data.units import may_be_units as may_be_units
 
 __all__ = [
     "MulticlassSample",

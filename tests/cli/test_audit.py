@@ -605,7 +605,8 @@ def test_a_copy_of_the_label_is_refused_in_one_sentence(tmp_path):
     found = invoke("audit", tmp_path / "a.csv", "--on", "all")
     assert found.exit_code == 2
     told = " ".join(found.stderr.split())
-    assert "covariate 'prob2_outcome' is the opposite of the label; take it out of --on" in told
+    assert "covariate 'prob2_outcome' is the opposite of the label; name the other" in told
+    assert "covariates with --on" in told
 
 
 def test_a_broken_column_that_nobody_asked_for_is_no_error(tmp_path):

@@ -2,6 +2,7 @@
 
 from itrust.data.column import Column as Column
 from itrust.data.column import share_codes as share_codes
+from itrust.data.copies import WITHOUT_IT as WITHOUT_IT
 from itrust.data.copies import is_index as is_index
 from itrust.data.copies import is_prediction as is_prediction
 from itrust.data.design_matrix import Table as Table

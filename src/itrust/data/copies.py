@@ -17,6 +17,7 @@ NAMELESS = re.compile(r"\s*|unnamed.*", re.IGNORECASE)
 INDEX = re.compile(
     r"\s*|unnamed.*|index|level_0|_?(row_?)?(id|index|nr|no|num|number)", re.IGNORECASE
 )
+WITHOUT_IT = Code("take it out of the covariates", "name the other covariates with --on")
 ROUNDING = 0.0051  # of probabilities with two decimals
 COINCIDENCE = np.log(1e-6)  # of labels, by p or by chance, that a column has the same values as
 
@@ -33,13 +34,13 @@ def refuse_copies_of_the_label(y: FloatArray, p: FloatArray, columns: Sequence[C
         opposite = copies_label(column, y)
         if opposite is not None:
             raise InputError(
-                "{subject} is {copy}; take it out of {on}, for given the label no probability but "
+                "{subject} is {copy}; {out}, for given the label no probability but "
                 "0 and 1 is calibrated",
                 argument="x",
                 column=column.name,
                 details={
                     "copy": "the opposite of the label" if opposite else "a copy of the label",
-                    "on": Code("the covariates", "--on"),
+                    "out": WITHOUT_IT,
                 },
             )
 

@@ -191,7 +191,7 @@ def read_head(path: Path, names: list[str]) -> pa.RecordBatch | None:
     """The first rows of some columns; None if there are none."""
     with reading(path):
         head = known_format(path).head(path, names)
-    return None if head is None else plain_columns(head)
+        return None if head is None else plain_columns(head)
 
 
 def read_table(files: Sequence[Path], names: list[str], spare: Sequence[str] = ()) -> pa.Table:

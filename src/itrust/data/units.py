@@ -90,7 +90,10 @@ def may_be_units(head: pa.Array) -> bool:
     >>> may_be_units(pa.array(["a", "b"])), may_be_units(pa.array(["a" * 50, "b" * 50]))
     (True, False)
     """
-    array = _names(head)
+    try:
+        array = _names(head)
+    except pa.ArrowException:  # a type that Arrow cannot compare
+        return False
     if array is None:
         return False
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)

@@ -226,7 +226,7 @@ def test_few_clusters_and_clusters_that_nothing_crosses_are_told():
     s = it.simulate.survey(200, rng=0).sample
     region = s.column("region").values
     few = it.klce_test(Sample(s.y, s.p, cluster=region), draws=99, rng=0)
-    assert any("3 clusters are few" in note and "0.25" in note for note in few.notes)
+    assert any("3 clusters are few" in note and "0.25" in note for note in few.warnings)
     torn = Sample(s.y, s.p, {"region": region.astype(str)}, cluster=region)
     assert any(
         "cannot detect anything" in a

@@ -1,6 +1,7 @@
 """Covariates that are the label, the prediction or the row number are told by name."""
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -39,6 +40,19 @@ def test_the_label_under_another_name_is_refused(column, what):
     ):
         with pytest.raises(it.InputError, match=f"covariate 'outcome2' is {what}; take it out"):
             make()
+
+
+@pytest.mark.parametrize(("positives", "refused"), [(1, False), (3, False), (5, True)])
+def test_a_rare_flag_may_fall_on_a_rare_label(positives, refused):
+    y = np.repeat([1, 0], [positives, 100 - positives])  # 100 over 3 is 161,700, over 5 75 million
+    with pytest.raises(it.InputError) if refused else nullcontext():
+        it.Sample(y, np.full(100, 0.05), {"flag": y == 1})
+
+
+def test_few_probabilities_between_0_and_1_tell_no_logit():
+    p = np.where(np.arange(400) < 2, [0.2] * 400, np.arange(400) % 2)
+    score = np.where(np.arange(400) < 2, logit(0.2), NOISE)
+    assert it.Sample(Y, p, {"score": score}).notes == ()
 
 
 @pytest.mark.parametrize(

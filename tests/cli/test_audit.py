@@ -22,6 +22,7 @@ import itrust as it
 from itrust._core import write_all
 from itrust.cli import audit as audit_module
 from itrust.cli import exit as guard
+from itrust.cli.inputs import opened
 from shell import invoke
 
 DRAWS = ["--draws", "79"]
@@ -605,7 +606,8 @@ def test_a_copy_of_the_label_is_refused_in_one_sentence(tmp_path):
     found = invoke("audit", tmp_path / "a.csv", "--on", "all")
     assert found.exit_code == 2
     told = " ".join(found.stderr.split())
-    assert "covariate 'prob2_outcome' is the opposite of the label; take it out of --on" in told
+    assert "covariate 'prob2_outcome' is the opposite of the label; name the other" in told
+    assert "covariates with --on" in told
 
 
 def test_a_broken_column_that_nobody_asked_for_is_no_error(tmp_path):
@@ -615,3 +617,12 @@ def test_a_broken_column_that_nobody_asked_for_is_no_error(tmp_path):
             table.append_column("extra", pa.array(extra)), tmp_path / f"{name}.parquet"
         )
     assert invoke("audit", tmp_path, "--on", "age", "--draws", "39").exit_code == 0
+
+
+def test_of_the_other_columns_only_possible_units_are_read(tmp_path):
+    table = rows().append_column("who", pa.array(np.arange(300) // 3))
+    table = table.append_column("remark", pa.array([f"{k:050}" for k in range(300)]))
+    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    with opened(str(tmp_path / "a.parquet")) as source:
+        names = source.possible_units(["who", "remark", "p"])
+    assert names == ["who"]

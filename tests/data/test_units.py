@@ -3,9 +3,13 @@
 import pickle
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 import itrust as it
+from itrust.data import readers
 
 N = 60
 FRAME = {
@@ -62,3 +66,32 @@ def test_of_many_rows_whole_units_are_kept():
     assert 19_000 < kept.rows.size <= 20_000
     assert set(size[:5_000]) <= {0, 6}
     np.testing.assert_array_equal(kept.codes, unit[kept.rows])
+
+
+def test_of_many_rows_long_text_that_differs_is_dropped_and_later_repeats_are_found():
+    n = 50_000
+    wave = np.tile(np.arange(n // 2), 2)
+    columns = {
+        "y": np.arange(n) % 2,
+        "p": np.full(n, 0.5),
+        "wave": wave,
+        "key": np.arange(n),
+        "remark": [f"{k:050}" for k in range(n)],
+        "advice": [f"{k % 9:050}" for k in range(n)],
+    }
+    kept = it.Sample.from_frame(columns, label="y", prob="p").units
+    assert [units.name for units in kept] == ["wave", "advice"]
+
+
+def test_spare_columns_are_left_out_where_they_are_large(tmp_path, monkeypatch):
+    table = pa.table({"p": np.linspace(0, 1, 1_000), "who": np.arange(1_000)})
+    files = [tmp_path / "a.parquet", tmp_path / "b.csv"]
+    pq.write_table(table, files[0], row_group_size=100)
+    pa.csv.write_csv(table, files[1])
+    monkeypatch.setattr(readers, "PART_ROWS", 100)
+    for limit, names in ((9_000, ["p", "who"]), (7_000, ["p"])):
+        monkeypatch.setattr(readers, "MAX_SPARE_BYTES", limit)
+        for file in files:
+            found = readers.read_table([file], ["p"], ["who"])
+            assert found.column_names == names
+            assert found["p"].to_pylist() == table["p"].to_pylist()

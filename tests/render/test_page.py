@@ -412,6 +412,9 @@ def test_every_kind_of_sample_has_a_page(kind):
     made = report.page(found)
     assert float(facts(made)["pvalue"]) == found.test.pvalue
     assert ("Approximate here" in made) == (kind == "cluster")
+    for independent in ("times from the probabilities themselves", "<caption>With power"):
+        assert (independent in made) == (kind != "cluster")
+    assert ("400 in 100 clusters" in str(found)) == (kind == "cluster")
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """What a verdict promises, in words: which regions it is about, and which it is not."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -66,3 +67,11 @@ def test_without_a_promise_it_is_counted_where_a_bias_would_have_been_seen():
     assert "a bias below 0.120 in a group that is not shown might have been missed" in hidden
     unknown = sentence_of(judged(Verdict.INCONCLUSIVE, Overlooked(math.nan, PAIR, GROUPS)))
     assert "is not known" in unknown
+
+
+def test_too_few_clusters_are_the_reason():
+    few = replace(judged(Verdict.INCONCLUSIVE, None), few_clusters=5, names=("", "b"))
+    assert sentence_of(few) == (
+        "No evidence was found against these probabilities given (no name) and b (p = 0.4), but "
+        "none could be: 5 clusters can give no p-value below 0.062."
+    )

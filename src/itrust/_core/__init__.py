@@ -31,7 +31,16 @@ from itrust._core.errors import (
     sentence,
     speaking,
 )
-from itrust._core.text import counted, did_you_mean, listed, printable, shown, signed, wrapped
+from itrust._core.text import (
+    counted,
+    did_you_mean,
+    listed,
+    printable,
+    shown,
+    shown_name,
+    signed,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -86,6 +95,7 @@ __all__ = [
     "progress_bar",
     "sentence",
     "shown",
+    "shown_name",
     "signed",
     "smallest_tickets",
     "speaking",

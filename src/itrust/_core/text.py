@@ -52,6 +52,15 @@ def listed(values: Iterable[object], max_items: int = 6) -> str:
     return text if len(items) <= max_items else f"{text}, ... ({len(items):,} in all)"
 
 
+def shown_name(name: str) -> str:
+    """Give the name of a column, or words for none.
+
+    >>> shown_name("age"), shown_name(" ")
+    ('age', '(no name)')
+    """
+    return name if name.strip() else "(no name)"
+
+
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Give the closest known name as a question, or list what is known.
 

@@ -19,7 +19,14 @@ from itrust.bias import (
     most_rows,
     near_end,
 )
-from itrust.calibration import CalibrationResult, Coverage, Detectable, Finding, RegionPower
+from itrust.calibration import (
+    CalibrationResult,
+    Coverage,
+    Detectable,
+    Finding,
+    RegionPower,
+    least_pvalue,
+)
 from itrust.data import Missing, Predicate, level_of
 from itrust.tasks import TaskFinding, TaskResult
 
@@ -274,6 +281,8 @@ class Judgement:
     is_attributed : bool
         Whether anything tells what carries the bias; False where calibration is refuted, but no
         check, slice or point holds by itself.
+    few_clusters : int or None
+        The number of clusters, where it is too small for any p-value of the level.
     """
 
     verdict: Verdict
@@ -285,6 +294,7 @@ class Judgement:
     reach: float | None = None
     overlooked: Overlooked | None = None
     is_attributed: bool = True
+    few_clusters: int | None = None
 
 
 def judge(
@@ -306,6 +316,8 @@ def judge(
         "refuted": refuted,
         "tolerance": tolerance,
     }
+    if test.clusters is not None and least_pvalue(test.clusters) > alpha:
+        common["few_clusters"] = test.clusters
     if not refuted:
         if beyond:
             return Judgement(Verdict.MISCALIBRATED, tuple(beyond), **common)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from itrust._core import InputError, Rng, as_seed, checked_share, counted
-from itrust.calibration import checked_draws, cluster_notes, null_warnings
+from itrust.calibration import checked_draws, null_warnings
 from itrust.data import Sample, checked_sample
 from itrust.nulls import RowwiseNull, fitting_null
 
@@ -130,7 +130,6 @@ class Redraws:
                 f"signs of residuals are flipped by cluster, {sample.clusters:,} of them: p-values "
                 f"and bands are approximate; sizes count clusters"
             )
-            said.extend(cluster_notes(sample, self.null)[1:])  # few clusters
         return tuple(said)
 
 

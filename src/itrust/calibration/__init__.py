@@ -10,7 +10,8 @@ from itrust.calibration.dictionary.terms import fading as fading
 from itrust.calibration.folds import Across, Forward
 from itrust.calibration.folds import Folds as Folds
 from itrust.calibration.inputs import checked_draws as checked_draws
-from itrust.calibration.inputs import cluster_notes as cluster_notes
+from itrust.calibration.inputs import few_clusters as few_clusters
+from itrust.calibration.inputs import least_pvalue as least_pvalue
 from itrust.calibration.inputs import null_warnings as null_warnings
 from itrust.calibration.klce import klce2, null_sd
 from itrust.calibration.multiclass import multiclass_test

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itrust._core import InputError, checked_count
+from itrust._core import InputError, checked_count, counted
 from itrust.calibration.assumptions import assumption_notes
 from itrust.data import Sample, Scan, Source, checked_sample
 from itrust.engines import Survey
@@ -76,7 +76,7 @@ def null_warnings(source: Source, null: Null) -> tuple[str, ...]:
     tuple of str
         One sentence for each; each is a Python warning, too.
     """
-    found = assumption_notes(source)
+    found = (*assumption_notes(source), *few_clusters(source, null))
     if source.clusters is None or null.keeps_clusters:
         return found
     name = type(null).__name__
@@ -100,11 +100,46 @@ def cluster_notes(source: Source, null: Null) -> list[str]:
     """
     if source.clusters is None or not null.keeps_clusters:
         return []
-    notes = [SIGNS_BY_CLUSTER]
-    if source.clusters < FEW_CLUSTERS:
-        outcomes = 2 ** (source.clusters - 1)
-        notes.append(
-            f"{source.clusters} clusters are few for an approximation: signs can be flipped in "
-            f"{outcomes:,} ways only, so no p-value below about {1 / outcomes:.2g} means anything"
-        )
-    return notes
+    return [SIGNS_BY_CLUSTER]
+
+
+def few_clusters(source: Source, null: Null) -> list[str]:
+    """Say so where clusters are too few to flip their signs.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    null : Null
+        What the draws were made by.
+
+    Returns
+    -------
+    list of str
+        Empty without clusters, or with many.
+    """
+    clusters = source.clusters
+    if clusters is None or not null.keeps_clusters or clusters >= FEW_CLUSTERS:
+        return []
+    told = (
+        f"{counted(clusters, 'cluster')} are few for an approximation: signs can be flipped in "
+        f"{2 ** (clusters - 1):,} ways only, so no p-value below about "
+        f"{least_pvalue(clusters):.2g} means anything"
+    )
+    return [told]
+
+
+def least_pvalue(clusters: int) -> float:
+    """Give the smallest p-value that flipped signs of clusters can have.
+
+    Parameters
+    ----------
+    clusters : int
+        How many there are.
+
+    Returns
+    -------
+    float
+        One in the number of ways, where the opposite of all signs is the same way.
+    """
+    return 2.0 ** (1 - clusters)

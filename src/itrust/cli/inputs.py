@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,9 +33,14 @@ class InputFiles:
         """Names of all columns, from the first file."""
         return data.column_names(self.files[0])
 
-    def table(self, names: list[str]) -> pa.Table:
-        """All rows of some columns."""
-        return data.read_table(self.files, list(dict.fromkeys(names)))
+    def table(self, names: list[str], spare: Sequence[str] = ()) -> pa.Table:
+        """All rows of some columns, and of the spare ones unless these are too large."""
+        return data.read_table(self.files, list(dict.fromkeys(names)), spare)
+
+    def possible_units(self, names: list[str]) -> list[str]:
+        """Those columns that may name units, by the first rows."""
+        head = data.read_head(self.files[0], names) if names else None
+        return [] if head is None else [name for name in names if data.may_be_units(head[name])]
 
     def untouched(self) -> pa.Table:
         """All rows of all columns as they stand in the files."""

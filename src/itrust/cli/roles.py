@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust._core import InputError, Setting, listed
+from itrust._core import InputError, Setting, listed, shown_name
 from itrust.cli.console import Log
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import AUDIT, RECALIBRATE, Options
@@ -89,10 +89,10 @@ def read_samples(
 
 
 def _with_other_columns(source: InputFiles, needed: list[str]) -> pa.Table:
-    """The columns that are needed, and some others: they may tell which rows share a unit."""
+    """The columns that are needed, and those others that may tell which rows share a unit."""
     others = [name for name in source.columns if name not in needed][:MAX_OTHER_COLUMNS]
     try:
-        return source.table([*needed, *others])
+        return source.table(needed, source.possible_units(others))
     except InputError:  # nobody asked for the others: they may be anything
         return source.table(needed)
 
@@ -117,7 +117,7 @@ def _covariates(source: InputFiles, log: Log, options: Options, taken: set[str])
     rest = [name for name in source.columns if name not in taken]
     purpose, done = PURPOSES[options.command]
     if list(options.on) == [EVERYTHING] and EVERYTHING not in source.columns:
-        log.say(f"{done} all other columns: {', '.join(rest) or 'there are none'}")
+        log.say(f"{done} all other columns: {', '.join(map(shown_name, rest)) or 'there are none'}")
         return tuple(rest)
     if options.on:
         return split_names(source, "on", options.on)

@@ -2,6 +2,7 @@
 
 from itrust.data.column import Column as Column
 from itrust.data.column import share_codes as share_codes
+from itrust.data.copies import WITHOUT_IT as WITHOUT_IT
 from itrust.data.copies import is_index as is_index
 from itrust.data.copies import is_prediction as is_prediction
 from itrust.data.design_matrix import Table as Table
@@ -48,6 +49,7 @@ from itrust.data.readers import is_text as is_text
 from itrust.data.readers import line_of as line_of
 from itrust.data.readers import list_files as list_files
 from itrust.data.readers import partition_keys as partition_keys
+from itrust.data.readers import read_head as read_head
 from itrust.data.readers import read_table as read_table
 from itrust.data.readers import read_untouched as read_untouched
 from itrust.data.readers import row_of as row_of
@@ -61,6 +63,7 @@ from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
 from itrust.data.units import Units as Units
+from itrust.data.units import may_be_units as may_be_units
 
 __all__ = [
     "MulticlassSample",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Literal
@@ -16,30 +17,39 @@ NAMELESS = re.compile(r"\s*|unnamed.*", re.IGNORECASE)
 INDEX = re.compile(
     r"\s*|unnamed.*|index|level_0|_?(row_?)?(id|index|nr|no|num|number)", re.IGNORECASE
 )
+WITHOUT_IT = Code("take it out of the covariates", "name the other covariates with --on")
 ROUNDING = 0.0051  # of probabilities with two decimals
-COINCIDENCE = np.log(1e-6)  # of labels that p and a column with the same values would both explain
+COINCIDENCE = np.log(1e-6)  # of labels, by p or by chance, that a column has the same values as
 
 
 def refuse_copies_of_the_label(y: FloatArray, p: FloatArray, columns: Sequence[Column]) -> None:
     """Raise if a covariate has two values, one for each label, and that is no coincidence.
 
-    With few rows, or where p foretells all labels, an honest covariate can be so, too.
+    With few rows, where p foretells all labels, or where hardly any differs from the others, an
+    honest covariate can be so, too.
     """
-    if y.size < MIN_ROWS or log_likelihood(y, p) > COINCIDENCE:
+    if y.size < MIN_ROWS or max(log_likelihood(y, p), _log_chance(y)) > COINCIDENCE:
         return
     for column in columns:
         opposite = copies_label(column, y)
         if opposite is not None:
             raise InputError(
-                "{subject} is {copy}; take it out of {on}, for given the label no probability but "
+                "{subject} is {copy}; {out}, for given the label no probability but "
                 "0 and 1 is calibrated",
                 argument="x",
                 column=column.name,
                 details={
                     "copy": "the opposite of the label" if opposite else "a copy of the label",
-                    "on": Code("the covariates", "--on"),
+                    "out": WITHOUT_IT,
                 },
             )
+
+
+def _log_chance(y: FloatArray) -> float:
+    """The log of the probability that as many rows, marked at random, are those of a label."""
+    positive, negative = np.count_nonzero(y == 1), np.count_nonzero(y != 1)
+    one_way = math.lgamma(positive + 1) + math.lgamma(negative + 1)
+    return one_way - math.lgamma(y.size + 1)
 
 
 def log_likelihood(y: FloatArray, p: FloatArray) -> float:
@@ -76,7 +86,9 @@ def is_score(column: Column, p: FloatArray) -> bool:
         return False
     inner = (p > 0) & (p < 1)
     logits = np.log(p[inner] / (1 - p[inner]))
-    if inner.any() and any(np.allclose(column.values[inner], s * logits) for s in (1, -1)):
+    if inner.sum() >= FEW_ROWS and any(
+        np.allclose(column.values[inner], s * logits) for s in (1, -1)
+    ):
         return True
     ordered = column.values[np.argsort(p)]
     steps = np.diff(ordered)

@@ -22,6 +22,7 @@ import pyarrow.parquet
 from itrust._core import InputError, did_you_mean, listed
 
 BATCH_ROWS = 65_536
+HEAD_ROWS = 20_000
 CSV_BLOCK_BYTES = 2**23
 
 
@@ -68,6 +69,10 @@ class Format(ABC):
     @abstractmethod
     def write(self, table: pa.Table, path: Path) -> None:
         """Write all rows."""
+
+    def head(self, path: Path, names: list[str]) -> pa.RecordBatch | None:
+        """The first rows, some ten thousand; None if there are none."""
+        return next(iter(self.batches(FilePart(path), names)), None)
 
     def parts(self, path: Path, _rows: int) -> list[FilePart]:
         """The file in pieces of about so many rows that can be read alone; by default, whole."""
@@ -170,6 +175,11 @@ class Parquet(Format):
             groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
             for group in groups:
                 yield from file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names)
+
+    def head(self, path: Path, names: list[str]) -> pa.RecordBatch | None:
+        """Less than a whole batch."""
+        with pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16) as file:
+            return next(file.iter_batches(HEAD_ROWS, columns=names), None)
 
     def untouched(self, path: Path, names: list[str]) -> pa.Table:
         """With types and zones."""

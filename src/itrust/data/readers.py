@@ -36,6 +36,8 @@ from itrust.data.formats import (
 
 GZIP = b"\x1f\x8b"
 HEAD_BYTES = 2**16  # of a stream, to tell what it holds
+PART_ROWS = 2**18
+MAX_SPARE_BYTES = 2**27  # of columns that may be left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,14 +187,26 @@ def _generated(batches: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch, N
     yield from batches
 
 
-def read_table(files: Sequence[Path], names: list[str]) -> pa.Table:
-    """All rows of some columns, in memory."""
-    refuse_other_kinds(files, names)
-    tables = [
-        pa.Table.from_batches([plain_columns(batch)])
-        for path in files
-        for batch in sound_batches(FilePart(path), names)
-    ]
+def read_head(path: Path, names: list[str]) -> pa.RecordBatch | None:
+    """The first rows of some columns; None if there are none."""
+    with reading(path):
+        head = known_format(path).head(path, names)
+        return None if head is None else plain_columns(head)
+
+
+def read_table(files: Sequence[Path], names: list[str], spare: Sequence[str] = ()) -> pa.Table:
+    """All rows of some columns, in memory; of the spare ones, too, unless these are too large."""
+    wanted = [*names, *spare]
+    refuse_other_kinds(files, wanted)
+    tables: list[pa.Table] = []
+    spent = 0
+    for part in (part for path in files for part in known_format(path).parts(path, PART_ROWS)):
+        for batch in sound_batches(part, wanted):
+            spent += sum(batch[name].nbytes for name in wanted if name in spare)
+            if spent > MAX_SPARE_BYTES:
+                wanted, spare, spent = names, (), 0
+                tables = [table.select(wanted) for table in tables]
+            tables.append(pa.Table.from_batches([plain_columns(batch.select(wanted))]))
     if not tables:
         raise without_rows(files)
     return pa.concat_tables(tables, promote_options="permissive")

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +21,7 @@ from itrust.data.encoding import as_arrow
 MAX_COLUMNS = 50
 MAX_ROWS, MAX_UNIT_ROWS = 20_000, 200
 MIN_REPEATED = 20  # rows that share their unit with another row
+LONG_TEXT = 40  # bytes; longer text that does not repeat soon names nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +66,14 @@ def read_units(columns: Mapping[str, object], n: int) -> tuple[Units, ...]:
 
 
 def _units(name: str, values: object, n: int) -> Units | None:
+    subject = Subject("x", name)
     try:
-        array = _names(as_arrow(values, Subject("x", name)))
-    except (InputError, pa.ArrowException):  # nobody asked for this column: it may be anything
+        if n > MAX_ROWS and not may_be_units(as_arrow(_first_rows(values), subject)):
+            return None
+        array = _names(as_arrow(values, subject))
+    except (InputError, pa.ArrowException, TypeError):  # nobody asked for it: it may be anything
         return None
-    if array is None or len(array) != n:
+    if array is None or len(array) != n or not _repeats_somewhere(array):
         return None
     codes = _codes(array)
     size = np.bincount(codes[codes >= 0])
@@ -76,6 +82,40 @@ def _units(name: str, values: object, n: int) -> Units | None:
         return None
     rows = np.flatnonzero(codes >= 0) if n <= MAX_ROWS else _some_units(codes, size)
     return Units(name, rows, codes[rows].astype(np.int32), pa.types.is_temporal(array.type))
+
+
+def may_be_units(head: pa.Array) -> bool:
+    """Whether a column can name units, from its first rows; long text must repeat among them.
+
+    >>> may_be_units(pa.array(["a", "b"])), may_be_units(pa.array(["a" * 50, "b" * 50]))
+    (True, False)
+    """
+    try:
+        array = _names(head)
+    except pa.ArrowException:  # a type that Arrow cannot compare
+        return False
+    if array is None:
+        return False
+    is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    if not is_text or (pc.mean(pc.binary_length(array)).as_py() or 0) <= LONG_TEXT:
+        return True
+    return _repeats(array)
+
+
+def _first_rows(values: object) -> Any:
+    native: Any = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    return native[:MAX_ROWS]
+
+
+def _repeats_somewhere(array: pa.Array) -> bool:
+    """Whether values repeat among the first rows, or among as many at random."""
+    if len(array) <= MAX_ROWS or _repeats(array[:MAX_ROWS]):
+        return True
+    return _repeats(array.take(np.sort(np.argsort(tickets(0, len(array)))[:MAX_ROWS])))
+
+
+def _repeats(array: pa.Array) -> bool:
+    return bool(pc.count_distinct(array).as_py() < len(array) - array.null_count)
 
 
 def _names(array: pa.Array) -> pa.Array | None:

@@ -7,7 +7,7 @@ import re
 from itrust._core import counted, printable, signed
 from itrust.auditing import Audit, gate
 from itrust.bias import SIGN
-from itrust.render.text import check_lines
+from itrust.render.text import by_cluster, check_lines, judged_on
 
 SPECIAL = re.compile(r"[^\w\s,.:;?^=%+()/'\"-]|_|(?<=www)\.|:(?=\S)", re.ASCII | re.IGNORECASE)
 CALLING = "@#"  # a mark of width zero behind them keeps them from calling people and issues
@@ -52,7 +52,7 @@ def summary_markdown(audit: Audit, name: str) -> str:
         f"| {escaped(check.name)} | {check.outcome} | {_in_cell(check_lines(check, audit))} |"
         for check in found.checks[1:]
     ]
-    on = ", ".join(audit.test.names) or "the prediction alone"
+    on, clusters = judged_on(audit), by_cluster(audit)
     bias = f"{SIGN[0].upper()}{SIGN[1:]}."
     made = f"tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed {audit.seed}."
     return "\n".join(
@@ -61,7 +61,7 @@ def summary_markdown(audit: Audit, name: str) -> str:
             "",
             escaped_words(audit.sentence),
             "",
-            f"{audit.n:,} rows of {escaped(name)}, judged on {escaped_words(on)}.",
+            f"{audit.n:,} rows of {escaped(name)}{clusters}, judged on {escaped_words(on)}.",
             "",
             "| check | outcome | found |",
             "|---|---|---|",

@@ -12,7 +12,7 @@ import numpy as np
 
 from itrust._core import InputError, Result, Rng, counted
 from itrust.bias import Redraws
-from itrust.calibration import cluster_notes, step_down, unadjusted_pvalues
+from itrust.calibration import few_clusters, step_down, unadjusted_pvalues
 from itrust.data import Missing, Points, Sample
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
@@ -177,7 +177,7 @@ def evaluate_tasks(
         error = LabelledTask.of(task, sample).less(plug_ins[k].influence)
         shown = _one_family(bias, error, float(adjusted[k]), redraws.alpha, len(tasks))
         alone = _one_family(bias, error, float(own[k]), redraws.alpha)
-        notes = list(cluster_notes(sample, redraws.null)[1:])
+        notes = few_clusters(sample, redraws.null)
         if math.isnan(bias):
             notes.insert(0, "labels give no estimate: a denominator is 0")
         elif error.few_labels:

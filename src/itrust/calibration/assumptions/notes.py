@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from itrust._core import (
     AssumptionWarning,
-    Code,
     FloatArray,
     Setting,
     counted,
@@ -18,7 +17,7 @@ from itrust.calibration.assumptions.dependence import Dependence, dependence
 from itrust.calibration.assumptions.leaks import Leak, leaks
 from itrust.calibration.assumptions.rows import Rows, spread_rows
 from itrust.calibration.assumptions.weights import outcome_in_weights
-from itrust.data import Sample, Source
+from itrust.data import WITHOUT_IT, Sample, Source
 
 TAKES_ROWS = "the p-value takes rows as independent"
 
@@ -87,7 +86,7 @@ def dependence_in_words(found: Dependence) -> str:
 def leak_in_words(found: Leak) -> str:
     """What a covariate seems to be, and what to do about it."""
     name = repr(found.name) if found.name.strip() else "the column without a name"
-    out = f"take it out of {in_door_words(Code('the covariates', '--on'))}"
+    out = in_door_words(WITHOUT_IT)
     if found.kind == "label":
         return (
             f"{name} tells nearly every label: if it was made from the label, or after it, {out}, "

@@ -8,7 +8,7 @@ from itrust.bias import SIGN
 from itrust.render.notebook.bias import SLICE_HEAD, slice_cells
 from itrust.render.notebook.tasks import TASK_HEAD, task_cells
 from itrust.render.showing import as_html
-from itrust.render.text.auditing import seen
+from itrust.render.text.auditing import by_cluster, judged_on, seen
 
 MAX_SLICES = 5
 
@@ -19,7 +19,7 @@ def audit_card(audit: Audit) -> str:
     test, overall = audit.test, audit.overall
     conditions = [
         ("Overall calibration", f"{overall.test.pvalue:.3g}", f"ECE {overall.ece:.4f}"),
-        ("Calibration given the covariates", f"{test.pvalue:.3g}", ", ".join(test.names)),
+        ("Calibration given the covariates", f"{test.pvalue:.3g}", judged_on(audit)),
         (
             "What this audit could have missed",
             "–",  # noqa: RUF001
@@ -36,7 +36,7 @@ def audit_card(audit: Audit) -> str:
         ),
         html.notes(
             [
-                f"{audit.n:,} rows, judged on {', '.join(test.names) or 'the prediction alone'}",
+                f"{audit.n:,} rows{by_cluster(audit)}, judged on {judged_on(audit)}",
                 SIGN,
                 *test.warnings,
             ]

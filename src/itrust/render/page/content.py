@@ -149,7 +149,8 @@ def _answer(pvalue: float, alpha: float) -> dict[str, str]:
 
 def _seen(found: Mapping[str, Any]) -> tuple[str, str]:
     seen = found["missed"]["detectable"]
-    shifts = [] if seen is None else [seen[name]["shift"] for name in ("worst", "everywhere")]
+    unknown = seen is None or found["test"]["clusters"] is not None
+    shifts = [] if unknown else [seen[name]["shift"] for name in ("worst", "everywhere")]
     small = [isinstance(shift, float) and shift <= found["tolerance"] for shift in shifts]
     tone = GOOD if small and all(small) else OPEN
     return found["missed"]["sentence"], tone.name

@@ -2,7 +2,16 @@
 
 from itrust.render.showing import WIDTH
 from itrust.render.text import auditing, bias, calibration, recalibrate, scores, tasks
-from itrust.render.text.auditing import UNKNOWN, check_lines, sections, seen, task_line, told
+from itrust.render.text.auditing import (
+    UNKNOWN,
+    by_cluster,
+    check_lines,
+    judged_on,
+    sections,
+    seen,
+    task_line,
+    told,
+)
 from itrust.render.text.layout import NARROW, fitted
 from itrust.render.text.verdict import evidence_words, in_words, sentence_of
 
@@ -12,11 +21,13 @@ __all__ = [
     "WIDTH",
     "auditing",
     "bias",
+    "by_cluster",
     "calibration",
     "check_lines",
     "evidence_words",
     "fitted",
     "in_words",
+    "judged_on",
     "recalibrate",
     "scores",
     "sections",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from itrust._core import counted, signed, wrapped
+from itrust._core import counted, shown_name, signed, wrapped
 from itrust.auditing import Audit, Check, Comparison
 from itrust.bias import SIGN
 from itrust.calibration import Detectable, Finding, worst_of
@@ -43,9 +43,8 @@ def sections(audit: Audit) -> list[Section]:
     list of Section
         In the order of the audit, each with a key that names the part.
     """
-    on = ", ".join(audit.test.names) or "the prediction alone"
     found = [
-        Section("rows", "Rows", [f"{audit.n:,}, judged on {on}"]),
+        Section("rows", "Rows", [f"{audit.n:,}{by_cluster(audit)}, judged on {judged_on(audit)}"]),
         Section("overall", "Overall calibration (reliance)", _overall(audit)),
         Section("test", "Calibration given the covariates (competency)", _test(audit)),
         Section("missed", "What this audit could have missed (confidence)", _missed(audit)),
@@ -55,6 +54,17 @@ def sections(audit: Audit) -> list[Section]:
         lines = [line for task in audit.tasks for line in _task(task)]
         found.append(Section("tasks", "Tasks", lines))
     return found
+
+
+def by_cluster(audit: Audit) -> str:
+    """Say how many clusters the rows come in; nothing where they come in none."""
+    clusters = audit.test.clusters
+    return "" if clusters is None else f" in {counted(clusters, 'cluster')}"
+
+
+def judged_on(audit: Audit) -> str:
+    """Say which covariates an audit was given."""
+    return ", ".join(map(shown_name, audit.test.names)) or "the prediction alone"
 
 
 def check_lines(check: Check, audit: Audit) -> list[str]:
@@ -123,7 +133,7 @@ def _missed(audit: Audit) -> list[str]:
     return [seen(audit.missed.detectable)]
 
 
-UNKNOWN = "how small a bias would have been seen is not known: no label can vary"
+UNKNOWN = "how small a bias would have been seen is not known"
 
 
 def _diagnosis(audit: Audit) -> list[str]:
@@ -159,7 +169,8 @@ def seen(found: Detectable | None) -> str:
     Parameters
     ----------
     found : Detectable or None
-        The smallest biases that would have been seen; None where no label can vary.
+        The smallest biases that would have been seen, of independent rows; None where no label can
+        vary.
 
     Returns
     -------
@@ -167,7 +178,9 @@ def seen(found: Detectable | None) -> str:
         A sentence without a full stop.
     """
     if found is None:
-        return UNKNOWN
+        return f"{UNKNOWN}: no label can vary"
+    if found.notes:  # with clusters
+        return f"{UNKNOWN}: rows of a cluster may go together"
     everywhere = found.everywhere.shift
     if math.isinf(everywhere):
         return "no bias below 0.5 would be seen: too few rows"
@@ -184,8 +197,7 @@ def seen(found: Detectable | None) -> str:
     *first, last = shifts
     told = f"a bias of {', of '.join(first)}, or of {last}," if first else f"a bias of {last}"
     but = f", but {' and '.join(hidden)}" if hidden else ""
-    rows = "; rows taken as independent" if found.notes else ""
-    return f"{told} would be seen with power {found.power:g}{but}{rows}"
+    return f"{told} would be seen with power {found.power:g}{but}"
 
 
 @as_text.register

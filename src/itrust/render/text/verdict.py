@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any
 
-from itrust._core import counted
+from itrust._core import counted, shown_name
 from itrust.auditing import ImpossibleLabels, Judgement, Overlooked, PointBias, Verdict
 from itrust.bias import Slice
-from itrust.calibration import Coverage, Finding
+from itrust.calibration import Coverage, Finding, least_pvalue
 from itrust.data import Everywhere, Predicate
 from itrust.tasks import TaskResult
 
@@ -73,6 +73,11 @@ def _no_evidence(judgement: Judgement) -> str:
 def _inconclusive(judgement: Judgement) -> str:
     told = f"No evidence was found against these probabilities{_given(judgement)}"
     missed = judgement.overlooked
+    if judgement.few_clusters is not None:
+        least = least_pvalue(judgement.few_clusters)
+        clusters = counted(judgement.few_clusters, "cluster")
+        why = f"but none could be: {clusters} can give no p-value below {least:.2g}"
+        return f"{told}, {why}.{_biased_task(judgement)}"
     if missed is None or math.isnan(missed.shift):
         why = "but how small a bias these rows would have shown is not known"
         return f"{told}, {why}.{_biased_task(judgement)}"
@@ -197,6 +202,7 @@ def in_words(names: Sequence[str]) -> str:
     """
     if len(names) > MANY_NAMES:
         return f"{len(names)} covariates"
+    names = [shown_name(name) for name in names]
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 

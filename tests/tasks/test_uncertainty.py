@@ -9,7 +9,14 @@ import itrust as it
 from itrust import tasks
 from itrust.tasks import evaluate_tasks
 from itrust.tasks.expressions import TaskRows
-from itrust.tasks.uncertainty import ADDED, FEW_NOTE, LabelLaw, LabelledTask, Uncertainty
+from itrust.tasks.uncertainty import (
+    ADDED,
+    FEW_NOTE,
+    LabelLaw,
+    LabelledTask,
+    Uncertainty,
+    few_labels,
+)
 
 
 def grouped(rng, n=600, rate=0.034, share=0.2):
@@ -67,11 +74,11 @@ def test_many_labels_leave_the_rows_own_variance():
     error = LabelledTask.of(task, sample).less()
     assert error.stderr == pytest.approx(math.sqrt(np.square(shares).sum()), rel=0.01)
     assert error.freedom > 500
-    assert not error.few_labels
+    assert not few_labels(task, sample)
 
 
 def test_the_p_value_is_the_level_at_which_the_interval_excludes_0():
-    error = Uncertainty(0.3, 7.0, 9.0, 40)
+    error = Uncertainty(0.3, 7.0, 40)
     for value in (0.2, -0.7, 1.4):
         lower, upper = error.interval(value, error.pvalue(value))
         assert min(abs(lower), abs(upper)) == pytest.approx(0, abs=1e-9)

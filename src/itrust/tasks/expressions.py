@@ -19,10 +19,10 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError, Rng, checked_positive, counted
 from itrust.data import Points, Population, Predicate, Sample, quoted
+from itrust.tasks.bounds import RATES, Bounds
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.nodes import Node, NumberNode, TwoSides
 from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity
-from itrust.tasks.ranges import RATES, Range
 
 if TYPE_CHECKING:
     from itrust.tasks.bias import TaskResult
@@ -124,7 +124,7 @@ class Task(Node):
         """
 
     @abstractmethod
-    def bounds(self, *rows: TaskRows) -> Range:
+    def bounds(self, *rows: TaskRows) -> Bounds:
         """Say what the number can be, whatever the labels of the rows are.
 
         Parameters
@@ -134,7 +134,7 @@ class Task(Node):
 
         Returns
         -------
-        Range
+        Bounds
             Rates and shares are within [0, 1], and means between the smallest and the largest
             value that may count; arithmetic of them is that of intervals.
         """
@@ -331,13 +331,13 @@ class Ratio(Task):
         """Whether it is a rate or a share, within [0, 1]."""
         return isinstance(self.quantity, Indicator)
 
-    def bounds(self, *rows: TaskRows) -> Range:
+    def bounds(self, *rows: TaskRows) -> Bounds:
         """Give [0, 1], or the smallest and the largest value of the rows that count."""
         if self.is_rate:
             return RATES
         values = [g[h > 0] for g, h in (self._terms(some) for some in rows)]
-        found = Range(min(float(g.min()) for g in values), max(float(g.max()) for g in values))
-        return found if self.among_positives else found.hull(Range(0.0, 0.0))
+        found = Bounds(min(float(g.min()) for g in values), max(float(g.max()) for g in values))
+        return found if self.among_positives else found.hull(Bounds(0.0, 0.0))
 
     def _below(self, rows: TaskRows, h: FloatArray) -> FloatArray:
         return h * rows.stand_in if self.among_positives else h
@@ -399,9 +399,9 @@ class Fixed(NumberNode, Task):
 
     leaning = linear
 
-    def bounds(self, *rows: TaskRows) -> Range:  # noqa: ARG002
+    def bounds(self, *rows: TaskRows) -> Bounds:  # noqa: ARG002
         """Give the number at both ends."""
-        return Range(self.value, self.value)
+        return Bounds(self.value, self.value)
 
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
         """Give the number; it has no slope."""
@@ -438,9 +438,9 @@ class Combined(TwoSides[Task], Task):
         joined: Linearised = ARITHMETIC[self.sign](left, right)
         return joined
 
-    def bounds(self, *rows: TaskRows) -> Range:
+    def bounds(self, *rows: TaskRows) -> Bounds:
         """Join the ranges of both sides."""
-        joined: Range = ARITHMETIC[self.sign](self.left.bounds(*rows), self.right.bounds(*rows))
+        joined: Bounds = ARITHMETIC[self.sign](self.left.bounds(*rows), self.right.bounds(*rows))
         return joined
 
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
@@ -493,7 +493,7 @@ class Named(Task):
         """Estimate the task and its derivatives."""
         return self.task.leaning(rows)
 
-    def bounds(self, *rows: TaskRows) -> Range:
+    def bounds(self, *rows: TaskRows) -> Bounds:
         """Say what the task can be."""
         return self.task.bounds(*rows)
 

@@ -16,9 +16,9 @@ from itrust.bias import Neighbours, Weights, checked_alpha, neighbour_kernel
 from itrust.data import Points, Population, Sample, checked_sample
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of
+from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
-from itrust.tasks.ranges import Range
 from itrust.tasks.scores import spread_of
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
@@ -219,7 +219,7 @@ def _alike(task: Task, population: Population, labelled: Sample) -> tuple[Sample
     return labelled.with_columns(shared), TaskRows(points, w / w.mean(), population.p)
 
 
-def _plain(value: float, stderr: float, bounds: Range, alpha: float) -> Estimate:
+def _plain(value: float, stderr: float, bounds: Bounds, alpha: float) -> Estimate:
     reach = float(ndtri(1 - alpha / 2)) * stderr
     lower, upper = bounds.clipped(value - reach, value + reach)
     return Estimate(value, stderr, lower, upper, Assumption.CALIBRATED)

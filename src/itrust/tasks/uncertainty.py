@@ -17,9 +17,9 @@ from scipy.stats import rankdata, t
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.data import Sample
+from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.expressions import Named, Ratio, Task, TaskRows
-from itrust.tasks.ranges import Range
 
 FEW_LABELS = 10  # below which an interval is rough
 FEW_NOTE = "few labels carry this estimate: the interval is rough"
@@ -466,7 +466,7 @@ class Located:
         The estimate.
     error : Uncertainty
         How far it may be off.
-    bounds : Range
+    bounds : Bounds
         What it can be.
     smoothed_rate : float or None
         Rate that the standard error of a rate was computed at; None for other numbers.
@@ -474,7 +474,7 @@ class Located:
 
     value: float
     error: Uncertainty
-    bounds: Range
+    bounds: Bounds
     smoothed_rate: float | None = None
 
     def interval(self, alpha: float) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Range:
+class Bounds:
     """All numbers from one to another; either may be infinite.
 
     Attributes
@@ -19,31 +19,31 @@ class Range:
     lower: float
     upper: float
 
-    def __add__(self, other: Range) -> Range:
-        return Range(self.lower + other.lower, self.upper + other.upper)
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(self.lower + other.lower, self.upper + other.upper)
 
-    def __sub__(self, other: Range) -> Range:
-        return Range(self.lower - other.upper, self.upper - other.lower)
+    def __sub__(self, other: Bounds) -> Bounds:
+        return Bounds(self.lower - other.upper, self.upper - other.lower)
 
-    def __mul__(self, other: Range) -> Range:
+    def __mul__(self, other: Bounds) -> Bounds:
         ends = [
             a * b if a and b else 0.0  # 0 times infinity is 0: the ends are limits of numbers
             for a in (self.lower, self.upper)
             for b in (other.lower, other.upper)
         ]
-        return Range(min(ends), max(ends))
+        return Bounds(min(ends), max(ends))
 
-    def __truediv__(self, other: Range) -> Range:
+    def __truediv__(self, other: Bounds) -> Bounds:
         if other.lower < 0 < other.upper or other.lower == other.upper == 0:
-            return Range(-math.inf, math.inf)
+            return Bounds(-math.inf, math.inf)
         # A divisor may come as near to 0 as one likes, from its own side.
         lower = 1 / other.upper if other.upper else -math.inf
         upper = 1 / other.lower if other.lower else math.inf
-        return self * Range(lower, upper)
+        return self * Bounds(lower, upper)
 
-    def hull(self, other: Range) -> Range:
+    def hull(self, other: Bounds) -> Bounds:
         """The smallest range that holds both."""
-        return Range(min(self.lower, other.lower), max(self.upper, other.upper))
+        return Bounds(min(self.lower, other.lower), max(self.upper, other.upper))
 
     def nearest(self, value: float) -> float:
         """The number of the range that is nearest to a value; NaN if that is."""
@@ -66,4 +66,4 @@ class Range:
         return inside if inside[0] < inside[1] else (lower, upper)
 
 
-RATES = Range(0.0, 1.0)
+RATES = Bounds(0.0, 1.0)

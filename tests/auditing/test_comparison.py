@@ -7,6 +7,7 @@ import itrust as it
 from itrust._core import InputError
 from itrust.auditing import Comparison
 from itrust.auditing.comparison import _score_differences
+from itrust.tasks import FEW_NOTE
 from oracles import plausible
 
 
@@ -172,3 +173,15 @@ def test_models_are_judged_on_the_named_covariates_only():
     found = it.compare(models, ["mean(income)"], on="age", draws=79, rng=0)
     assert found["a"].test.names == ("age",)
     assert found["a"].test.pvalue == it.klce_test(models["a"].only("age"), draws=79, rng=0).pvalue
+
+
+def test_few_labels_are_told_of_evenly_and_only_where_labels_count():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    y = np.arange(200) < 6
+    one = it.Sample(y, np.full(200, 0.03), {"x": x})
+    two = with_p(one, np.clip(0.03 * np.exp(x), 0.001, 0.9))
+    found = it.compare({"one": one, "two": two}, ["mean(x)"], draws=59, rng=0)
+    notes = {part.what: part.note for part in found.differences}
+    assert notes["Brier"] == notes["log loss"] == FEW_NOTE
+    assert notes["mean(x), plug-in"] == ""

@@ -24,6 +24,8 @@ from itrust.tasks import (
     as_tasks,
     checked_tasks,
     evaluate_tasks,
+    few_labels,
+    prevalence,
 )
 
 
@@ -301,7 +303,8 @@ def _score_differences(a: Sample, b: Sample, alpha: float) -> Iterator[Differenc
         error = law.uncertainty(
             w * (gap.at(a.y) - value), w * (expected - w @ expected), w * leaning
         )
-        yield _difference(what, value, error, alpha)
+        few = error.stderr > 0 and few_labels(prevalence(), a)
+        yield replace(_difference(what, value, error, alpha), note=FEW_NOTE if few else "")
 
 
 def _infinite(impossible: Sequence[int]) -> str:
@@ -331,8 +334,7 @@ def _plugin_differences(
 
 def _difference(what: str, value: float, error: Uncertainty, alpha: float) -> Difference:
     lower, upper = error.interval(value, alpha)
-    note = FEW_NOTE if error.few_labels and error.stderr > 0 else ""
-    return Difference(what, "", "", value, lower, upper, note)
+    return Difference(what, "", "", value, lower, upper)
 
 
 def _refuse_other_rows(first: str, a: Sample, name: str, b: Sample) -> None:

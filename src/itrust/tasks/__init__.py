@@ -14,6 +14,7 @@ from itrust.tasks.population import Assumption, Estimate, TaskEstimate
 from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
 from itrust.tasks.uncertainty import LabelLaw as LabelLaw
 from itrust.tasks.uncertainty import Uncertainty as Uncertainty
+from itrust.tasks.uncertainty import few_labels as few_labels
 
 __all__ = [
     "Assumption",

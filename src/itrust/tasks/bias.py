@@ -18,7 +18,7 @@ from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
 from itrust.tasks.quantities import Callback
 from itrust.tasks.scores import task_scores
-from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Uncertainty
+from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, few_labels
 
 
 class TaskFinding(StrEnum):
@@ -50,8 +50,8 @@ class TaskResult(Result):
     from_labels : float
         The estimate from the labels of the sample.
     lower, upper : float
-        Interval of the bias; it holds for all tasks that were evaluated together, and excludes 0
-        if and only if `pvalue` is at most `alpha`.
+        Interval of the bias, within what labels could say less the plug-in; it holds for all tasks
+        that were evaluated together, and excludes 0 if and only if `pvalue` is at most `alpha`.
     stderr : float
         Standard error of the bias.
     unadjusted_pvalue : float
@@ -174,19 +174,22 @@ def evaluate_tasks(
     found = []
     for k, task in enumerate(tasks):
         bias = labels[k].value - plug_ins[k].value
-        error = LabelledTask.of(task, sample).less(plug_ins[k].influence)
-        shown = _one_family(bias, error, float(adjusted[k]), redraws.alpha, len(tasks))
-        alone = _one_family(bias, error, float(own[k]), redraws.alpha)
+        told = LabelledTask.of(task, sample)
+        error = told.less(plug_ins[k].influence)
+        located = Located(labels[k].value, error, task.bounds(told.rows), told.smoothed_rate)
+        few, plug_in = few_labels(task, sample), plug_ins[k].value
+        shown = _one_family(located, plug_in, float(adjusted[k]), redraws.alpha, len(tasks))
+        alone = _one_family(located, plug_in, float(own[k]), redraws.alpha)
         notes = few_clusters(sample, redraws.null)
         if math.isnan(bias):
             notes.insert(0, "labels give no estimate: a denominator is 0")
-        elif error.few_labels:
+        elif few:
             notes.insert(0, FEW_NOTE)
         notes.extend(_missing_notes(task, sample.points))
         found.append(
             TaskResult(
                 task=task,
-                plugin=plug_ins[k].value,
+                plugin=plug_in,
                 from_labels=labels[k].value,
                 lower=shown.lower,
                 upper=shown.upper,
@@ -198,7 +201,7 @@ def evaluate_tasks(
                 draws=redraws.draws,
                 seed=redraws.seed,
                 covariates=covariates_of(task, sample.points),
-                few_labels=error.few_labels,
+                few_labels=few,
                 notes=tuple(notes),
             )
         )
@@ -232,19 +235,19 @@ class _Shown(NamedTuple):
 
 
 def _one_family(
-    bias: float, error: Uncertainty, redrawn: float, alpha: float, tasks: int = 1
+    labels: Located, plug_in: float, redrawn: float, alpha: float, tasks: int = 1
 ) -> _Shown:
     """Join the p-value of redraws and the interval: it excludes 0 if and only if p is small.
 
     The p-value is the larger of the two; an interval that excludes 0 where redraws do not is drawn
     out to it. Both only become more careful, so level and coverage are kept.
     """
-    if math.isnan(bias):
+    if math.isnan(labels.value):
         return _Shown(math.nan, math.nan, math.nan)
-    lower, upper = error.interval(bias, alpha / tasks)
+    lower, upper = (end - plug_in for end in labels.interval(alpha / tasks))
     if redrawn > alpha:
         lower, upper = min(lower, 0.0), max(upper, 0.0)
-    return _Shown(max(redrawn, error.pvalue(bias, tasks)), lower, upper)
+    return _Shown(max(redrawn, labels.pvalue(plug_in, tasks)), lower, upper)
 
 
 def checked_tasks(

@@ -19,6 +19,7 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError, Rng, checked_positive, counted
 from itrust.data import Points, Population, Predicate, Sample, quoted
+from itrust.tasks.bounds import RATES, Bounds
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.nodes import Node, NumberNode, TwoSides
 from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity
@@ -122,6 +123,22 @@ class Task(Node):
             Of this task.
         """
 
+    @abstractmethod
+    def bounds(self, *rows: TaskRows) -> Bounds:
+        """Say what the number can be, whatever the labels of the rows are.
+
+        Parameters
+        ----------
+        *rows : TaskRows
+            All rows that may count, in one part or several.
+
+        Returns
+        -------
+        Bounds
+            Rates and shares are within [0, 1], and means between the smallest and the largest
+            value that may count; arithmetic of them is that of intervals.
+        """
+
     def ratios(self) -> Iterator[Ratio]:
         """Give the ratios that it is made of, from left to right.
 
@@ -178,9 +195,9 @@ class Task(Node):
 
         Prediction-powered: the estimate from labels, plus `lam` times the plug-in on the
         population less the plug-in on the labelled rows (Angelopoulos et al. 2023, 2024, for
-        ratios and what arithmetic makes of them); it may leave the range of the number. All
-        intervals are for where the population comes from, not for its own rows alone, and are
-        approximate. Cost O(n N) at most.
+        ratios and what arithmetic makes of them). All intervals are for where the population
+        comes from, not for its own rows alone, and are approximate; none leaves the range of the
+        number, such as [0, 1] for shares. Cost O(n N) at most.
 
         Parameters
         ----------
@@ -309,6 +326,19 @@ class Ratio(Task):
             )
         return g, inside.astype(float)
 
+    @property
+    def is_rate(self) -> bool:
+        """Whether it is a rate or a share, within [0, 1]."""
+        return isinstance(self.quantity, Indicator)
+
+    def bounds(self, *rows: TaskRows) -> Bounds:
+        """Give [0, 1], or the smallest and the largest value of the rows that count."""
+        if self.is_rate:
+            return RATES
+        values = [g[h > 0] for g, h in (self._terms(some) for some in rows)]
+        found = Bounds(min(float(g.min()) for g in values), max(float(g.max()) for g in values))
+        return found if self.among_positives else found.hull(Bounds(0.0, 0.0))
+
     def _below(self, rows: TaskRows, h: FloatArray) -> FloatArray:
         return h * rows.stand_in if self.among_positives else h
 
@@ -369,6 +399,10 @@ class Fixed(NumberNode, Task):
 
     leaning = linear
 
+    def bounds(self, *rows: TaskRows) -> Bounds:  # noqa: ARG002
+        """Give the number at both ends."""
+        return Bounds(self.value, self.value)
+
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
         """Give the number; it has no slope."""
         if not position:
@@ -402,6 +436,11 @@ class Combined(TwoSides[Task], Task):
         """Join the estimates and derivatives of both sides."""
         left, right = self.left.leaning(rows), self.right.leaning(rows)
         joined: Linearised = ARITHMETIC[self.sign](left, right)
+        return joined
+
+    def bounds(self, *rows: TaskRows) -> Bounds:
+        """Join the ranges of both sides."""
+        joined: Bounds = ARITHMETIC[self.sign](self.left.bounds(*rows), self.right.bounds(*rows))
         return joined
 
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
@@ -453,6 +492,10 @@ class Named(Task):
     def leaning(self, rows: TaskRows) -> Linearised:
         """Estimate the task and its derivatives."""
         return self.task.leaning(rows)
+
+    def bounds(self, *rows: TaskRows) -> Bounds:
+        """Say what the task can be."""
+        return self.task.bounds(*rows)
 
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
         """Give value and slopes of the task."""

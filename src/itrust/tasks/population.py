@@ -16,6 +16,7 @@ from itrust.bias import Neighbours, Weights, checked_alpha, neighbour_kernel
 from itrust.data import Points, Population, Sample, checked_sample
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of
+from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
 from itrust.tasks.scores import spread_of
@@ -23,8 +24,9 @@ from itrust.tasks.uncertainty import (
     FEW_NOTE,
     LabelLaw,
     LabelledTask,
+    Located,
     Uncertainty,
-    is_rate,
+    few_labels,
     slopes_of,
 )
 
@@ -170,7 +172,7 @@ def estimate_task(
     labels_alone = told.less()
     recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out, told.law)
     notes = [*population.dropped, *labelled.notes]
-    if labels_alone.few_labels:
+    if few_labels(task, labelled):
         notes.append(FEW_NOTE)
     if alone > MANY_ALONE:
         notes.append(
@@ -178,17 +180,17 @@ def estimate_task(
             f"leaves its probabilities as they are"
         )
 
+    bounds = task.bounds(told.rows, out)
+
     def way(value: float, error: Uncertainty, assumes: Assumption) -> Estimate:
-        if is_rate(task):
-            lower, upper = error.rate_interval(value, told.expected.value, alpha)
-        else:
-            lower, upper = error.interval(value, alpha)
+        value = bounds.nearest(value)
+        lower, upper = Located(value, error, bounds, told.smoothed_rate).interval(alpha)
         return Estimate(value, error.stderr, lower, upper, assumes)
 
     random = Assumption.RANDOM if labelled.weights is None else Assumption.WEIGHTED
     return TaskEstimate(
         task=task,
-        plugin=_plain(plugin.value, sampling, alpha),
+        plugin=_plain(plugin.value, sampling, bounds, alpha),
         recalibrated=way(recalibrated, recalibrated_error, Assumption.SMOOTH),
         prediction_powered=way(value, powered, random),
         labelled=way(with_y.value, labels_alone, random),
@@ -217,9 +219,10 @@ def _alike(task: Task, population: Population, labelled: Sample) -> tuple[Sample
     return labelled.with_columns(shared), TaskRows(points, w / w.mean(), population.p)
 
 
-def _plain(value: float, stderr: float, alpha: float) -> Estimate:
+def _plain(value: float, stderr: float, bounds: Bounds, alpha: float) -> Estimate:
     reach = float(ndtri(1 - alpha / 2)) * stderr
-    return Estimate(value, stderr, value - reach, value + reach, Assumption.CALIBRATED)
+    lower, upper = bounds.clipped(value - reach, value + reach)
+    return Estimate(value, stderr, lower, upper, Assumption.CALIBRATED)
 
 
 def _spread(influence: FloatArray) -> float:
@@ -254,10 +257,7 @@ def _recalibrated(
     noise = law.uncertainty(share * here.left_over(), np.zeros(labelled.n), share)
     # As much may be left again as was left once.
     error = noise.plus(_spread(sampling)).plus(remainder)
-    value += remainder
-    if is_rate(task):
-        value = min(max(value, 0.0), 1.0)
-    return value, error, float(np.mean(there.widths == 0))
+    return value + remainder, error, float(np.mean(there.widths == 0))
 
 
 def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:

@@ -17,10 +17,11 @@ from scipy.stats import rankdata, t
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.data import Sample
+from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.expressions import Named, Ratio, Task, TaskRows
 
-FEW_LABELS = 10  # that carry a number
+FEW_LABELS = 10  # below which an interval is rough
 FEW_NOTE = "few labels carry this estimate: the interval is rough"
 ADDED = 2.0  # rows of either kind that smooth a rate (Agresti and Coull 1998)
 # What the smoothed law is worth beside the rows' own variance: five units like them where they
@@ -29,6 +30,7 @@ WORTH, WORTH_ABOVE = 5.0, 75.0
 REFUTED = 3.0  # times the law's variance: where rows show more than that, the law is left out
 PENALTY = 2.0  # of a tilt, in labels of rows one normal score away
 STEPS, ENOUGH, EDGE = 50, 1e-6, 1e-9
+LARGEST_QUANTILE, BISECTIONS = 1e6, 70  # nothing is further out than these
 
 
 @dataclass(frozen=True)
@@ -41,21 +43,13 @@ class Uncertainty:
         Standard error, never 0 where labels matter.
     freedom : float
         Degrees of freedom of Student's law.
-    carried : float
-        How many rows or clusters carry the variance.
     units : float
         How many rows or clusters of equal size there are.
     """
 
     stderr: float
     freedom: float
-    carried: float
     units: float
-
-    @property
-    def few_labels(self) -> bool:
-        """Whether so few labels carry the number that its interval is rough."""
-        return self.carried < FEW_LABELS + 1
 
     def plus(self, stderr: float) -> Uncertainty:
         """Add an independent error that many rows carry."""
@@ -93,11 +87,42 @@ class Uncertainty:
         """
         if not self.stderr > 0:  # nothing says how far it may be off
             return 0.0, 1.0
-        size = smoothed * (1 - smoothed) / self.stderr**2
-        square = float(t.isf(alpha / 2, max(self.units - 1, 1))) ** 2
+        return self._rate_ends(value, smoothed, float(t.isf(alpha / 2, max(self.units - 1, 1))))
+
+    def _rate_ends(self, value: float, smoothed: float, quantile: float) -> tuple[float, float]:
+        size, square = smoothed * (1 - smoothed) / self.stderr**2, quantile**2
+        if not size + square > 0:
+            return 0.0, 1.0
         centre = (size * min(max(value, 0.0), 1.0) + square / 2) / (size + square)
         reach = math.sqrt(square * centre * (1 - centre) / (size + square))
         return max(centre - reach, 0.0), min(centre + reach, 1.0)
+
+    def rate_pvalue(self, value: float, smoothed: float, point: float) -> float:
+        """P-value of "the rate is this point", the smallest alpha whose interval excludes it.
+
+        Parameters
+        ----------
+        value : float
+            The estimate.
+        smoothed : float
+            Rate that the standard error was computed at.
+        point : float
+            A rate.
+
+        Returns
+        -------
+        float
+            Two-sided.
+        """
+        too_small, enough = 0.0, LARGEST_QUANTILE  # whose interval excludes and holds the point
+        for _ in range(BISECTIONS):
+            middle = (too_small + enough) / 2
+            lower, upper = self._rate_ends(value, smoothed, middle)
+            if lower <= point <= upper:
+                enough = middle
+            else:
+                too_small = middle
+        return 2 * float(t.sf(too_small, max(self.units - 1, 1)))
 
     def pvalue(self, value: float, others: int = 1) -> float:
         """Two-sided p-value of "the truth is 0", the smallest alpha whose interval excludes it.
@@ -231,10 +256,10 @@ class LabelLaw:
         """
         own, law = np.square(self.summed(shares)), self.squares(expected, leaning)
         if not np.isfinite(own).all():
-            return Uncertainty(math.nan, 1.0, 1.0, 1.0)
+            return Uncertainty(math.nan, 1.0, 1.0)
         total, floor = float(own.sum()), float(law.sum())
         if not floor > 0:
-            return Uncertainty(0.0, 1.0, 1.0, 1.0)
+            return Uncertainty(0.0, 1.0, 1.0)
         # Clusters count by their size: one of four rows in six is not a sixth of the evidence.
         units = float(np.count_nonzero(law))
         if self.unit is not None:
@@ -242,7 +267,7 @@ class LabelLaw:
         seen = total * units / max(units - 1, 1.0)
         carried = _carriers(own.sum(), np.square(own).sum())
         if seen > REFUTED * floor:  # labels that the law calls next to impossible: it says nothing
-            return Uncertainty(math.sqrt(seen), max(carried - 1, 1.0), carried, units)
+            return Uncertainty(math.sqrt(seen), max(carried - 1, 1.0), units)
         # Rows that look alike may hide that few events carry the number: what the law says counts.
         carried = min(carried, self.events(expected, leaning))
         freedom = max(2 / max(1 / carried - 1 / units, 2 / units) - 1, 0.0)
@@ -251,7 +276,7 @@ class LabelLaw:
         if self.unit is not None:  # few clusters tell the law little about how alike labels are
             joined = max(joined, seen)
         enough = min(freedom + WORTH, max(units - 1, 1.0))
-        return Uncertainty(math.sqrt(joined), enough, carried, units)
+        return Uncertainty(math.sqrt(joined), enough, units)
 
 
 def _carriers(second: float, fourth: float) -> float:
@@ -348,24 +373,33 @@ class LabelledTask:
         The estimate with the law's probabilities.
     leaning : (n,) array
         What a label moves, there.
+    rows : TaskRows
+        The rows with their labels.
+    smoothed_rate : float or None
+        What a plain rate or share would be by the law; None for other tasks.
     """
 
     labels: Linearised
     law: LabelLaw
     expected: Linearised
     leaning: FloatArray
+    rows: TaskRows
+    smoothed_rate: float | None
 
     @classmethod
     def of(cls, task: Task, sample: Sample) -> LabelledTask:
         """Estimate a task from labels and from the smoothed law."""
         w = sample.weights_or_ones
         law = LabelLaw.of(sample, list(dict.fromkeys(task.ratios())))
-        rows = TaskRows(sample.points, w, law.q)
+        rows, smooth = (TaskRows(sample.points, w, labels) for labels in (sample.y, law.q))
+        expected = task.linear(smooth)
         return cls(
-            task.linear(TaskRows(sample.points, w, sample.y)),
-            law,
             task.linear(rows),
-            task.leaning(rows).influence,
+            law,
+            expected,
+            task.leaning(smooth).influence,
+            rows,
+            expected.value if is_rate(task) else None,
         )
 
     def less(self, other: FloatArray | float = 0.0) -> Uncertainty:
@@ -386,10 +420,92 @@ class LabelledTask:
 
 
 def is_rate(task: Task) -> bool:
-    """Whether a task is a plain prevalence, under whatever name."""
+    """Whether a task is a plain prevalence or share, under whatever name."""
     while isinstance(task, Named):
         task = task.task
-    return isinstance(task, Ratio) and not task.among_positives
+    return isinstance(task, Ratio) and task.is_rate
+
+
+def few_labels(task: Task, sample: Sample) -> bool:
+    """Whether so few labels carry a task that its interval is rough.
+
+    A mean or a share is carried by the positives that count, a rate by the positives or by the
+    other rows, whichever are fewer, and a task by the fewest of its parts. Of rows with unequal
+    weights, and of clusters, as many count as equal ones would say the same.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    sample : Sample
+        Rows with labels.
+
+    Returns
+    -------
+    bool
+        Whether fewer than ten labels carry it.
+    """
+    return any(_carrying(ratio, sample) < FEW_LABELS for ratio in task.ratios())
+
+
+def _carrying(ratio: Ratio, sample: Sample) -> float:
+    """How many labels carry a ratio."""
+    inside = sample.weights_or_ones * ratio.where.rows(sample.points)
+    kinds = [inside * sample.y]
+    if not ratio.among_positives:
+        kinds.append(inside - kinds[0])
+    if sample.cluster is not None:
+        unit = np.unique(sample.cluster, return_inverse=True)[1]
+        kinds = [np.asarray(np.bincount(unit, held), dtype=float) for held in kinds]
+    return min(float(held.sum()) ** 2 / (float(held @ held) or math.inf) for held in kinds)
+
+
+@dataclass(frozen=True)
+class Located:
+    """A number, how far it may be off, and what it can be.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    error : Uncertainty
+        How far it may be off.
+    bounds : Bounds
+        What it can be.
+    smoothed_rate : float or None
+        Rate that the standard error of a rate was computed at; None for other numbers.
+    """
+
+    value: float
+    error: Uncertainty
+    bounds: Bounds
+    smoothed_rate: float | None = None
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Give the interval within the range: of the score type for rates, else symmetric."""
+        if self.smoothed_rate is not None and self.error.stderr > 0:
+            return self.error.rate_interval(self.value, self.smoothed_rate, alpha)
+        return self.bounds.clipped(*self.error.interval(self.value, alpha))
+
+    def pvalue(self, point: float, others: int = 1) -> float:
+        """P-value of "the truth is this point", the smallest alpha whose interval excludes it.
+
+        Parameters
+        ----------
+        point : float
+            Some number within the range.
+        others : int
+            Number of tasks among which alpha is shared (Bonferroni).
+
+        Returns
+        -------
+        float
+            NaN if the value is.
+        """
+        if self.smoothed_rate is None or not self.error.stderr > 0:
+            return self.error.pvalue(self.value - point, others)
+        alone = self.error.rate_pvalue(self.value, self.smoothed_rate, point)
+        return min(1.0, others * alone)
 
 
 def slopes_of(task: Task, ratios: Sequence[Ratio], rows: TaskRows) -> FloatArray:

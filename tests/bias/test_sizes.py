@@ -76,7 +76,7 @@ def test_the_place_is_measured_by_the_half_that_did_not_choose_it():
     rows = bias.sample
     _, measuring = halves_of(rows, bias.redraws.seed, purpose=3)
     turned = np.where(np.isin(rows.p, measuring.p), 1 - rows.y, rows.y)
-    changed = it.Sample(turned, rows.p, {c.name: c.values for c in rows.columns})
+    changed = it.Sample(turned, rows.p).with_columns(rows.columns)
     (again,) = measured_places(replace(bias, redraws=replace(bias.redraws, sample=changed)), 0.05)
     assert replace(again, bias=found[0].bias) == found[0]
     assert abs(again.bias - found[0].bias) > 0.1

@@ -425,7 +425,7 @@ def test_models_and_recalibrators_are_shown_when_given(survey):
     assert 'id="models"' in made
     assert "&lt;platt&gt;" in made
     assert f"{repairs[1].brier:.4f}" in made
-    least = f"{repairs[0].slice.at_least:+.3f}".replace("-", "−")
+    least = f"{repairs[0].slice.at_least:+.3f}".replace("-", "\N{MINUS SIGN}")
     assert f"(at least {least})" in shown_text(made)
     assert "&lt;m&gt;" in made
     plain = rendered(report.content(survey))

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import expit, logit
 
 from itrust._core import (
-    BoolArray,
     FloatArray,
     InputError,
     IntArray,
@@ -186,15 +185,15 @@ class Local(Recalibrator):
     get the correction of their row's other covariates.
 
     A row is outside the calibration rows if a number lies beyond their range by a third of it or
-    more (the logit of p by a third and twice what the map moves the end of the range), if it has a level, or a missing value, that they do not have, or if its values
-    do not go together as theirs do: its Mahalanobis distance, or that of one value from what the
-    others let expect, is 1.5 times what 99 % of them keep to. Until there corrections fade
-    smoothly, and `at_edge` marks the rows that get a part of them; `outside` marks the rows that
-    get nothing of them. The map of p fades from there to twice as far, beyond the range of p at
-    once, but slowly enough to keep its order. Both mark rows by where they lie, also where the fit
-    changed nothing. An error that goes on outside is
-    not corrected there, not even one of p alone: the calibration rows cannot tell. Where you know
-    that it does go on, leave the covariates out, or take `Platt`.
+    more (the logit of p by a third and twice what the map moves the end of the range), if it has a
+    level, or a missing value, that they do not have, or if its values do not go together as theirs
+    do: its Mahalanobis distance, or that of one value from what the others let expect, is 1.5 times
+    what 99 % of them keep to. Until there corrections fade smoothly, and `at_edge` marks the rows
+    that get a part of them; `outside` marks the rows that get nothing of them. The map of p fades
+    from there to twice as far, beyond the range of p at once, but slowly enough to keep its order.
+    Both mark rows by where they lie, also where the fit changed nothing. An error that goes on
+    outside is not corrected there, not even one of p alone: the calibration rows cannot tell. Where
+    you know that it does go on, leave the covariates out, or take `Platt`.
 
     Cost O(n features^2). No method can be better than its rows: an error learned from n rows
     can be seen by a test on n others.

@@ -72,7 +72,12 @@ def test_evidence_is_made_of_values_and_the_sentence_of_the_first(audit):
     first = audit.evidence[0]
     assert f"by at least {abs(first.at_least):.3f}" in audit.sentence
     assert f"(estimate {abs(first.estimate(audit.tolerance)):.3f})" in audit.sentence
-    kinds = [item["kind"] for item in audit.to_dict()["evidence"]]
+    told = audit.to_dict()
+    slices = {part["rule"]: part["estimate"] for part in told["diagnosis"]["slices"]["slices"]}
+    assert slices[first.rule] == told["evidence"][0]["estimate"] == first.estimate(audit.tolerance)
+    assert first.estimate(audit.tolerance) != first.estimate()
+    assert "estimate" not in audit.diagnosis.slices[0].to_dict()
+    kinds = [item["kind"] for item in told["evidence"]]
     assert set(kinds) <= {"slice", "point", "finding"}
     assert len(kinds) == len(audit.evidence)
 

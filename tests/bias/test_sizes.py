@@ -1,6 +1,5 @@
 """Sizes that are quoted are those of the place, although it was singled out."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy.special import ndtri
 import itrust as it
 from itrust.bias import measured_places
 from itrust.bias.halves import beyond, most_rows
+from itrust.bias.slices import halves_of
 
 
 def town(seed: int, shift: float) -> tuple[it.Sample, np.ndarray]:
@@ -33,7 +33,8 @@ def test_an_estimate_lies_between_the_near_end_and_the_bias():
     assert just.estimate(just.at_least) == pytest.approx(just.at_least)
     assert just.at_least < just.estimate(just.at_least - 0.01) < just.bias
     assert just.estimate(0.0) == pytest.approx(just.bias, abs=1e-6)  # far beyond
-    assert just.estimate(1.0) == just.bias  # not singled out at that tolerance
+    assert just.estimate(1.0) == just.estimate(0.0)  # told for its interval alone
+    assert replace(just, lower=-0.1).estimate() == just.bias  # not told
     turned = replace(
         just, lower=-just.upper, upper=-just.lower, predicted=just.observed, observed=just.predicted
     )
@@ -43,14 +44,23 @@ def test_an_estimate_lies_between_the_near_end_and_the_bias():
 @pytest.mark.parametrize("power", [0.02, 0.1, 0.3, 0.5, 0.8, 0.99])
 def test_what_being_singled_out_adds_is_taken_back(power):
     """A normal mean that is told where it exceeds a bound: raw, up to 2.4 standard errors off."""
-    rng = np.random.default_rng(0)
     reach, needed = 3.0, 4.0  # standard errors: of the interval, of the estimate to be told
     truth = needed + float(ndtri(power))
-    value = truth + rng.normal(size=400_000)
-    told = value[value >= needed]
-    near = told - reach
-    back = reach * np.exp(-2.0 * (near - (needed - reach)))
-    assert abs((told - back).mean() - truth) < 0.75
+    told = truth + ndtri(1 - power * (np.arange(500) + 0.5) / 500)  # values above what is needed
+    group = it.bias_groups(town(0, 0.3)[0], "g", draws=39, rng=0)[0]
+    unit = 0.01
+    estimates = [
+        replace(
+            group,
+            predicted=0.0,
+            observed=unit * value,
+            lower=unit * (value - reach),
+            upper=unit * (value + reach),
+            stderr=unit,
+        ).estimate(unit * (needed - reach))
+        for value in told.tolist()
+    ]
+    assert abs(np.mean(estimates) / unit - truth) < 0.75
     if power < 0.5:
         assert told.mean() - truth > 0.8
 
@@ -62,10 +72,15 @@ def test_the_place_is_measured_by_the_half_that_did_not_choose_it():
     assert len(found) == 1
     assert found[0].lower >= 0.05
     assert found == measured_places(bias, 0.05)
-    # Labels of one half that do not matter to the choice of the other move the estimate alone.
-    flipped = it.Sample(1 - sample.y, 1 - sample.p, {c.name: c.values for c in sample.columns})
-    other = measured_places(it.local_bias(flipped, draws=79, rng=1), 0.05)
-    assert [math.copysign(1, place.upper) for place in other] == [-1.0]
+    # Labels of the half that did not choose move the bias and nothing else.
+    rows = bias.sample
+    _, measuring = halves_of(rows, bias.redraws.seed, purpose=3)
+    turned = np.where(np.isin(rows.p, measuring.p), 1 - rows.y, rows.y)
+    changed = it.Sample(turned, rows.p).with_columns(rows.columns)
+    (again,) = measured_places(replace(bias, redraws=replace(bias.redraws, sample=changed)), 0.05)
+    assert replace(again, bias=found[0].bias) == found[0]
+    assert abs(again.bias - found[0].bias) > 0.1
+    assert found[0].neighbours < bias.size[found[0].point]
 
 
 def test_estimates_of_places_are_those_of_the_place():

@@ -120,7 +120,7 @@ def test_sums_beside_others_equal_plain_least_squares(made):
     names = [entry.name for entry in bank.entries]
     k, other = names.index("x2 alone"), names.index("x1: trend")
     flips = module._flipped(made.prepared, [k, other], 99, 3)
-    features, _ = module._features_of(bank, k)
+    features, _ = bank.features_of(k)
     own, others = flips.places(features), flips.functions_of("x1")
     w, v = s.weights_or_ones / bank.unit, s.p * (1 - s.p)
     plain = bank.matrix(s.points)[[bank.features.index(f) for f in _functions(bank, "x1")]]
@@ -189,13 +189,23 @@ def test_engines_threads_and_files_judge_alike(tmp_path):
 
 
 def test_clusters_flip_as_one():
-    base = along(3, 400, (0.2, 0.0), rho=0.5)
-    cluster = np.repeat(np.arange(100), 4)
-    x = {column.name: column.values for column in base.columns}
-    s = Sample(base.y, base.p, x, cluster=cluster)
-    one, two = (it.klce_test(s, draws=59, rng=1) for _ in range(2))
-    assert pvalues(one) == pvalues(two)
-    assert named(one) == {"x1"}
+    """Oracle: all residuals of a cluster times the sign that its first row has."""
+    cluster = np.random.default_rng(0).permutation(np.repeat(np.arange(100), 4))
+    s = along(3, 400, (0.2, 0.0), rho=0.5, cluster=cluster)
+    made = prepared_test(s, draws=59, rng=1)
+    bank = made.prepared.bank
+    k = [entry.name for entry in bank.entries].index("x1: trend")
+    flips = module._flipped(made.prepared, [k], 59, 1)
+    residuals = s.y - s.p
+    first = np.unique(cluster, return_index=True)[1]
+    drawn = nulls.Rademacher().draw(*_whole(s), range(59), 1)
+    signs = np.sign(drawn[first] / residuals[first, None])[cluster]
+    flipped = np.column_stack([residuals, signs * residuals[:, None]]) / bank.unit
+    features, _ = bank.features_of(k)
+    matrix = np.concatenate([np.ones((1, s.n)), bank.matrix(s.points)[features]])
+    found = flips.sums.forms[[0, *flips.places(features)]]
+    np.testing.assert_allclose(found, matrix @ flipped, atol=1e-6)
+    assert named(made.result) == {"x1"}
 
 
 def finding(name, family, covariates, pvalue, score):

@@ -7,6 +7,7 @@ from scipy.special import expit, logit
 import itrust as it
 from itrust.data import Column
 from itrust.recalibrate import Local, compare
+from itrust.recalibrate.notes import outside_note, unchanged_note
 from itrust.recalibrate.support import Place, Range, Support, _squares, faded
 
 EDGE = 1e-6
@@ -135,6 +136,12 @@ def test_right_predictions_far_away_are_left_as_they_are():
     near = fix.predict(p, {"x": np.full(101, 0.9)})
     assert np.abs(near - p).mean() > 0.1
     assert not fix.outside(p, {"x": np.full(101, 0.9)}).any()
+    x = np.linspace(-2, 2, 101)
+    share = shares(fix.support_, np.full(101, 0.5), {"x": x})
+    partly = fix.at_edge(np.full(101, 0.5), {"x": x})
+    np.testing.assert_array_equal(partly, (share > 0) & (share < 1))
+    assert partly[np.abs(np.abs(x) - 1.3) < 0.2].all()
+    assert not (partly & fix.outside(np.full(101, 0.5), {"x": x})).any()
 
 
 def test_a_map_of_the_prediction_keeps_its_order_and_ends_outside():
@@ -150,6 +157,13 @@ def test_a_map_of_the_prediction_keeps_its_order_and_ends_outside():
     np.testing.assert_allclose(told[np.abs(z) > 6], expit(z[np.abs(z) > 6]))
     assert np.interp(0.8, z, told) > expit(1.3)
     np.testing.assert_allclose(fix.predict(expit(z), {"x": np.full(z.size, 2.5)}), expit(z))
+    between = fix.predict(np.array([0.3]), {"x": [1.9]})  # outside, less than twice as far
+    assert fix.outside(np.array([0.3]), {"x": [1.9]}).all()
+    assert fix.predict(np.array([0.3]), {"x": [0.0]}) < between < 0.3
+    note = outside_note(fix, 7, 5, 90)
+    assert note.startswith("7 of 90 rows lie outside")
+    assert "correction" not in note
+    assert "the map of the prediction fades out" in note
 
 
 def test_what_was_saved_knows_where_its_rows_were(tmp_path):
@@ -172,7 +186,7 @@ def test_chance_seldom_changes_a_right_model():
         changed += not fix.unchanged_
         if fix.unchanged_:
             np.testing.assert_array_equal(fix.predict(p, {"x": x + 9}), p)
-            assert not fix.outside(p, {"x": x + 9}).any()
+            assert fix.outside(p, {"x": x + 9}).all()  # about the rows, not what is done to them
     assert changed <= 1
 
 
@@ -185,6 +199,20 @@ def test_a_right_model_is_said_to_be_unchanged():
     assert table["Local"].klce2 == table["none"].klce2
     assert "Local: nothing was changed: the exact test" in str(table)
     assert "with 200 rows at most 0.005 is needed" in table.notes[0]
+    assert len(table.notes) == 1
+
+
+def test_clusters_are_what_is_counted_where_there_are_any(tmp_path):
+    rng = np.random.default_rng(12)
+    x, p = rng.normal(size=200), expit(rng.normal(size=200))
+    right = it.Sample(rng.random(200) < p, p, {"x": x}, cluster=np.repeat(np.arange(50), 4))
+    fix = Local().fit(right)
+    assert fix.unchanged_
+    note = unchanged_note(fix)
+    assert note.startswith("nothing was changed: the test of the probabilities")
+    assert "with 50 clusters at most 0.002 is needed" in note
+    fix.save(tmp_path / "fix.json")
+    assert unchanged_note(it.recalibrate.load(tmp_path / "fix.json")) == note
 
 
 def test_the_comparison_says_what_was_left():
@@ -193,4 +221,7 @@ def test_the_comparison_says_what_was_left():
     table = compare([Local(**QUICK)], biased, far, draws=19, rng=0, slices=False)
     assert table["Local"].outside == int(table["Local"].fitted.outside(far.p, far).sum()) > 30
     assert "of 60 rows lie outside the calibration rows" in str(table)
+    edge = table["Local"].at_edge
+    assert edge == int(table["Local"].fitted.at_edge(far.p, far).sum()) > 1
+    assert table.notes[0].endswith(f"; {edge} lie at their edge and get a part of the correction")
     assert table["Local"].to_dict()["unchanged"] is False

@@ -18,7 +18,7 @@ from itrust.data import Everywhere, Level
 from itrust.render import as_html, as_text, seen
 from itrust.render import page as report
 from itrust.render.page.content import cut
-from itrust.render.page.html import embedded, fact, rendered, shown
+from itrust.render.page.html import MINUS, embedded, fact, rendered, shown
 
 GAP = 'mean(age | region == "south") - mean(age | region == "west")'
 HOSTILE = {
@@ -170,6 +170,20 @@ def test_numbers_that_people_read_are_those_of_the_json(survey, text):
     words = shown_text(text)
     assert found["sentence"] in words
     assert all(item["text"] in words for item in found["evidence"])
+
+
+def test_the_worst_slice_has_the_estimate_of_the_audit_and_the_judged_rows(survey):
+    table = survey.diagnosis.slices
+    rates = {"predicted": 0.1, "observed": 0.2, "lower": 0.06, "upper": 0.14, "stderr": 0.02}
+    part = replace(table[0], **rates, pvalue=0.001, rows=443, judged_on=226)
+    slices = replace(table, slices=(part,))
+    words = shown_text(
+        report.page(replace(survey, diagnosis=replace(survey.diagnosis, slices=slices)))
+    )
+    estimate = f"{part.estimate(survey.tolerance):+.3f}"
+    assert estimate != f"{part.estimate():+.3f}"
+    assert f"estimate {estimate} (without what being singled out adds)" in words
+    assert "observed 0.200 on 226 judged rows of 443" in words
 
 
 def test_curves_maps_and_bars_that_are_drawn_are_those_of_the_json(survey, text):
@@ -424,10 +438,14 @@ def test_models_and_recalibrators_are_shown_when_given(survey):
     learn = it.simulate.survey(500, rng=2).sample
     methods = {"<platt>": it.recalibrate.Platt()}
     repairs = it.recalibrate.compare(methods, learn, survey.sample, draws=199, rng=0)
+    worst = replace(survey.diagnosis.slices[0], lower=-0.2, upper=-0.034)
+    rows = (replace(repairs[0], slice=worst), *repairs[1:])
+    repairs = replace(repairs, recalibrations=rows)
     made = report.page(survey.extended(comparison=found, recalibration=repairs))
     assert 'id="models"' in made
     assert "&lt;platt&gt;" in made
     assert f"{repairs[1].brier:.4f}" in made
+    assert f"(at least {MINUS}0.034)" in shown_text(made)
     assert "&lt;m&gt;" in made
     plain = rendered(report.content(survey))
     assert 'id="models"' not in plain

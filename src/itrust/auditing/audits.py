@@ -226,7 +226,7 @@ class Audit(Result):
             "overall": self.overall.to_dict(),
             "test": self.test.to_dict(),
             "missed": missed,
-            "diagnosis": self.diagnosis.to_dict(),
+            "diagnosis": self._diagnosis_facts(),
             "tasks": [task.to_dict() for task in self.tasks],
             "charts": self._chart_facts(),
             "comparison": None if comparison is None else comparison.to_dict(),
@@ -234,6 +234,12 @@ class Audit(Result):
             "provenance": None if self.provenance is None else dict(vars(self.provenance)),
             "withheld": None if self.withheld is None else self.withheld.to_dict(),
         }
+
+    def _diagnosis_facts(self) -> dict[str, Any]:
+        """The diagnosis, with the estimates of slices at the tolerance of the audit."""
+        found, table = self.diagnosis.to_dict(), self.diagnosis.slices
+        slices = [_values(part, self.tolerance) for part in table]
+        return {**found, "slices": {**found["slices"], "slices": slices}}
 
     def _chart_facts(self) -> dict[str, Any]:
         """Every number of the charts in one place, those that other parts hold, too."""

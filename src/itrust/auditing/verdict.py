@@ -179,9 +179,11 @@ class PointBias:
     prediction : float
         The model's probability there.
     lower, upper : float
-        Confidence band of the local bias there, on the rows that chose the point.
+        Confidence band of the local bias there, on the rows that chose the point: one half of
+        them, or all where `bias` is None.
     neighbours : float
-        Effective number of rows that it is an average over.
+        Effective number of rows that it is an average over; where halves of the rows give band and
+        bias, of the half that has fewer.
     bias : float or None
         Local bias on the half of the rows that did not choose the point; None if it took all rows
         to show the bias.
@@ -353,8 +355,15 @@ def _large(bias: LocalBias, slices: SliceTable, tolerance: float) -> list[Eviden
         shown = beyond(bias, sign, tolerance)
         if sign in measured:
             at = measured[sign]
-            point = PointBias.of(bias, at.point)
-            found.append(replace(point, bias=at.bias, lower=at.lower, upper=at.upper))
+            found.append(
+                replace(
+                    PointBias.of(bias, at.point),
+                    lower=at.lower,
+                    upper=at.upper,
+                    neighbours=at.neighbours,
+                    bias=at.bias,
+                )
+            )
         elif shown.any():
             found.append(PointBias.of(bias, most_rows(bias, shown)))
     return found

@@ -217,8 +217,8 @@ def judged(
         redrawn, drawn = np.abs(redrawn), np.abs(drawn)
     else:
         redrawn, drawn = shares.combined(redrawn), shares.combined(drawn)
-    unadjusted = np.maximum(unadjusted_pvalues(redrawn), unadjusted_pvalues(drawn))
     if simultaneous:
+        unadjusted = np.maximum(unadjusted_pvalues(redrawn), unadjusted_pvalues(drawn))
         maxima = drawn[:, 1:].max(axis=0, initial=0.0)
         critical = critical_value(maxima, alpha)
         reach = np.asarray(critical) if shares is None else shares.reach(critical)

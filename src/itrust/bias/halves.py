@@ -32,12 +32,15 @@ class MeasuredPlace:
         Local bias there, on the rows that did not choose it.
     lower, upper : float
         Interval on the rows that chose it, for all points together.
+    neighbours : float
+        Effective number of rows there, of the half that has fewer.
     """
 
     point: int
     bias: float
     lower: float
     upper: float
+    neighbours: float
 
 
 def beyond(bias: LocalBias, sign: int, tolerance: float) -> BoolArray:
@@ -81,6 +84,13 @@ def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, .
         shown = beyond(places, sign, tolerance) & enough
         if shown.any():
             k = most_rows(places, shown)
-            ends = float(places.band.lower[k]), float(places.band.upper[k])
-            found.append(MeasuredPlace(int(some[k]), float(means.values[k]), *ends))
+            found.append(
+                MeasuredPlace(
+                    point=int(some[k]),
+                    bias=float(means.values[k]),
+                    lower=float(places.band.lower[k]),
+                    upper=float(places.band.upper[k]),
+                    neighbours=float(min(places.size[k], means.moments.size[k])),
+                )
+            )
     return tuple(found)

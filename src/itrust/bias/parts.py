@@ -92,23 +92,24 @@ class PartBias(Result):
         Parameters
         ----------
         tolerance : float
-            What `at_least` had to exceed for the part to be told.
+            What `at_least` had to exceed for the part to be told; 0 counts where it does not, for
+            then an interval that excludes 0 is all that singles the part out.
 
         Returns
         -------
         float
-            The bias itself where `at_least` does not exceed the tolerance.
+            The bias itself where the interval includes 0.
         """
         least, bias = abs(self.at_least), abs(self.bias)
-        if not (least > 0 and least >= tolerance and self.stderr > 0):
+        if not (least > 0 and self.stderr > 0):
             return self.bias
-        back = (bias - least) * math.exp(-TAKEN_BACK * (least - tolerance) / self.stderr)
+        needed = tolerance if least >= tolerance else 0.0
+        back = (bias - least) * math.exp(-TAKEN_BACK * (least - needed) / self.stderr)
         return math.copysign(bias - back, self.bias)
 
     def _facts(self) -> Mapping[str, Any]:
         values = {**vars(self), "where": self.where.to_dict()}
-        told = {"bias": self.bias, "at_least": self.at_least, "estimate": self.estimate()}
-        return {"names": self.names, **values, **told}
+        return {"names": self.names, **values, "bias": self.bias, "at_least": self.at_least}
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [{name: value for name, value in self._facts().items() if name != "where"}]

@@ -88,13 +88,7 @@ def _can_be_judged(bank: Bank, number: dict[str, int], finding: Finding) -> bool
     k = number.get(finding.name, len(bank.entries))
     if k >= len(bank.entries) or finding.family in JOINT_FAMILIES:
         return False
-    return bool(np.all(_features_of(bank, k)[0] < len(bank.features)))
-
-
-def _features_of(bank: Bank, k: int) -> tuple[IntArray, FloatArray]:
-    """Numbers of an entry's features, and their scales."""
-    row = bank.selector[[k]]
-    return row.indices.astype(np.int64), np.sqrt(row.data)
+    return bool(np.all(bank.features_of(k)[0] < len(bank.features)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +189,7 @@ def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) 
     bank = prepared.bank
     columns = {name for k in entries for name in bank.entries[k].covariates}
     functions = _functions(bank, {None, *columns})
-    own = {int(at) for k in entries for at in _features_of(bank, k)[0]}
+    own = {int(at) for k in entries for at in bank.features_of(k)[0]}
     chosen = np.array(sorted(own.union(*functions.values())), dtype=np.int64)
     plain = np.array(sorted({at for some in functions.values() for at in some}), dtype=np.int64)
     work = _Flipping(bank, chosen, np.searchsorted(chosen, plain))
@@ -267,7 +261,7 @@ class _Flips:
 
     def log_tails(self, k: int, others: Iterable[int]) -> FloatArray:
         """Minus the log of an entry's tail among flips, beside others, (1 + draws,)."""
-        features, scales = _features_of(self.bank, k)
+        features, scales = self.bank.features_of(k)
         own = self.places(features)
         is_level = not any(self.bank.features[at] for at in features)
         sums = self.sums.forms[own] if is_level else self.beside(own, others)
@@ -391,7 +385,7 @@ class _Trial:
         for name in sorted(told.covariates - spared):
             yield from self.flips.functions_of(name)
         if not told.covariates <= spared:
-            yield from self.flips.places(_features_of(self.flips.bank, told.number)[0])
+            yield from self.flips.places(self.flips.bank.features_of(told.number)[0])
 
     def _go_together(self, a: _Candidate, b: _Candidate) -> bool:
         """Whether one is about the prediction and the other about what it nearly is."""

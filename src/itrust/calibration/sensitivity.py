@@ -338,7 +338,9 @@ class Sensitivity:
 
     def _of_form(self, check: int, area: Area, move: _Move, n: float) -> FloatArray:
         """Power of a check of several features, (1, k)."""
-        scale, columns, squares = area.times * n / self.p.size, *_features_of(self.bank, check)
+        scale = area.times * n / self.p.size
+        columns, scales = self.bank.features_of(check)
+        squares = np.square(scales)
         f = self.features[move.rows[:, None], columns]
         diagonal = np.square(f) @ squares
         means = scale * (f.T @ move.moved)
@@ -407,17 +409,11 @@ def _on_some_rows(
     )
 
 
-def _features_of(bank: Bank, check: int) -> tuple[IntArray, FloatArray]:
-    """Which features a check has, and the squares of their scales."""
-    own = slice(bank.selector.indptr[check], bank.selector.indptr[check + 1])
-    return bank.selector.indices[own].astype(np.int64), bank.selector.data[own]
-
-
 def _covariances(bank: Bank, features: FloatArray, v: FloatArray) -> dict[int, FloatArray]:
     """For entries of several features: F'VF."""
     found = {}
     for check in np.flatnonzero(bank.single < 0).tolist():
-        f = features[:, _features_of(bank, check)[0]]
+        f = features[:, bank.features_of(check)[0]]
         found[check] = (f * v[:, None]).T @ f
     return found
 

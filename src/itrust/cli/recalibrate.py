@@ -180,15 +180,16 @@ def _applied(
     missing: MissingRule = "level" if options.missing == "level" else "error"
     with source.located(), _every_row_gets_its_answer():
         before = it.Population.from_frame(frame, prob=prob, on=on, missing=missing).p
-    local = isinstance(learned, recalibrate.Local)
+    local = learned if isinstance(learned, recalibrate.Local) else None
     for name, count in learned.unseen(x).items():
         log.say(
             f"{counted(count, 'row')} of {source.name} with a level of {name!r} that the fit has "
             f"not seen{'' if local else ': recalibrated as rows of no category are'}"
         )
     outside = int(learned.outside(before, x).sum())
-    if outside:
-        answer(recalibrate.outside_note(outside, frame.num_rows))
+    if local and outside and not local.unchanged_:
+        at_edge = int(local.at_edge(before, x).sum())
+        answer(recalibrate.outside_note(local, outside, at_edge, frame.num_rows))
     after = learned.predict(before, x)
     moved = float(np.abs(after - before).mean())
     told = (

@@ -182,7 +182,12 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         return {name: count for name, count in counts.items() if count}
 
     def outside(self, p: object, x: object = None) -> BoolArray:
-        """Mark the rows that lie outside the calibration rows, and get no local correction.
+        """Mark the rows that lie outside the calibration rows, where `Local` corrects nothing.
+
+        These are rows more than a third of the range beyond the range that a number, or the logit
+        of p, has among the calibration rows; rows with a level or a missing value that they do not
+        have; and rows whose values do not go together as theirs do. Rows that are less far out are
+        `at_edge`.
 
         Parameters
         ----------
@@ -194,14 +199,37 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         (n,) array of bool
-            Only `Local` marks rows. The other methods treat a row that is far from all that they
-            know as they treat the nearest.
+            Only `Local` marks rows, whether or not it changes any. The other methods treat a row
+            that is far from all that they know as they treat the nearest.
         """
         self._check_fitted()
-        return self._outside(self._points(p, x))
+        return np.asarray(self._distance(self._points(p, x)) >= 1)
 
-    def _outside(self, points: Points) -> BoolArray:
-        return np.zeros(len(points), dtype=bool)
+    def at_edge(self, p: object, x: object = None) -> BoolArray:
+        """Mark the rows at the edge of the calibration rows, where corrections of `Local` fade.
+
+        They get a part of the correction: the less, the nearer they are to being `outside`. About 1
+        of 100 calibration rows is such a row itself.
+
+        Parameters
+        ----------
+        p : column of n probabilities
+            What the model predicts, as for `predict`.
+        x : frame, mapping, array, Sample or Population, optional
+            The covariates, as for `predict`.
+
+        Returns
+        -------
+        (n,) array of bool
+            Only `Local` marks rows.
+        """
+        self._check_fitted()
+        far = self._distance(self._points(p, x))
+        return np.asarray((far > 0) & (far < 1))
+
+    def _distance(self, points: Points) -> FloatArray:
+        """How far rows lie from the calibration rows, (n,): 0 among them, 1 and more outside."""
+        return np.zeros(len(points))
 
     @property
     def unchanged_(self) -> bool:

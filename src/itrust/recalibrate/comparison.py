@@ -54,8 +54,11 @@ class Recalibration:
     seconds : float
         Time to fit and to predict.
     outside : int
-        Number of test rows that were left as they are, for they lie outside the calibration rows
-        (`Recalibrator.outside`).
+        Number of test rows that lie outside the calibration rows, where `Local` makes no local
+        correction (`Recalibrator.outside`).
+    at_edge : int
+        Number of test rows at the edge of the calibration rows, which get a part of the correction
+        (`Recalibrator.at_edge`).
     """
 
     name: str
@@ -69,6 +72,7 @@ class Recalibration:
     slice: Slice | None
     seconds: float
     outside: int = 0
+    at_edge: int = 0
 
     @property
     def unchanged(self) -> bool:
@@ -96,8 +100,8 @@ class Recalibration:
         names = ("name", "brier", "log_loss", "ece", "mce", "klce2", "null_sd", "pvalue", "seconds")
         facts = {name: getattr(self, name) for name in names}
         worst = None if self.slice is None else self.slice.to_dict()
-        rest = {"outside": self.outside, "unchanged": self.unchanged, "slice": worst}
-        return dict(plain({**facts, **rest}))
+        where = {"outside": self.outside, "at_edge": self.at_edge}
+        return dict(plain({**facts, **where, "unchanged": self.unchanged, "slice": worst}))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,10 +155,13 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
         """Sentences on methods that changed nothing and on rows outside the calibration rows."""
         found = []
         for own in self.recalibrations:
-            if own.unchanged and isinstance(own.fitted, Local):
+            if not isinstance(own.fitted, Local):
+                continue
+            if own.unchanged:
                 found.append(f"{own.name}: {unchanged_note(own.fitted)}")
-            if own.outside:
-                found.append(f"{own.name}: {outside_note(own.outside, self.test_rows)}")
+            elif own.outside:
+                note = outside_note(own.fitted, own.outside, own.at_edge, self.test_rows)
+                found.append(f"{own.name}: {note}")
         return tuple(found)
 
     def _facts(self) -> dict[str, Any]:
@@ -237,6 +244,7 @@ def compare(
             slice=_worst_slice(told, alpha, draws, seed) if slices else None,
             seconds=seconds,
             outside=0 if fitted is None else int(fitted.outside(test.p, test).sum()),
+            at_edge=0 if fitted is None else int(fitted.at_edge(test.p, test).sum()),
         )
 
     found = tuple(judged(name, method) for name, method in named.items())

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import expit, logit
 
 from itrust._core import (
-    BoolArray,
     FloatArray,
     InputError,
     IntArray,
@@ -167,6 +166,8 @@ class Local(Recalibrator):
     needed_ : float
         The p-value that the first test needs for anything to be changed: the number of rows (or
         clusters) over 40,000, at most alpha and at least 0.002.
+    clusters_ : int or None
+        Number of clusters of the calibration rows; None if there were none.
     steps_ : tuple of Step
         What was tried, and what the inner hold-out showed.
     corrections_ : tuple of Correction
@@ -183,14 +184,16 @@ class Local(Recalibrator):
     Missing values are a level of their own; levels beyond the 40 most frequent ones of a category
     get the correction of their row's other covariates.
 
-    A row is outside the calibration rows if a number (or the logit of p) lies beyond their range
-    by a third of it, if it has a level, or a missing value, that they do not have, or if its values
-    do not go together as theirs do: its Mahalanobis distance, or that of one value from what the
-    others let expect, is 1.5 times what 99 % of them keep to. Until there corrections fade
-    smoothly; the map of p fades from there to twice as far, beyond the range of p at once, but
-    slowly enough to keep its order. `outside` marks such rows. An error that goes on outside is
-    not corrected there, not even one of p alone: the calibration rows cannot tell. Where you know
-    that it does go on, leave the covariates out, or take `Platt`.
+    A row is outside the calibration rows if a number lies beyond their range by a third of it or
+    more (the logit of p by a third and twice what the map moves the end of the range), if it has a
+    level, or a missing value, that they do not have, or if its values do not go together as theirs
+    do: its Mahalanobis distance, or that of one value from what the others let expect, is 1.5 times
+    what 99 % of them keep to. Until there corrections fade smoothly, and `at_edge` marks the rows
+    that get a part of them; `outside` marks the rows that get nothing of them. The map of p fades
+    from there to twice as far, beyond the range of p at once, but slowly enough to keep its order.
+    Both mark rows by where they lie, also where the fit changed nothing. An error that goes on
+    outside is not corrected there, not even one of p alone: the calibration rows cannot tell. Where
+    you know that it does go on, leave the covariates out, or take `Platt`.
 
     Cost O(n features^2). No method can be better than its rows: an error learned from n rows
     can be seen by a test on n others.
@@ -225,6 +228,7 @@ class Local(Recalibrator):
     def _fit(self, sample: Sample) -> None:
         self._check_settings()
         self.edge_ = edge_of(sample.p)
+        self.clusters_ = sample.clusters
         self.needed_ = min(self.alpha, max(_units(sample) / ROWS_TO_TRUST, STRICTEST))
         first = self._first_pvalue(sample)
         self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
@@ -357,15 +361,11 @@ class Local(Recalibrator):
 
         return np.concatenate([*_side_by_side(some, len(points))])
 
-    def _outside(self, points: Points) -> BoolArray:
-        if self.unchanged_:
-            return np.zeros(len(points), dtype=bool)
-        return np.asarray(self._distance(points) >= 1)
-
     def _learned(self) -> dict[str, Any]:
         return {
             "edge": self.edge_,
             "needed": self.needed_,
+            "clusters": self.clusters_,
             "monotone": None if self.monotone_ is None else self.monotone_.to_dict(),
             "corrections": [
                 {
@@ -382,6 +382,7 @@ class Local(Recalibrator):
 
     def _restore(self, learned: dict[str, Any]) -> None:
         self.edge_, self.needed_ = learned["edge"], learned["needed"]
+        self.clusters_ = learned["clusters"]
         known = {method.__name__: method for method in MONOTONE if method is not None}
         facts = learned["monotone"]
         self.monotone_ = None if facts is None else known[facts["method"]].from_dict(facts)

@@ -9,22 +9,35 @@ from itrust.recalibrate.local import Local
 def unchanged_note(fitted: Local) -> str:
     """Why nothing was changed."""
     pvalue = fitted.steps_[0].pvalue
+    if fitted.clusters_ is None:
+        test, units = "the exact test", counted(fitted.n_rows_, "row")
+    else:
+        test, units = "the test", counted(fitted.clusters_, "cluster")
     if pvalue is not None and pvalue > fitted.needed_:
         return (
-            f"nothing was changed: the exact test of the probabilities as given has a p-value of "
-            f"{pvalue:.3g}, and with {counted(fitted.n_rows_, 'row')} at most {fitted.needed_:.2g} "
-            f"is needed"
+            f"nothing was changed: {test} of the probabilities as given has a p-value of "
+            f"{pvalue:.3g}, and with {units} at most {fitted.needed_:.2g} is needed"
         )
     return (
-        "nothing was changed: the exact test rejects, but no correction lowers the log loss in "
-        "cross-validation by more than its standard error"
+        f"nothing was changed: {test} rejects, but no correction lowers the log loss in "
+        f"cross-validation by more than its standard error"
     )
 
 
-def outside_note(count: int, rows: int) -> str:
-    """How many rows got no local correction."""
-    verb = "lies" if count == 1 else "lie"
-    return (
-        f"{count:,} of {counted(rows, 'row')} {verb} outside the calibration rows: no local "
-        f"correction is made there, and far out probabilities are left as they are"
+def outside_note(fitted: Local, outside: int, at_edge: int, rows: int) -> str:
+    """How many rows got nothing or a part of what a fit that changes something has learned."""
+    verb = "lies" if outside == 1 else "lie"
+    done = []
+    if fitted.corrections_:
+        done.append("no local correction is made there")
+    if fitted.monotone_ is not None:
+        done.append("the map of the prediction fades out from there to twice as far")
+    told = (
+        f"{outside:,} of {counted(rows, 'row')} {verb} outside the calibration rows (more than a "
+        f"third of a covariate's range beyond it, with a level or gap that they do not have, or "
+        f"with values that do not go together as theirs do): {', and '.join(done)}"
     )
+    if not (at_edge and fitted.corrections_):
+        return told
+    verb, get = ("lies", "gets") if at_edge == 1 else ("lie", "get")
+    return f"{told}; {at_edge:,} {verb} at their edge and {get} a part of the correction"

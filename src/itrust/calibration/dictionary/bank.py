@@ -85,6 +85,11 @@ class Bank:
         """Numbers that a row has in all: its features, their mixtures and a diagonal per entry."""
         return self.selector.shape[1] + len(self.entries)
 
+    def features_of(self, k: int) -> tuple[IntArray, FloatArray]:
+        """Numbers of the features, or mixtures, that an entry sums over, and their scales."""
+        own = slice(self.selector.indptr[k], self.selector.indptr[k + 1])
+        return self.selector.indices[own].astype(np.int64), np.sqrt(self.selector.data[own])
+
     def matrix(self, points: Points) -> AnyArray:
         """All features of some rows and their mixtures, (R + Q, n)."""
         plain = feature_matrix(self.features, self.scales, self.centres, points, self.dtype)

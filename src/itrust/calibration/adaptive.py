@@ -196,15 +196,15 @@ def default_dictionary(sample: Sample | Scan, engine: EngineChoice = "auto") -> 
     >>> print(it.default_dictionary(it.simulate.survey(500, rng=0).sample))
     Dictionary of 62 entries
       overall          0.04  'overall level'
-      prediction       0.04  'prediction: slope', 'prediction: quadratic', ... (4 in all)
-      linear           0.21  'income: trend', 'age: trend', ... (5 in all)
-      curved           0.03  'income: quadratic', 'income: cubic', ... (4 in all)
-      smooth           0.03  'income alone', 'income alone, fine', ... (4 in all)
-      parts            0.02  'income 7000 to 25900', 'income 26000 to 31900', ... (20 in all)
-      tails            0.07  'income 7000 to 17900', 'income 130000 to 227100', ... (4 in all)
+      prediction       0.03  'prediction: slope', 'prediction: quadratic', ... (4 in all)
+      linear           0.17  'income: trend', 'age: trend', ... (5 in all)
+      curved           0.02  'income: quadratic', 'income: cubic', ... (4 in all)
+      smooth           0.04  'income alone', 'income alone, fine', ... (4 in all)
+      parts            0.03  'income 7000 to 25900', 'income 26000 to 31900', ... (20 in all)
+      tails            0.11  'income 7000 to 17900', 'income 130000 to 227100', ... (4 in all)
       with prediction  0.01  'income x prediction', 'age x prediction', ... (3 in all)
-      group effects    0.16  'region alone'
-      joint            0.33  'all trends together', 'all quadratics together'
+      group effects    0.22  'region alone'
+      joint            0.26  'all trends together', 'all quadratics together'
       pairs            0.04  'income x age: trend', 'region x income', ... (10 in all)
       full             0.02  'everything together', 'everything together, width x 2', ... (4 in all)
     """

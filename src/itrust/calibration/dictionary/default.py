@@ -31,23 +31,23 @@ from itrust.data import Column, Everywhere, Missing, Points, Predicate, level_of
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 
 SHARES = {  # relative to each other; families without entries leave theirs to the others
-    "overall": 0.07,
+    "overall": 0.10,
     "prediction": 0.07,
     "linear": 0.38,
     "joint": 0.60,
-    "group effects": 0.30,
+    "group effects": 0.50,
     "curved": 0.05,
-    "parts": 0.04,
-    "tails": 0.12,
-    "smooth": 0.06,
+    "parts": 0.06,
+    "tails": 0.25,
+    "smooth": 0.10,
     "with prediction": 0.02,
-    "pairs": 0.08,
+    "pairs": 0.10,
     "crossings": 0.06,
-    "crossed groups": 0.13,
+    "crossed groups": 0.16,
     "full": 0.04,
 }
 # One covariate among very many: its trend shares its family's weight with all the others.
-SHARES_OF_MANY = {**SHARES, "linear": 1.2, "joint": 0.16, "tails": 0.04}
+SHARES_OF_MANY = {**SHARES, "linear": 1.8, "joint": 0.16, "tails": 0.04}
 BROAD, FINE = 0.25, 0.08  # widths of smooth entries on the scale of ranks
 FULL_WIDTHS = (1.0, 2.0, 0.5, 0.25)  # times the default widths
 TENTHS, FIFTHS, FORTIETHS = 10, 5, 40

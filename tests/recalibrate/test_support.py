@@ -220,7 +220,7 @@ def test_the_comparison_says_what_was_left():
     far = it.Sample(far.y, far.p, {"x": far.column("x").values + 2})
     table = compare([Local(**QUICK)], biased, far, draws=19, rng=0, slices=False)
     assert table["Local"].outside == int(table["Local"].fitted.outside(far.p, far).sum()) > 30
-    assert "of 60 rows lie outside the calibration rows" in str(table)
+    assert "of 60 rows lie far from the calibration rows" in str(table)
     edge = table["Local"].at_edge
     assert edge == int(table["Local"].fitted.at_edge(far.p, far).sum()) > 1
     assert table.notes[0].endswith(f"; {edge} lie at their edge and get a part of the correction")

@@ -33,9 +33,8 @@ def outside_note(fitted: Local, outside: int, at_edge: int, rows: int) -> str:
     if fitted.monotone_ is not None:
         done.append("the map of the prediction fades out from there to twice as far")
     told = (
-        f"{outside:,} of {counted(rows, 'row')} {verb} outside the calibration rows (more than a "
-        f"third of a covariate's range beyond it, with a level or gap that they do not have, or "
-        f"with values that do not go together as theirs do): {', and '.join(done)}"
+        f"{outside:,} of {counted(rows, 'row')} {verb} far from the calibration rows: "
+        f"{', and '.join(done)}"
     )
     if not (at_edge and fitted.corrections_):
         return told

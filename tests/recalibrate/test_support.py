@@ -161,7 +161,7 @@ def test_a_map_of_the_prediction_keeps_its_order_and_ends_outside():
     assert fix.outside(np.array([0.3]), {"x": [1.9]}).all()
     assert fix.predict(np.array([0.3]), {"x": [0.0]}) < between < 0.3
     note = outside_note(fix, 7, 5, 90)
-    assert note.startswith("7 of 90 rows lie outside")
+    assert note.startswith("7 of 90 rows lie far from")
     assert "correction" not in note
     assert "the map of the prediction fades out" in note
 

@@ -199,7 +199,7 @@ def test_the_sharp_null_holds_its_level():
         found = evaluate_tasks(sample, both, draws=59, rng=run)
         return min(result.pvalue for result in found) <= 0.05
 
-    assert holds_level(rejects)
+    assert holds_level(rejects, conservative=True)  # the larger of two p-values
 
 
 def cancelling(rng, n: int = 400) -> it.Sample:

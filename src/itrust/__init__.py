@@ -33,13 +33,14 @@ if TYPE_CHECKING:
         tuned_test,
         witness_test,
     )
-    from itrust.data import MulticlassSample, Population, Sample, scan
+    from itrust.data import Design, MulticlassSample, Population, Sample, scan
     from itrust.render import figures
 
 __all__ = [
     "ApproximationWarning",
     "AssumptionWarning",
     "DatasetError",
+    "Design",
     "Dictionary",
     "InputError",
     "MulticlassSample",
@@ -80,7 +81,7 @@ __all__ = [
 # Where the names stand: each package with those of its names that are offered here.
 _ROOMS = {
     "itrust._core": ("ApproximationWarning", "AssumptionWarning", "DatasetError", "InputError"),
-    "itrust.data": ("MulticlassSample", "Population", "Sample", "scan"),
+    "itrust.data": ("Design", "MulticlassSample", "Population", "Sample", "scan"),
     "itrust.calibration": (
         *("Dictionary", "default_dictionary", "detectable", "klce2", "klce_test"),
         *("multiclass_test", "null_sd", "sample_size", "scores"),

@@ -5,6 +5,8 @@ from itrust.data.column import share_codes as share_codes
 from itrust.data.copies import WITHOUT_IT as WITHOUT_IT
 from itrust.data.copies import is_index as is_index
 from itrust.data.copies import is_prediction as is_prediction
+from itrust.data.design import Design
+from itrust.data.design import Replication as Replication
 from itrust.data.design_matrix import Table as Table
 from itrust.data.files import Scan, scan
 from itrust.data.formats import FORMATS as FORMATS
@@ -66,6 +68,7 @@ from itrust.data.units import Units as Units
 from itrust.data.units import may_be_units as may_be_units
 
 __all__ = [
+    "Design",
     "MulticlassSample",
     "Population",
     "Predicate",

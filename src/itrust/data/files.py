@@ -249,7 +249,7 @@ class Scan:
                 if held is not None:
                     yield held
                 rows = slice(at, at + size)
-                weights = None if parts["weights"] is None else parts["weights"][rows]
+                weights = None if parts["design"].weights is None else parts["design"].weights[rows]
                 y, p = parts["y"][rows], parts["p"][rows]
                 held = Chunk(
                     first + at,
@@ -301,7 +301,7 @@ class Scan:
             told = "1 row" if drawn.size else "no rows"
             raise InputError(f"the files hold {told} that count; a sample needs at least 2")
         parts = self._read(rows, with_label=False)
-        p, w = parts["p"], 1.0 if parts["weights"] is None else parts["weights"]
+        p, w = parts["p"], 1.0 if parts["design"].weights is None else parts["design"].weights
         points = Points(p, parts["columns"])
         return Pilot(points, w**2 * p * (1 - p), drawn, sum(lot.n for lot in found))
 

@@ -30,6 +30,7 @@ from itrust._core import (
     listed,
 )
 from itrust.data.column import Column
+from itrust.data.design import Design, Replication
 from itrust.data.encoding import as_arrow, encode, encode_numbers, levels_and_codes
 from itrust.data.units import read_units
 
@@ -38,7 +39,9 @@ MissingRule = Literal["error", "level", "drop"]
 FRAME_TRAITS = ("columns", "column_names")  # pandas and polars; Arrow
 
 
-LABEL, PROB, WEIGHTS, CLUSTER = (Subject(name) for name in ("label", "prob", "weights", "cluster"))
+LABEL, PROB, WEIGHTS, CLUSTER, STRATA = (
+    Subject(name) for name in ("label", "prob", "weights", "cluster", "strata")
+)
 
 
 def checked_missing(missing: object) -> None:
@@ -282,6 +285,36 @@ def read_cluster(values: object, n: int) -> IntArray:
     return codes
 
 
+def read_design(
+    n: int,
+    *,
+    weights: object = None,
+    cluster: object = None,
+    strata: object = None,
+    replicate_weights: object = None,
+    replicate_method: object = None,
+) -> Design:
+    """How n rows were drawn."""
+    return Design(
+        n,
+        weights=None if weights is None else read_weights(weights, n),
+        cluster=None if cluster is None else read_cluster(cluster, n),
+        strata=None if strata is None else read_strata(strata, n),
+        replicate_weights=None
+        if replicate_weights is None
+        else np.asarray(replicate_weights, dtype=float),
+        replication=None if replicate_method is None else Replication.of(replicate_method),
+    )
+
+
+def read_strata(values: object, n: int) -> IntArray:
+    """Number of each row's stratum, (n,)."""
+    _, codes = levels_and_codes(as_arrow(values, STRATA))
+    same_length(STRATA, codes.size, n)
+    refuse_missing(codes, STRATA, "give every row its stratum")
+    return codes
+
+
 def frame_columns(frame: object) -> dict[str, object]:
     """Columns of a frame or mapping by name; names must differ."""
     if isinstance(frame, Mapping):
@@ -369,6 +402,9 @@ def read_parts(
     names: Sequence[str] | None = None,
     weights: object = None,
     cluster: object = None,
+    strata: object = None,
+    replicate_weights: object = None,
+    replicate_method: object = None,
     positive: object = None,
     missing: MissingRule = "error",
     partial: bool = False,
@@ -389,8 +425,14 @@ def read_parts(
         "y": labels,
         "p": prob,
         "columns": covariates,
-        "weights": None if weights is None else read_weights(weights, n),
-        "cluster": None if cluster is None else read_cluster(cluster, n),
+        "design": read_design(
+            n,
+            weights=weights,
+            cluster=cluster,
+            strata=strata,
+            replicate_weights=replicate_weights,
+            replicate_method=replicate_method,
+        ),
         "values": _both_values(found, 1 if positive is None else positive),
         "dropped": (),
         "units": read_units(others or {}, n),
@@ -496,8 +538,9 @@ def settle_missing(parts: dict[str, Any], missing: MissingRule) -> dict[str, Any
             )
         parts["dropped"] = (f"dropped {counted(keep.size - kept, 'row')} with missing covariates",)
         columns = tuple(c.take(keep) for c in columns)
-        for name in ("y", "p", "weights", "cluster"):
-            parts[name] = None if parts[name] is None else parts[name][keep]
         rows = np.flatnonzero(keep)
+        for name in ("y", "p"):
+            parts[name] = None if parts[name] is None else parts[name][rows]
+        parts["design"] = parts["design"].take(rows)
         parts["units"] = tuple(units.take(rows, keep.size) for units in parts["units"])
     return parts | {"columns": tuple(c.with_missing_level() for c in columns)}

@@ -16,8 +16,8 @@ from itrust.data.intake import (
     column_names_known,
     named_columns,
     read_covariates,
+    read_design,
     read_probabilities,
-    read_weights,
     refuse_among_covariates,
     same_index,
     same_length,
@@ -90,13 +90,13 @@ class Population(Predicted):
             "y": None,
             "p": read_probabilities(p, n),
             "columns": covariates,
-            "weights": None if weights is None else read_weights(weights, n),
-            "cluster": None,
+            "design": read_design(n, weights=weights),
             "dropped": (),
             "units": (),
         }
         settled = settle_missing(parts, missing)
-        self._freeze(**{name: settled[name] for name in ("p", "columns", "weights", "dropped")})
+        kept = {name: settled[name] for name in ("p", "columns", "dropped")}
+        self._freeze(**kept, weights=settled["design"].weights)
 
     @classmethod
     def from_frame(

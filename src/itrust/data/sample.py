@@ -28,6 +28,7 @@ from itrust._core import (
 )
 from itrust.data.column import Column
 from itrust.data.copies import copy_notes, refuse_copies_of_the_label
+from itrust.data.design import Design
 from itrust.data.intake import (
     MissingRule,
     column_names_known,
@@ -68,6 +69,14 @@ class Sample(Predicted):
     cluster : column of n names of units, optional
         Rows of one unit, such as a person measured twice, need not be independent. Default: all
         rows are independent.
+    strata : column of n names of strata, optional
+        Clusters were drawn within each stratum by itself. Default: one stratum.
+    replicate_weights : (n, R) array or frame, optional
+        R sets of weights, each of which stands for another draw of clusters. Default: none, so that
+        variances come from clusters and strata.
+    replicate_method : str, optional
+        What the replicate weights were made by: "jk1", "jk2", "brr", "fay:0.5", "sdr" or
+        "bootstrap". Needed with replicate weights, and only with them.
     names : sequence of str, optional
         Names of the covariates. Default: those of a frame or mapping; x1, x2, ... for arrays.
     positive : object, optional
@@ -85,10 +94,8 @@ class Sample(Predicted):
         The predicted probabilities.
     columns : tuple of Column
         The covariates, encoded.
-    weights : (n,) array of float or None
-        The weights as they were given; None if every row counts alike.
-    cluster : (n,) array of int or None
-        The number of each row's unit; None if rows are independent.
+    design : Design
+        How the rows were drawn: weights, clusters, strata and replicate weights.
     values : tuple of two objects
         The values of the label that count as 0 and as 1; None for a 0 that does not occur.
     dropped : tuple of str
@@ -110,8 +117,7 @@ class Sample(Predicted):
     y: FloatArray
     p: FloatArray
     columns: tuple[Column, ...]
-    weights: FloatArray | None
-    cluster: IntArray | None
+    design: Design
     values: tuple[Any, Any]
     dropped: tuple[str, ...]
     units: tuple[Units, ...]
@@ -124,12 +130,25 @@ class Sample(Predicted):
         *,
         weights: object = None,
         cluster: object = None,
+        strata: object = None,
+        replicate_weights: object = None,
+        replicate_method: object = None,
         names: Sequence[str] | None = None,
         positive: object = None,
         missing: MissingRule = "error",
     ) -> None:
-        roles = {"weights": weights, "cluster": cluster}
-        self._read(y, p, x, roles, names=names, positive=positive, missing=missing)
+        roles = {"weights": weights, "cluster": cluster, "strata": strata}
+        self._read(
+            y,
+            p,
+            x,
+            roles,
+            replicate_weights=replicate_weights,
+            replicate_method=replicate_method,
+            names=names,
+            positive=positive,
+            missing=missing,
+        )
 
     def _read(self, y: object, p: object, x: object, roles: Any, **settings: Any) -> None:
         columns = x.items() if isinstance(x, Mapping) else [("x", x)]
@@ -140,8 +159,8 @@ class Sample(Predicted):
 
     def _fill(self, **parts: Any) -> None:
         refuse_too_few(parts["y"].size)
-        if parts["weights"] is not None:
-            refuse_empty_weights(parts["weights"])
+        if parts["design"].weights is not None:
+            refuse_empty_weights(parts["design"].weights)
         self._freeze(**parts)
 
     @classmethod
@@ -220,6 +239,21 @@ class Sample(Predicted):
                 others={name: column for name, column in columns.items() if name not in used},
             )
         return made
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """The weights as they were given, (n,); None if every row counts alike."""
+        return self.design.weights
+
+    @property
+    def cluster(self) -> IntArray | None:
+        """The number of each row's cluster, (n,); None if rows are independent."""
+        return self.design.cluster
+
+    @property
+    def strata(self) -> IntArray | None:
+        """The number of each row's stratum, (n,); None if there is one."""
+        return self.design.strata
 
     @cached_property
     def clusters(self) -> int | None:
@@ -334,8 +368,7 @@ class Sample(Predicted):
             y=self.y[index],
             p=self.p[index],
             columns=tuple(column.take(index) for column in self.columns),
-            weights=None if self.weights is None else self.weights[index],
-            cluster=None if self.cluster is None else self.cluster[index],
+            design=self.design.take(index),
             values=self.values,
             dropped=self.dropped,
             units=tuple(units.take(index, self.n) for units in self.units),
@@ -356,7 +389,7 @@ class Sample(Predicted):
             The same labels and probabilities with these covariates.
         """
         other = object.__new__(type(self))
-        kept = ("y", "p", "weights", "cluster", "values", "dropped", "units")
+        kept = ("y", "p", "design", "values", "dropped", "units")
         other._fill(**{name: getattr(self, name) for name in kept}, columns=columns)
         return other
 
@@ -380,7 +413,7 @@ class Sample(Predicted):
         array([0.1, 0.9])
         """
         other = object.__new__(type(self))
-        kept = ("y", "columns", "weights", "cluster", "values", "dropped", "units")
+        kept = ("y", "columns", "design", "values", "dropped", "units")
         checked = read_probabilities(p, self.n)
         other._fill(**{name: getattr(self, name) for name in kept}, p=checked)
         return other
@@ -466,9 +499,8 @@ class Sample(Predicted):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for array in (self.y, self.p, self.weights, self.cluster):
-            if array is not None:
-                array.flags.writeable = False
+        for array in (self.y, self.p):
+            array.flags.writeable = False
 
     def __str__(self) -> str:
         w = self.weights_or_ones

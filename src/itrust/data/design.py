@@ -1,0 +1,310 @@
+"""How rows were drawn: clusters, strata, weights, replicate weights, and the variance they give.
+
+Whatever is estimated from rows is, for many rows, a sum of their shares in it. Its variance is
+that of sums over clusters around the mean of their stratum (Taylor linearisation), or that of the
+estimates with every set of replicate weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from itrust._core import AnyArray, FloatArray, InputError, IntArray, did_you_mean
+
+METHODS = ("jk1", "jk2", "brr", "fay", "sdr", "bootstrap")
+RANK_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Replication:
+    """What replicate weights were made by, which says how far estimates with them spread.
+
+    Parameters
+    ----------
+    method : {"jk1", "jk2", "brr", "fay", "sdr", "bootstrap"}
+        Delete-one jackknife; paired jackknife; balanced repeated replication; Fay's form of it;
+        successive differences; bootstrap.
+    k : float
+        Fay's factor, at least 0 and below 1; 0, the default, for all other methods.
+
+    Examples
+    --------
+    >>> Replication.of("fay:0.5").scale(80)
+    0.05
+    """
+
+    method: str
+    k: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(
+                "{argument} must be one of {known}, such as 'brr' or 'fay:0.5', not {value}",
+                argument="replicate_method",
+                value=self.method,
+                hint=did_you_mean(str(self.method), list(METHODS)),
+                details={"known": ", ".join(METHODS)},
+            )
+        if not 0 <= self.k < 1 or (self.k > 0 and self.method != "fay"):
+            raise InputError(
+                "Fay's factor is at least 0 and below 1, and only for 'fay', as in 'fay:0.5'; this "
+                "is {value}",
+                argument="replicate_method",
+                value=str(self),
+            )
+
+    @classmethod
+    def of(cls, method: object) -> Self:
+        """Read a method as it is typed, such as "brr" or "fay:0.5".
+
+        Parameters
+        ----------
+        method : str or Replication
+            The name, with Fay's factor after a colon.
+
+        Returns
+        -------
+        Replication
+            The method.
+        """
+        if isinstance(method, cls):
+            return method
+        name, _, factor = str(method).strip().lower().partition(":")
+        try:
+            k = float(factor) if factor else 0.0
+        except ValueError:
+            k = math.nan
+        if name == "fay" and not factor:
+            raise InputError(
+                "Fay's method needs its factor, as in 'fay:0.5'",
+                argument="replicate_method",
+                value=method,
+            )
+        return cls(name, k)
+
+    def scale(self, replicates: int) -> float:
+        """Give what the sum of squared deviations is multiplied by.
+
+        Parameters
+        ----------
+        replicates : int
+            How many sets of weights there are.
+
+        Returns
+        -------
+        float
+            Such as 1 / R for balanced repeated replication.
+        """
+        r = float(replicates)
+        scales = {
+            "jk1": (r - 1) / r,
+            "jk2": 1.0,
+            "brr": 1 / r,
+            "fay": 1 / (r * (1 - self.k) ** 2),
+            "sdr": 4 / r,
+            "bootstrap": 1 / r,
+        }
+        return scales[self.method]
+
+    def __str__(self) -> str:
+        return f"{self.method}:{self.k:g}" if self.method == "fay" else self.method
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """How the rows of a sample were drawn.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    weights : (n,) array of float or None
+        Survey weights; None if every row counts alike.
+    cluster : (n,) array of int or None
+        The number of each row's cluster (primary sampling unit); None if rows are independent.
+    strata : (n,) array of int or None
+        The number of each row's stratum; None if there is one.
+    replicate_weights : (n, R) array of float or None
+        R sets of weights, each of which stands for another draw of clusters.
+    replication : Replication or None
+        What the replicate weights were made by.
+    """
+
+    n: int
+    weights: FloatArray | None = None
+    cluster: IntArray | None = None
+    strata: IntArray | None = None
+    replicate_weights: FloatArray | None = None
+    replication: Replication | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.weights, self.cluster, self.strata, self.replicate_weights):
+            if array is not None:
+                array.flags.writeable = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether rows are independent draws from one stratum."""
+        return self.cluster is None and self.strata is None and self.replicate_weights is None
+
+    @cached_property
+    def _units(self) -> IntArray:
+        """Clusters numbered from 0, (n,); a row is one of its own where there are none."""
+        if self.cluster is None:
+            return np.arange(self.n)
+        return np.asarray(np.unique(self.cluster, return_inverse=True)[1], dtype=np.int64)
+
+    @cached_property
+    def clusters(self) -> int:
+        """Number of clusters; of rows, if they are independent."""
+        return int(self._units.max()) + 1
+
+    @cached_property
+    def _stratum_of_unit(self) -> IntArray:
+        """Stratum of every cluster, numbered from 0; those of one cluster only are put together.
+
+        A sample as it was drawn has none such, but a part of it may.
+        """
+        found = np.zeros(self.clusters, dtype=np.int64)
+        if self.strata is None:
+            return found
+        found[self._units] = self.strata
+        _, found, sizes = np.unique(found, return_inverse=True, return_counts=True)
+        lonely = sizes[found] == 1
+        found[lonely] = sizes.size
+        return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
+
+    @cached_property
+    def _stratum_sizes(self) -> FloatArray:
+        return np.bincount(self._stratum_of_unit).astype(float)
+
+    @property
+    def stratum_count(self) -> int:
+        """Number of strata, at least 1."""
+        return int(self._stratum_sizes.size)
+
+    @cached_property
+    def freedom(self) -> float:
+        """Degrees of freedom: clusters less strata, or the rank of replicate weights less one."""
+        if self.replicate_weights is None:
+            return float(max(self.clusters - self.stratum_count, 1))
+        base = np.ones(self.n) if self.weights is None else self.weights
+        safe = np.where(base > 0, base, 1.0)
+        relative = (self.replicate_weights / safe[:, None])[base > 0]
+        patterns = np.unique(relative, axis=0)
+        rank = np.linalg.matrix_rank(
+            patterns, tol=RANK_TOLERANCE * np.abs(patterns).max() * max(patterns.shape)
+        )
+        return float(max(int(rank) - 1, 1))
+
+    def totals(self, shares: AnyArray) -> FloatArray:
+        """Sum shares of rows over clusters.
+
+        Parameters
+        ----------
+        shares : (..., n) array
+            Of the rows in one or several estimates.
+
+        Returns
+        -------
+        (..., clusters) array
+            Of the clusters.
+        """
+        rows = np.atleast_2d(np.asarray(shares, dtype=float))
+        flat = rows.reshape(-1, self.n)
+        if self.cluster is None:
+            return np.asarray(shares, dtype=float)
+        sums = np.stack([np.bincount(self._units, own, self.clusters) for own in flat])
+        return np.asarray(sums.reshape(*np.shape(shares)[:-1], self.clusters))
+
+    def centred(self, totals: FloatArray) -> FloatArray:
+        """Take the mean of their stratum off the totals of clusters, and scale them.
+
+        Parameters
+        ----------
+        totals : (..., clusters) array
+            From `totals`.
+
+        Returns
+        -------
+        (..., clusters) array
+            Times sqrt(n_h / (n_h - 1)), so that the sum of their squares is the variance.
+        """
+        stratum, sizes = self._stratum_of_unit, self._stratum_sizes
+        flat = np.asarray(totals, dtype=float).reshape(-1, self.clusters)
+        means = np.stack([np.bincount(stratum, own, sizes.size) for own in flat]) / sizes
+        factor = np.sqrt(sizes / np.maximum(sizes - 1, 1))
+        return np.asarray(((flat - means[:, stratum]) * factor[stratum]).reshape(np.shape(totals)))
+
+    def linearised_variance(self, shares: AnyArray) -> FloatArray:
+        """Variance of a sum of shares over the rows, by Taylor linearisation.
+
+        V = sum over strata of n_h / (n_h - 1) times the sum over clusters of
+        (z_hc - mean of z_h)^2, with z the sums over clusters. Rows that an estimate does not count
+        have the share 0 and stay: a domain is no sample of its own.
+
+        Parameters
+        ----------
+        shares : (..., n) array
+            Shares of the rows in one or several estimates; estimate - truth is about their sum.
+
+        Returns
+        -------
+        (...) array
+            The variance of each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Design(4, cluster=np.array([0, 0, 1, 1])).linearised_variance([1.0, 0.0, 3.0, 0.0])
+        array(4.)
+        """
+        return np.asarray(np.square(self.centred(self.totals(shares))).sum(axis=-1))
+
+    def replicated_variance(self, value: float, replicates: Sequence[float] | FloatArray) -> float:
+        """Variance of an estimate from what it is with every set of replicate weights.
+
+        Parameters
+        ----------
+        value : float
+            The estimate with the weights of the sample.
+        replicates : (R,) array
+            The estimate with each set of replicate weights.
+
+        Returns
+        -------
+        float
+            scale times the sum of (theta_r - theta)^2.
+        """
+        assert self.replication is not None
+        spread = np.asarray(replicates, dtype=float) - value
+        return self.replication.scale(spread.size) * float(spread @ spread)
+
+    def take(self, rows: Any) -> Design:
+        """Keep some rows.
+
+        Parameters
+        ----------
+        rows : index
+            Positions of the rows.
+
+        Returns
+        -------
+        Design
+            Of those rows.
+        """
+        kept = {
+            name: None if getattr(self, name) is None else getattr(self, name)[rows]
+            for name in ("weights", "cluster", "strata", "replicate_weights")
+        }
+        return Design(int(np.arange(self.n)[rows].size), **kept, replication=self.replication)

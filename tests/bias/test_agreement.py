@@ -93,9 +93,19 @@ def coins(rng, runs: int, n: int) -> Averages:
     mass = np.full(runs, float(n))
     squares = np.stack([(e**2).sum(1), -2 * e.sum(1), mass])
     powers = [mass, *(np.sum(p**k, axis=1) for k in (1, 2, 3))]
-    moments = Moments(mass, powers[1], np.stack(powers[:3]), np.stack(powers), squares, squares)
+    carried = np.stack([mass, *np.zeros((3, runs))])
+    moments = Moments(
+        mass,
+        powers[1],
+        np.stack(powers[:3]),
+        np.stack(powers),
+        squares,
+        squares,
+        squares[0],
+        carried,
+    )
     total = e.sum(1)
-    return Averages(total[:, None], np.zeros((runs, 0)), squares[:1].T, total, moments, False)
+    return Averages(total[None, :, None], np.zeros((runs, 0)), squares[:1].T, total, moments, None)
 
 
 @pytest.mark.parametrize("n", [20, 50, 300])

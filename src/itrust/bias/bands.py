@@ -12,6 +12,7 @@ the p-value takes both into account, and an interval that redrawn labels do not 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,18 +77,30 @@ def critical_value(maxima: FloatArray, alpha: float) -> float:
     return float(np.sort(maxima)[-allowed]) if allowed >= 1 else math.inf
 
 
-def null_band(averages: Averages, critical: float) -> Band:
-    """Mean residuals whose normal score stays within +- critical if no row has a bias."""
+def null_band(averages: Averages, critical: FloatArray, by_design: float) -> Band:
+    """Mean residuals whose normal score stays within +- critical if no row has a bias.
+
+    The widest of all laws, each with its critical value, (laws,). In a design, `by_design` is the
+    critical value where clusters' sums are nearly symmetric: the variance between clusters and
+    Student's law tell how far means go there.
+    """
     moments = averages.moments
-    variance, skewness = averages.null_scale()
-    scale = np.sqrt(np.where(variance > 0, variance, 1.0))
     mass = np.where(moments.mass > 0, moments.mass, np.nan)
-    ends = [
-        from_normal_score(np.full(mass.size, sign * critical), skewness) * scale / mass
-        for sign in (-1, 1)
-    ]
-    still = variance <= 0
-    ends = [np.where(still & np.isfinite(mass), 0.0, end) for end in ends]
+    ends = [np.full(mass.size, np.nan), np.full(mass.size, np.nan)]
+    for variance, skewness, reach in zip(*averages.null_scales(), critical, strict=True):
+        scale = np.sqrt(np.where(variance > 0, variance, 1.0))
+        still = (variance <= 0) & np.isfinite(mass)
+        for side, (sign, widest) in enumerate(((-1, np.fmin), (1, np.fmax))):
+            own = from_normal_score(np.full(mass.size, sign * reach), skewness) * scale / mass
+            ends[side] = widest(ends[side], np.where(still, 0.0, own))
+    if averages.has_clusters:
+        symmetric = moments.is_symmetric
+        reached = _student_reach(np.full(mass.size, by_design), _freedom(averages))
+        spread = reached * np.sqrt(np.maximum(moments.by_design[0], 0.0)) / mass
+        ends = [
+            np.where(symmetric, sign * spread, np.where(np.isnan(end), sign * 1.0, end))
+            for sign, end in zip((-1, 1), ends, strict=True)
+        ]
     # Between "every label is 0" and "every label is 1" lies all that can happen.
     predicted = moments.mean_prediction
     return Band(np.fmax(ends[0], -predicted), np.fmin(ends[1], 1 - predicted))
@@ -181,15 +194,41 @@ def flagged(averages: Averages, alpha: float) -> Flags:
     is known exactly where there is no bias.
     """
     redrawn = np.abs(averages.null_scores(studentised=False))
-    maxima = redrawn[:, 1:].max(axis=0, initial=0.0)
-    at_zero = critical_value(maxima, alpha)
-    # The score of the band at 0 is nearly that of the redraws; both have to be beyond.
-    observed = np.minimum(redrawn[:, 0], np.abs(_zero_scores(averages)))
-    rounding = TIE * np.abs(redrawn).max(initial=0.0)
-    pvalues = _at_least(maxima, observed - rounding)
+    maxima = redrawn[:, :, 1:].max(axis=1, initial=0.0)
+    at_zero = np.array([critical_value(own, alpha) for own in maxima])
     multiplied = np.abs(averages.multiplier_scores()).max(axis=0, initial=0.0)
-    band = confidence_band(averages, critical_value(multiplied, alpha), at_zero)
-    return Flags(null_band(averages, at_zero), _backed(band, pvalues <= alpha), pvalues)
+    reach = critical_value(multiplied, alpha)
+    zero = np.abs(_zero_scores(averages))
+    if averages.has_clusters:
+        pvalues = np.maximum(
+            _at_least(multiplied, zero),
+            _where_redrawn(
+                averages,
+                [_at_least(own, score[:, 0]) for own, score in zip(maxima, redrawn, strict=True)],
+            ),
+        )
+        band = confidence_band(averages, reach)
+    else:
+        # The score of the band at 0 is nearly that of the redraws; both have to be beyond.
+        observed = np.minimum(redrawn[0, :, 0], zero)
+        rounding = TIE * np.abs(redrawn).max(initial=0.0)
+        pvalues = _at_least(maxima[0], observed - rounding)
+        band = confidence_band(averages, reach, float(at_zero[0]))
+    told = null_band(averages, at_zero, reach)
+    return Flags(told, _backed(band, pvalues <= alpha), pvalues)
+
+
+def _where_redrawn(averages: Averages, pvalues: Sequence[FloatArray]) -> FloatArray:
+    """The largest p-values of all laws where redrawn labels decide, (m,).
+
+    In a design 0 where clusters' sums are nearly symmetric, for the interval suffices there; and 1
+    where they are not and nothing can be redrawn.
+    """
+    nothing = np.ones(averages.residual.size)
+    found = np.max(pvalues, axis=0) if len(pvalues) else nothing
+    if not averages.has_clusters:
+        return np.asarray(found)
+    return np.where(averages.moments.is_symmetric, 0.0, found)
 
 
 def _backed(band: Band, backed: BoolArray) -> Band:
@@ -211,21 +250,20 @@ def judged(
     Together, redrawn labels are compared by step-down max-T, and 0 with the maxima of multipliers
     that also give the intervals.
     """
-    redrawn = averages.null_scores(studentised=True)
-    drawn = np.column_stack([_zero_scores(averages), averages.multiplier_scores()])
-    if shares is None:
-        redrawn, drawn = np.abs(redrawn), np.abs(drawn)
-    else:
-        redrawn, drawn = shares.combined(redrawn), shares.combined(drawn)
+    combined = np.abs if shares is None else shares.combined
+    laws = [combined(scores) for scores in averages.null_scores(studentised=True)]
+    drawn = combined(np.column_stack([_zero_scores(averages), averages.multiplier_scores()]))
+    redrawn = _where_redrawn(averages, [unadjusted_pvalues(scores) for scores in laws])
     if simultaneous:
-        unadjusted = np.maximum(unadjusted_pvalues(redrawn), unadjusted_pvalues(drawn))
+        unadjusted = np.maximum(redrawn, unadjusted_pvalues(drawn))
         maxima = drawn[:, 1:].max(axis=0, initial=0.0)
         critical = critical_value(maxima, alpha)
         reach = np.asarray(critical) if shares is None else shares.reach(critical)
-        adjusted = np.maximum(step_down(redrawn), _at_least(maxima, drawn[:, 0]))
+        together = _where_redrawn(averages, [step_down(scores) for scores in laws])
+        adjusted = np.maximum(together, _at_least(maxima, drawn[:, 0]))
     else:
         reach = np.asarray(ndtri(1 - alpha / 2))
-        unadjusted = np.maximum(unadjusted_pvalues(redrawn), 2 * norm.sf(drawn[:, 0]))
+        unadjusted = np.maximum(redrawn, 2 * norm.sf(drawn[:, 0]))
         adjusted = unadjusted
     band = confidence_band(averages, reach)
     return Verdicts(_backed(band, adjusted <= alpha), unadjusted, adjusted)
@@ -252,7 +290,7 @@ class _Law:
     inflation: FloatArray
     excess: FloatArray  # variance of the residuals beyond that of labels from p + b
     astray: FloatArray  # from 0, labels vary as p says, to 1, at least twice as much
-    has_clusters: bool
+    freedom: FloatArray | None  # of Student's law in a design
 
     @classmethod
     def of(cls, averages: Averages) -> _Law:
@@ -261,7 +299,8 @@ class _Law:
         excess = np.maximum(polynomial(moments.squares, b) - labels, 0.0)
         astray = np.where(excess < labels, excess / np.where(labels > 0, labels, 1.0), 1.0)
         astray = np.where(excess > 0, astray, 0.0)
-        return cls(moments, averages.inflation, excess, astray, averages.has_clusters)
+        freedom = _freedom(averages) if averages.has_clusters else None
+        return cls(moments, averages.inflation, excess, astray, freedom)
 
     def variance(self, bias: FloatArray, labels: FloatArray) -> FloatArray:
         """Of the sum: that of labels and the excess; of residuals where labels go astray."""
@@ -272,8 +311,8 @@ class _Law:
     def distance(self, values: FloatArray, bias: FloatArray) -> FloatArray:
         """Normal score of the observed mean if this were the bias, without its sign.
 
-        With clusters, Student's law with as many degrees of freedom as effective clusters less one
-        takes the place of the normal one.
+        In a design Student's law takes the place of the normal one, with the degrees of freedom of
+        the design, or of the effective clusters at the place where these are fewer.
         """
         moments = self.moments
         plain, third = moments.central(bias)
@@ -288,14 +327,25 @@ class _Law:
         score = upper_score(z, np.sign(values - bias) * third / scale**1.5)
         # No room for any variation: nothing but the bias itself is compatible.
         score = np.where((variance > 0) | (away == 0), score, np.inf)
-        return self._by_clusters(score) if self.has_clusters else score
+        return score if self.freedom is None else _student_score(score, self.freedom)
 
-    def _by_clusters(self, score: FloatArray) -> FloatArray:
-        """Scores of Student's law as normal ones; 0 where a cluster or so is all there is."""
-        freedom = np.nan_to_num(self.moments.size) - 1
-        some = freedom > MIN_FREEDOM
-        normal = norm.isf(t.sf(score, np.where(some, freedom, 1.0)))
-        return np.where(some, normal, 0.0)
+
+def _freedom(averages: Averages) -> FloatArray:
+    """Degrees of freedom at every place of a design, (m,)."""
+    assert averages.freedom is not None
+    return np.minimum(averages.freedom, np.nan_to_num(averages.moments.size) - 1)
+
+
+def _student_score(score: FloatArray, freedom: FloatArray) -> FloatArray:
+    """Scores of Student's law as normal ones; 0 where a cluster or so is all there is."""
+    some = freedom > MIN_FREEDOM
+    return np.where(some, norm.isf(t.sf(score, np.where(some, freedom, 1.0))), 0.0)
+
+
+def _student_reach(score: FloatArray, freedom: FloatArray) -> FloatArray:
+    """The inverse: how far Student's law goes where a normal one goes this far."""
+    some = freedom > MIN_FREEDOM
+    return np.where(some, t.isf(norm.sf(score), np.where(some, freedom, 1.0)), np.inf)
 
 
 def _farthest(

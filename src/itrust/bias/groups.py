@@ -201,7 +201,7 @@ def groups_of(
         )
     members = Members([where for where, _ in kept])
     averages = average(
-        sample, members, redraws.null, redraws.draws, redraws.seed, spread=True, title="groups"
+        sample, members, redraws.laws, redraws.draws, redraws.seed, spread=True, title="groups"
     )
     told = judged(averages, redraws.alpha, simultaneous=simultaneous)
     total = float(sample.weights_or_ones.sum())

@@ -77,7 +77,7 @@ def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, .
         notes=(),
     )
     weights = Neighbours(points, bias.kernel, bias.cut)
-    means = average(other, weights, bias.redraws.null, draws=0, seed=0, title="other half")
+    means = average(other, weights, (), draws=0, seed=0, title="other half")
     enough = np.nan_to_num(means.moments.size) >= bias.min_neighbours
     found = []
     for sign in (1, -1):

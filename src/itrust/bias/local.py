@@ -38,7 +38,6 @@ from itrust.bias.slices import HALVES, SliceTable, slices_of
 from itrust.bias.smoothing import average
 from itrust.data import Column, Points, Population, Sample
 from itrust.kernels import RBF, LocalKernel
-from itrust.nulls import fitting_null
 
 if TYPE_CHECKING:
     from itrust.bias.cubic import CubicFit
@@ -530,9 +529,8 @@ def _held_out_loss(fit: Sample, held: Sample, kernel: LocalKernel, cut: float) -
     Infinite where most are: such widths would leave next to nothing to look at.
     """
     rows = smallest_tickets(tickets(0, held.n), POINTS_OF_MANY)
-    null = fitting_null(fit.clusters)
     weights = Neighbours(held.points.take(rows), kernel, cut)
-    averages = average(fit, weights, null, draws=0, seed=0, title="widths")
+    averages = average(fit, weights, (), draws=0, seed=0, title="widths")
     enough = np.nan_to_num(averages.moments.size) >= MIN_NEIGHBOURS
     if enough.mean() < MOSTLY:
         return math.inf
@@ -556,7 +554,7 @@ def estimated_at(
     begun = time.perf_counter()
     sample, alpha = redraws.sample, redraws.alpha
     neighbours = Neighbours(points, kernel, cut)
-    averages = average(sample, neighbours, redraws.null, redraws.draws, redraws.seed)
+    averages = average(sample, neighbours, redraws.laws, redraws.draws, redraws.seed)
     size = np.nan_to_num(averages.moments.size)
     enough = np.flatnonzero(size >= min_neighbours)
     kept = averages.take(enough)
@@ -581,7 +579,7 @@ def estimated_at(
         values=at_all(kept.values),
         stderr=at_all(kept.stderr),
         size=size,
-        witness=averages.sums[:, 0] / sample.weights_or_ones.sum(),
+        witness=averages.residual / sample.weights_or_ones.sum(),
         null_band=flags,
         band=sizes,
         pvalues=at_all(told.pvalues),

@@ -10,7 +10,7 @@ from typing import Any
 from itrust._core import InputError, Rng, as_seed, checked_share, counted
 from itrust.calibration import checked_draws, null_warnings
 from itrust.data import Sample, checked_sample
-from itrust.nulls import RowwiseNull, fitting_null
+from itrust.nulls import RowwiseNull, places_null
 
 MAX_ALPHA = 0.5
 ROUNDING = 1e-9
@@ -66,7 +66,7 @@ class Redraws:
         """
         checked_sample(sample)
         number = checked_reach(draws, alpha, parts)
-        return cls(sample, fitting_null(sample.clusters), number, as_seed(rng), float(alpha))
+        return cls(sample, places_null(sample), number, as_seed(rng), float(alpha))
 
     def again(
         self,
@@ -103,6 +103,11 @@ class Redraws:
             return self
         return Redraws(sample, self.null, *settings)
 
+    @cached_property
+    def laws(self) -> tuple[RowwiseNull, ...]:
+        """What labels may be redrawn by; none where replicate weights are all that is known."""
+        return () if self.null.keeps_residuals else self.null.laws(self.sample, self.seed)
+
     @property
     def settings(self) -> dict[str, Any]:
         """What a table of biases keeps of all this."""
@@ -127,8 +132,8 @@ class Redraws:
             )
         if sample.clusters is not None:
             said.append(
-                f"signs of residuals are flipped by cluster, {sample.clusters:,} of them: p-values "
-                f"and bands are approximate; sizes count clusters"
+                f"p-values and bands are approximate, by clusters ({sample.clusters:,} of them); "
+                f"sizes count clusters"
             )
         return tuple(said)
 

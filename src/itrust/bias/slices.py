@@ -214,7 +214,7 @@ def _judged(found: Sequence[Candidate], half: Redraws, sample: Sample) -> Iterat
         return
     weights = Members([candidate.where for candidate in held])
     averages = average(
-        others, weights, half.null, half.draws, half.seed, spread=True, title="slices"
+        others, weights, half.laws, half.draws, half.seed, spread=True, title="slices"
     )
     found_low = np.array([candidate.bias > 0 for candidate in held])
     attention = _attention(np.array([candidate.worth for candidate in held]))

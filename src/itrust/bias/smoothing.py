@@ -16,27 +16,18 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy.special import ndtri
 
-from itrust._core import (
-    AnyArray,
-    FloatArray,
-    IntArray,
-    as_seed,
-    keyed_bits,
-    keyed_fractions,
-    progress_bar,
-)
+from itrust._core import AnyArray, BoolArray, FloatArray, IntArray, as_seed, progress_bar
+from itrust.bias.spreading import Spreading
 from itrust.calibration import normal_score
 from itrust.data import Chunk, Points, Predicate, Sample
 from itrust.engines import available_threads, one_blas_thread
-from itrust.nulls import RowwiseNull
+from itrust.nulls import MAX_SKEWNESS2, MIN_CLUSTERS, RowwiseNull
 
 CHUNK_ROWS = 8_192
 CHUNK_BYTES = 2**26  # of random numbers held at once by a thread
 MAX_IN_DOUBLE = 2e10  # rows x places x draws
 BEYOND_DOUBT = 1e5  # score of a label that was called impossible: above all others
-NORMALS = ndtri((np.arange(2**16) + 0.5) / 2**16)
 
 Tile = tuple[IntArray, IntArray, FloatArray]  # places, rows and the weights between them
 
@@ -96,8 +87,14 @@ class Moments:
         Sums of a^3 times 1, p, p^2, p^3.
     squares : (3, m) array
         Coefficients in b of sum a^2 (y - p - b)^2: how much the residuals do vary.
-    clustered : (3, m) array
-        The same with residuals summed within clusters before they are squared.
+    by_design : (3, m) array
+        The same by the design: residuals summed over clusters around the mean of their stratum, or
+        what replicate weights make of the sum.
+    multiplied : (m,) array
+        Variance of the sums of residuals times multipliers.
+    carried : (4, m) array
+        Sums over clusters of mass^2, and, if every cluster had a single label, of the variances of
+        their sums, of their third moments and of their squared variances.
     """
 
     mass: FloatArray
@@ -105,12 +102,28 @@ class Moments:
     second: FloatArray
     third: FloatArray
     squares: FloatArray
-    clustered: FloatArray
+    by_design: FloatArray
+    multiplied: FloatArray
+    carried: FloatArray
 
     @property
     def size(self) -> FloatArray:
         """Effective number of rows, or of clusters, (sum a)^2 / sum a^2, (m,)."""
-        return _ratio(self.mass**2, self.clustered[2])
+        return _ratio(self.mass**2, self.carried[0])
+
+    @property
+    def is_symmetric(self) -> BoolArray:
+        """Whether clusters' sums add up to something nearly symmetric, whatever labels do, (m,).
+
+        There the variance between clusters and Student's law suffice; elsewhere labels must be
+        redrawn. Known without labels.
+        """
+        _, variance, third, squared = self.carried
+        skewness2 = np.divide(
+            third**2, variance**3, out=np.full_like(third, np.inf), where=variance > 0
+        )
+        effective = np.divide(variance**2, squared, out=np.zeros_like(variance), where=squared > 0)
+        return np.asarray((skewness2 <= MAX_SKEWNESS2) & (effective >= MIN_CLUSTERS))
 
     @property
     def mean_prediction(self) -> FloatArray:
@@ -157,8 +170,8 @@ class Averages:
 
     Attributes
     ----------
-    sums : (m, 1 + draws) array
-        Sum of a (y - p), data first, then redrawn labels.
+    sums : (laws, m, 1 + draws) array
+        Sum of a (y - p), data first, then redrawn labels, for every law of the null.
     multiplied : (m, draws) array
         The same with the data's residuals times normal numbers.
     spread : (m, 1 + draws) array, or one column where it was not asked for
@@ -166,7 +179,8 @@ class Averages:
     residual : (m,) array
         Sum of a (y - p) of the data in double precision, whatever `sums` are made in.
     moments : Moments
-    has_clusters : bool
+    freedom : float or None
+        Degrees of freedom of the design; None where rows are independent.
     """
 
     sums: FloatArray
@@ -174,17 +188,22 @@ class Averages:
     spread: FloatArray
     residual: FloatArray
     moments: Moments
-    has_clusters: bool
+    freedom: float | None
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether rows are not independent draws."""
+        return self.freedom is not None
 
     def take(self, places: IntArray) -> Averages:
         """Some places."""
         return Averages(
-            self.sums[places],
+            self.sums[:, places],
             self.multiplied[places],
             self.spread[places],
             self.residual[places],
             self.moments.take(places),
-            self.has_clusters,
+            self.freedom,
         )
 
     @property
@@ -194,43 +213,56 @@ class Averages:
 
     @property
     def stderr(self) -> FloatArray:
-        """Standard error of the values, from how much residuals (of clusters) vary, (m,)."""
-        variance = polynomial(self.moments.clustered, np.nan_to_num(self.values))
+        """Standard error of the values, from how much residuals vary in the design, (m,)."""
+        variance = polynomial(self.moments.by_design, np.nan_to_num(self.values))
         return _ratio(np.sqrt(np.maximum(variance, 0.0)), self.moments.mass)
 
     @cached_property
     def inflation(self) -> FloatArray:
-        """How much clusters add to the variance, at least 1, (m,)."""
+        """How much the design adds to the variance, at least 1, (m,)."""
         if not self.has_clusters:
             return np.ones(self.residual.size)
-        b = np.nan_to_num(self.values)
+        b, size = np.nan_to_num(self.values), self.moments.size
         plain = polynomial(self.moments.squares, b)
-        ratio = _ratio(polynomial(self.moments.clustered, b), plain)
-        return np.fmax(1.0, ratio * _ratio(self.moments.size, self.moments.size - 1))
+        ratio = _ratio(polynomial(self.moments.by_design, b), plain)
+        return np.fmax(1.0, ratio * np.fmax(_ratio(size, size - 1), 1.0))
 
-    def null_scale(self) -> tuple[FloatArray, FloatArray]:
-        """Variance and skewness of the sums under "no row has a bias", (m,) each.
+    def null_scales(self) -> tuple[FloatArray, FloatArray]:
+        """Variance and skewness of the sums under "no row has a bias", (laws, m) each.
 
-        With clusters, those of flipped signs: flips change neither, and have no skewness.
+        Labels of independent rows have closed forms; of those that are alike within clusters, the
+        draws tell, the data among them.
         """
         if self.has_clusters:
-            return self.moments.clustered[0], np.zeros(self.residual.size)
-        variance, third = self.moments.central(0.0)
+            variance = np.square(self.sums).mean(axis=2)
+            third = (self.sums**3).mean(axis=2)
+        else:
+            variance, third = (part[None] for part in self.moments.central(0.0))
         lively = variance > 1e-12 * self.moments.second[0]
         scale = np.where(lively, variance, 1.0)
         return np.where(lively, variance, 0.0), third * scale**-1.5 * lively
 
     def null_scores(self, *, studentised: bool) -> FloatArray:
-        """Normal scores under "no row has a bias", data first, (m, 1 + draws).
+        """Normal scores under "no row has a bias", data first, (laws, m, 1 + draws).
 
         With `studentised`, a place whose residuals vary more than p (1 - p) says is divided by
         how much they do: the score then also holds where biases of its rows cancel.
         """
+        variances, skews = self.null_scales()
+        return np.array(
+            [
+                self._scores_of(sums, variance, skewness, studentised=studentised)
+                for sums, variance, skewness in zip(self.sums, variances, skews, strict=True)
+            ]
+        ).reshape(self.sums.shape)
+
+    def _scores_of(
+        self, sums: FloatArray, variance: FloatArray, skewness: FloatArray, *, studentised: bool
+    ) -> FloatArray:
         moments = self.moments
-        variance, skewness = self.null_scale()
         lively = variance > 0
         scale = np.where(lively, variance, 1.0)
-        scores = self.sums / np.sqrt(scale)[:, None]
+        scores = sums / np.sqrt(scale)[:, None]
         if studentised and not self.has_clusters:
             scores /= np.sqrt(np.maximum(self.spread / scale[:, None], 1.0))
         scores = normal_score(scores, skewness[:, None])
@@ -242,7 +274,7 @@ class Averages:
 
     def multiplier_scores(self) -> FloatArray:
         """Standard normal at every place, correlated as the estimates are, (m, draws)."""
-        spread = self.moments.clustered[0]
+        spread = self.moments.multiplied
         scale = np.sqrt(np.where(spread > 0, spread, 1.0))
         return np.asarray(self.multiplied / scale[:, None])
 
@@ -250,7 +282,7 @@ class Averages:
 def average(
     sample: Sample,
     weights: Weights,
-    null: RowwiseNull,
+    laws: Sequence[RowwiseNull],
     draws: int,
     seed: int,
     *,
@@ -267,7 +299,8 @@ def average(
     ----------
     sample : Sample
     weights : Weights
-    null : RowwiseNull
+    laws : sequence of RowwiseNull
+        What labels may be redrawn by.
     draws : int
     seed : int
     spread : bool
@@ -281,7 +314,8 @@ def average(
     multiplier_seed = as_seed(np.random.default_rng([seed, 1]))
     large = float(sample.n) * weights.places * draws > MAX_IN_DOUBLE
     dtype = np.float32 if large else np.float64
-    work = _Work(weights, null, draws, seed, multiplier_seed, spread, dtype)
+    spreading = Spreading.of(source.design, draws, multiplier_seed, dtype)
+    work = _Work(weights, tuple(laws), draws, seed, spreading, spread, dtype)
     chunks = list(_bounds(source, draws))
     threads = min(available_threads(), len(chunks))
     total = work.empty()
@@ -295,7 +329,7 @@ def average(
             for rows, part in zip(batch, parts, strict=True):
                 total.add(part)  # in the order of the rows, whatever thread came first
                 advance(rows.stop - rows.start)
-    return total.finished(sample.cluster is not None)
+    return total.finished(spreading)
 
 
 def _bounds(source: Sample, draws: int) -> Iterator[slice]:
@@ -340,25 +374,30 @@ class _Sums:
     plain: FloatArray  # sums of a, a p, a (y - p)
     second: FloatArray
     third: FloatArray
-    clustered: FloatArray
+    totals: FloatArray  # what the design keeps of its units
+    carried: FloatArray
 
     def add(self, other: _Sums) -> None:
         for name, mine in vars(self).items():
             mine += vars(other)[name]
 
-    def finished(self, has_clusters: bool) -> Averages:
+    def finished(self, spreading: Spreading) -> Averages:
         one, p, pp, q0, q1 = self.second
+        squares = np.stack([q0, -2 * q1, one])
+        mass, predicted = self.plain[0], self.plain[1]
+        simple = spreading.design.is_simple
         moments = Moments(
-            mass=self.plain[0],
-            predicted=self.plain[1],
+            mass=mass,
+            predicted=predicted,
             second=np.stack([one, p, pp]),
             third=self.third,
-            squares=np.stack([q0, -2 * q1, one]),
-            clustered=self.clustered,
+            squares=squares,
+            by_design=squares if simple else spreading.variance(self.totals, mass),
+            multiplied=q0 if simple else spreading.multiplied_variance(self.totals),
+            carried=self.second[:4] if simple else spreading.settled(self.carried, mass, predicted),
         )
-        return Averages(
-            self.sums, self.multiplied, self.spread, self.plain[2], moments, has_clusters
-        )
+        freedom = None if simple else spreading.design.freedom
+        return Averages(self.sums, self.multiplied, self.spread, self.plain[2], moments, freedom)
 
 
 @dataclass(frozen=True)
@@ -366,33 +405,37 @@ class _Work:
     """The share of one chunk in all sums."""
 
     weights: Weights
-    null: RowwiseNull
+    laws: tuple[RowwiseNull, ...]
     draws: int
     seed: int
-    multiplier_seed: int
+    spreading: Spreading
     spread: bool
     dtype: DTypeLike
 
     def empty(self) -> _Sums:
-        m = self.weights.places
+        m, (kinds, units) = self.weights.places, self.spreading.shape
         return _Sums(
-            sums=np.zeros((m, 1 + self.draws)),
+            sums=np.zeros((len(self.laws), m, 1 + self.draws)),
             multiplied=np.zeros((m, self.draws)),
-            spread=np.zeros((m, 1 + self.draws if self.spread else 1)),
+            spread=np.zeros((m, 1 + self.draws if self.spread and len(self.laws) == 1 else 1)),
             plain=np.zeros((3, m)),
             second=np.zeros((5, m)),
             third=np.zeros((4, m)),
-            clustered=np.zeros((3, m)),
+            totals=np.zeros((kinds, m, units)),
+            carried=np.zeros((4, m)),
         )
 
     def of(self, chunk: Chunk) -> _Sums:
         part = self.empty()
         w, p, e = chunk.weights, chunk.p, chunk.y - chunk.p
         assert w is not None
-        drawn = self._residuals(chunk, e)
-        squares = w[:, None] ** 2 * drawn**2 if self.spread else (w * e)[:, None] ** 2
-        drawn *= w[:, None].astype(self.dtype)
-        multiplied = self._multipliers(chunk)
+        here = slice(chunk.rows.start, chunk.rows.stop)
+        drawn = [self._residuals(chunk, law) for law in self.laws]
+        wanted = self.spread and len(drawn) == 1
+        squares = w[:, None] ** 2 * drawn[0] ** 2 if wanted else (w * e)[:, None] ** 2
+        for residuals in drawn:
+            residuals *= w[:, None].astype(self.dtype)
+        multiplied = self.spreading.multipliers(here)
         multiplied *= (w * e)[:, None].astype(self.dtype)
         plain = np.column_stack([w, w * p, w * e])
         second = np.column_stack([np.ones_like(p), p, p**2, e**2, e])
@@ -403,7 +446,8 @@ class _Work:
             chunk.points, whole=chunk.cluster is not None
         ):
             rough = weights.astype(self.dtype, copy=False)
-            part.sums[places] += rough @ drawn[rows]
+            for law, residuals in enumerate(drawn):
+                part.sums[law, places] += rough @ residuals[rows]
             part.multiplied[places] += rough @ multiplied[rows]
             part.plain[:, places] += (weights @ plain[rows]).T
             power = weights * weights
@@ -411,44 +455,21 @@ class _Work:
             part.second[:, places] += (power @ second[rows]).T
             power *= weights
             part.third[:, places] += (power @ third[rows]).T
-            if chunk.cluster is not None:
-                part.clustered[:, places] += _within_clusters(
-                    weights * w[rows], e[rows], chunk.cluster[rows]
-                )
-        if chunk.cluster is None:
-            part.clustered[:] = part.second[[3, 4, 0]] * np.array([[1], [-2], [1]])
+            a, numbers = weights * w[rows], here.start + rows
+            part.totals[:, places] += self.spreading.totals(a, e[rows], numbers)
+            part.carried[:, places] += self.spreading.carried(a, p[rows], numbers)
         return part
 
-    def _residuals(self, chunk: Chunk, e: FloatArray) -> AnyArray:
+    def _residuals(self, chunk: Chunk, law: RowwiseNull) -> AnyArray:
         """Of the data and all draws, (rows, 1 + draws)."""
-        drawn = np.empty((e.size, 1 + self.draws), dtype=self.dtype)
+        drawn = np.empty((chunk.p.size, 1 + self.draws), dtype=self.dtype)
         # Data and draws by the same arithmetic: what ties must tie to the last bit.
         p = chunk.p.astype(self.dtype)
         np.subtract(chunk.y.astype(bool), p, out=drawn[:, 0])
         if self.draws:
-            labels = self.null.draw(chunk, range(self.draws), self.seed)
+            labels = law.draw(chunk, range(self.draws), self.seed)
             if labels.dtype == bool:
                 np.subtract(labels, p[:, None], out=drawn[:, 1:])
             else:
                 drawn[:, 1:] = labels
         return drawn
-
-    def _multipliers(self, chunk: Chunk) -> AnyArray:
-        """Standard normal numbers, one a row or cluster and draw."""
-        if chunk.cluster is None:
-            bits = keyed_bits(self.multiplier_seed, chunk.rows, range(self.draws), np.uint16)
-            return NORMALS.astype(self.dtype)[bits]
-        units, unit = np.unique(chunk.cluster, return_inverse=True)
-        fractions = keyed_fractions(
-            self.multiplier_seed, units[:, None], np.arange(self.draws, dtype=np.int64)
-        )
-        return NORMALS.astype(self.dtype)[(fractions * 2**16).astype(np.int64)][unit]
-
-
-def _within_clusters(a: FloatArray, e: FloatArray, cluster: IntArray) -> FloatArray:
-    """Coefficients in b of the sum over clusters of (sum of a (e - b))^2, (3, places)."""
-    order = np.argsort(cluster, kind="stable")
-    first = np.flatnonzero(np.diff(cluster[order], prepend=-1))
-    errors = np.add.reduceat((a * e)[:, order], first, axis=1)
-    masses = np.add.reduceat(a[:, order], first, axis=1)
-    return np.stack([(errors**2).sum(1), -2 * (errors * masses).sum(1), (masses**2).sum(1)])

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from itrust._core import InputError, Rng, as_seed
 from itrust.calibration.attribution import attributed
 from itrust.calibration.dictionary.default import default_dictionary_for
 from itrust.calibration.dictionary.entries import Dictionary
-from itrust.calibration.evidence import finding_of_one, findings_of, impossible_labels
+from itrust.calibration.evidence import finding_of_one, findings_of_laws, impossible_labels
 from itrust.calibration.inputs import (
     checked_draws,
     checked_null,
     checked_source,
     cluster_notes,
     null_warnings,
+    refused_by,
     resolved_kernel,
 )
-from itrust.calibration.pipeline import Scores, score
+from itrust.calibration.multiplicity import unadjusted_pvalues
+from itrust.calibration.pipeline import Scores, score_laws
 from itrust.calibration.prepared import Prepared, prepare, prepare_one
-from itrust.calibration.results import CalibrationResult
+from itrust.calibration.results import CalibrationResult, Finding, Refusal
 from itrust.data import Sample, Scan
 from itrust.engines import EngineChoice, Survey, as_engine
 from itrust.kernels import Kernel, LocalKernel
@@ -62,7 +64,10 @@ def klce_test(
     kernel : LocalKernel, Dictionary or mapping of names to kernels, optional
         One kernel, `LocalKernel()` being the default one; or a dictionary of one's own.
     null : Null, optional
-        Default: `Bernoulli()`, exact at every n; with clusters `Rademacher()`, approximate.
+        Default: `Bernoulli()`, exact at every n for independent rows. With clusters, approximate:
+        `Rademacher()` where sums over clusters are nearly symmetric, else `Copula()`; with
+        replicate weights alone `Replicates`. Where clusters are too few for any of them the
+        p-value is NaN, and `refused` says why.
         Other nulls take one kernel.
     draws : int
         Number of draws; the smallest possible p-value is 1 / (1 + draws).
@@ -139,7 +144,7 @@ def prepared_test(
     begun = time.perf_counter()
     source, chosen = checked_source(sample), as_engine(engine)
     draws, seed = checked_draws(draws), as_seed(rng)
-    null = checked_null(null, source)
+    asked, null = null, checked_null(null, source)
     kernel = Dictionary.of(kernel) if isinstance(kernel, Mapping) else kernel
     several = isinstance(kernel, Dictionary)
     if several and not isinstance(null, RowwiseNull):
@@ -159,9 +164,16 @@ def prepared_test(
         dictionary, default = as_dictionary(kernel, survey), resolved_kernel(None, survey)
         prepared = prepare(survey, chosen, dictionary, null, draws, default)
     warnings = null_warnings(source, null)
-    scores = score(prepared, null, draws, seed, progress)
-    result = _result(prepared, scores, null, seed, warnings, begun)
+    laws = score_laws(prepared, null, draws, seed, progress)
+    scores = max(laws, key=_share_above)  # the law that a rejection has to refute
+    refused = refused_by(source) if asked is None else None
+    result = _result(prepared, scores, laws, null, seed, warnings, refused, begun)
     return PreparedTest(result, prepared, scores)
+
+
+def _share_above(scores: Scores) -> float:
+    """The p-value of the largest check under one law."""
+    return float(unadjusted_pvalues(scores.combined[None])[0])
 
 
 def as_dictionary(checks: object, survey: Survey) -> Dictionary:
@@ -214,14 +226,21 @@ def default_dictionary(sample: Sample | Scan, engine: EngineChoice = "auto") -> 
 def _result(
     prepared: Prepared,
     scores: Scores,
+    laws: Sequence[Scores],
     null: Null,
     seed: int,
     warnings: tuple[str, ...],
+    refused: Refusal | None,
     begun: float,
 ) -> CalibrationResult:
     source, draws = prepared.survey.source, scores.statistic.size - 1
     combined = scores.combined
-    found = () if prepared.is_alone else attributed(findings_of(scores), prepared, scores, seed)
+    found: tuple[Finding, ...] = ()
+    if not prepared.is_alone:
+        found = attributed(findings_of_laws(scores, laws), prepared, scores, seed)
+    checks = 1 if prepared.is_alone else len(found)
+    if refused is not None:
+        found = ()
     if scores.impossible and not prepared.is_alone:
         # No draw has such a label, so this outranks every score.
         combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
@@ -235,7 +254,7 @@ def _result(
         statistic_draws=scores.statistic[1:] if drawn else None,
         tail=scores.tail,
         findings=found,
-        checks=1 if prepared.is_alone else len(found),
+        checks=checks,
         dictionary=prepared.dictionary,
         is_adaptive=not prepared.is_alone,
         n=scores.n,
@@ -250,9 +269,10 @@ def _result(
         weighted=source.weights is not None,
         clusters=source.clusters,
         impossible=scores.impossible,
+        refused=refused,
         assumption_warnings=warnings,
         notes=(*scores.notes, *cluster_notes(source, null)),
     )
-    if result.is_adaptive:
+    if result.is_adaptive or refused is not None:
         return result
     return replace(result, findings=finding_of_one(scores, result.pvalue))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from itrust._core import FloatArray, IntArray
@@ -18,7 +20,29 @@ SHOWS = 0.2  # p-value up to which a check counts among those that show the same
 NEARLY = 0.5  # of the largest score: a plainer check that reaches it stands for the others
 
 
-def findings_of(scores: Scores, adjusted: FloatArray | None = None) -> tuple[Finding, ...]:
+def findings_of_laws(scores: Scores, laws: Sequence[Scores]) -> tuple[Finding, ...]:
+    """What every check shows: scores of one law, and the largest p-values of all.
+
+    Parameters
+    ----------
+    scores : Scores
+        Of the law whose p-value is the largest.
+    laws : sequence of Scores
+        Of every law that the null leaves open.
+
+    Returns
+    -------
+    tuple of Finding
+        One for each check, the largest score first.
+    """
+    adjusted = np.max([step_down(law.scores) for law in laws], axis=0)
+    own = np.max([unadjusted_pvalues(law.scores) for law in laws], axis=0)
+    return findings_of(scores, adjusted, own)
+
+
+def findings_of(
+    scores: Scores, adjusted: FloatArray | None = None, own: FloatArray | None = None
+) -> tuple[Finding, ...]:
     """What every check shows, the largest score first.
 
     Parameters
@@ -27,6 +51,8 @@ def findings_of(scores: Scores, adjusted: FloatArray | None = None) -> tuple[Fin
         From the pipeline.
     adjusted : (E,) array, optional
         P-values that are adjusted for more checks than these; default: for these.
+    own : (E,) array, optional
+        P-values of each check alone; default: from these scores.
 
     Returns
     -------
@@ -35,7 +61,7 @@ def findings_of(scores: Scores, adjusted: FloatArray | None = None) -> tuple[Fin
     """
     table = scores.scores
     adjusted = step_down(table) if adjusted is None else adjusted
-    own = unadjusted_pvalues(table)
+    own = unadjusted_pvalues(table) if own is None else own
     order = np.argsort(-table[:, 0], kind="stable")
     alike = _alike(scores, order[:MAX_COMPARED], adjusted)
     return tuple(

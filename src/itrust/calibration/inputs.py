@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itrust._core import InputError, checked_count, counted
 from itrust.calibration.assumptions import assumption_notes
+from itrust.calibration.results import Refusal
 from itrust.data import Sample, Scan, Source, checked_sample
 from itrust.engines import Survey
 from itrust.kernels import LocalKernel
-from itrust.nulls import Null, fitting_null
+from itrust.nulls import MIN_CLUSTERS, Null, carriers_of, fitting_null
 
 FEW_CLUSTERS = 20
 SIGNS_BY_CLUSTER = (
@@ -40,7 +41,7 @@ def checked_draws(draws: object) -> int:
 def checked_null(null: Null | None, source: Source) -> Null:
     """The null that was asked for, or the one that fits the rows."""
     if null is None:
-        return fitting_null(source.clusters)
+        return fitting_null(source)
     if not isinstance(null, Null):
         raise InputError(
             "{argument} must be one of itrust.nulls, such as Bernoulli(), not {value}",
@@ -101,6 +102,26 @@ def cluster_notes(source: Source, null: Null) -> list[str]:
     if source.clusters is None or not null.keeps_clusters:
         return []
     return [SIGNS_BY_CLUSTER]
+
+
+def refused_by(source: Source) -> Refusal | None:
+    """Why no p-value can be given for rows in clusters; None where one can.
+
+    Parameters
+    ----------
+    source : Source
+        The rows; labels are not looked at.
+
+    Returns
+    -------
+    Refusal or None
+        The clusters that are there, what they count for and what is needed.
+    """
+    sample = source.in_memory
+    if sample is None or sample.design.is_simple:
+        return None
+    found = carriers_of(sample)
+    return None if found.enough else Refusal(found.clusters, found.effective, MIN_CLUSTERS)
 
 
 def few_clusters(source: Source, null: Null) -> list[str]:

@@ -15,7 +15,7 @@ from itrust._core import Advance, BoolArray, FloatArray, IntArray, progress_bar
 from itrust.calibration.dictionary.bank import BankSums
 from itrust.calibration.dictionary.entries import Entry
 from itrust.calibration.prepared import Prepared, makes_draws
-from itrust.calibration.scaling import ScaledChecks, null_law, on_one_scale
+from itrust.calibration.scaling import ScaledChecks, null_law, on_one_scale, scaled_by_draws
 from itrust.engines import (
     Certificate,
     Drawing,
@@ -26,7 +26,7 @@ from itrust.engines import (
     finite,
     tally_notes,
 )
-from itrust.nulls import AnalyticNull, Facts, Null
+from itrust.nulls import AnalyticNull, Facts, Null, RowwiseNull
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,31 @@ def score(
             checks = (_alone if prepared.is_alone else _scaled)(prepared, outcome)
             found.append(checks if block.start == 0 else checks.without_data())
     assert first is not None
-    return _gathered(prepared, null, ScaledChecks.joined(found), first)
+    checks = ScaledChecks.joined(found)
+    if null is not None and not null.has_known_moments and not prepared.is_alone:
+        checks = scaled_by_draws(checks, prepared.is_single)
+    return _gathered(prepared, null, checks, first)
+
+
+def score_laws(
+    prepared: Prepared, null: Null, draws: int, seed: int, progress: bool | None = None
+) -> tuple[Scores, ...]:
+    """Score the data and all draws under every law that the null leaves open.
+
+    Parameters
+    ----------
+    prepared, null, draws, seed, progress
+        As for `score`.
+
+    Returns
+    -------
+    tuple of Scores
+        One for each law; one for nulls that leave nothing open.
+    """
+    laws: tuple[Null, ...] = (null,)
+    if isinstance(null, RowwiseNull):
+        laws = null.laws(prepared.survey.source, seed)
+    return tuple(score(prepared, law, draws, seed, progress) for law in laws)
 
 
 def _run(prepared: Prepared, drawing: Drawing, advance: Advance) -> Outcome:

@@ -117,7 +117,7 @@ class Prepared:
         Prepared
             Divided by the variance of the residuals, too, where draws keep their size.
         """
-        return replace(self, bank=replace(self.bank, is_studentised=not null.exact))
+        return replace(self, bank=replace(self.bank, is_studentised=null.keeps_residuals))
 
     @property
     def is_single(self) -> BoolArray:
@@ -162,7 +162,7 @@ def prepare(
     bank = make_bank(made_of_features, survey.pilot, survey.unit)
     work = float(survey.n) * bank.width * (1 + draws)
     precise = np.float64 if work <= SMALL_WORK else np.float32
-    bank = replace(bank, dtype=precise, is_studentised=not null.exact)
+    bank = replace(bank, dtype=precise, is_studentised=null.keeps_residuals)
     purpose = Purpose(null, draws, among_many=True)
     kernels, main = _planned(survey, engine, dictionary, default, purpose)
     entries = (*bank.entries, *(k.entry for k in kernels if k.entry))

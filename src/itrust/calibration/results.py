@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -184,6 +185,25 @@ class WithRun(Result):
         return {name: getattr(self, name) for name in names}
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """Why there is no p-value: clusters are too few for any null to hold its level.
+
+    Attributes
+    ----------
+    clusters : int
+        Number of clusters.
+    effective : float
+        As many clusters of equal variance would carry as much.
+    needed : float
+        Effective clusters that a p-value needs.
+    """
+
+    clusters: int
+    effective: float
+    needed: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationResult(WithFindings, WithRun):
     """Outcome of `klce_test`. Facts are stored; the p-value is derived from them.
@@ -234,6 +254,8 @@ class CalibrationResult(WithFindings, WithRun):
         Number of clusters; None where rows are independent.
     impossible : int
         Rows with a label that the model gave probability 0.
+    refused : Refusal or None
+        Why there is no p-value (NaN), where there is none.
     assumption_warnings : tuple of str
         Where the data contradict the assumptions of the null.
     notes : tuple of str
@@ -257,6 +279,7 @@ class CalibrationResult(WithFindings, WithRun):
     weighted: bool
     clusters: int | None
     impossible: int
+    refused: Refusal | None = None
 
     @cached_property
     def at_least(self) -> int:
@@ -275,8 +298,11 @@ class CalibrationResult(WithFindings, WithRun):
     def pvalue(self) -> float:
         """(1 + draws at least as large) / (1 + draws), or the formula's tail.
 
-        A formula that is an approximation reports nothing below its own depth.
+        A formula that is an approximation reports nothing below its own depth. NaN where `refused`
+        says why there is none.
         """
+        if self.refused is not None:
+            return math.nan
         if isinstance(self.null, AnalyticNull) and self.tail is not None:
             return max(self.tail, self.null.depth)
         return (1 + self.at_least) / (1 + self.draws)
@@ -357,6 +383,7 @@ class CalibrationResult(WithFindings, WithRun):
             "engine": self.engine,
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
             **self._by_name("elapsed", "weighted", "clusters", "impossible", "warnings", "notes"),
+            "refused": None if self.refused is None else vars(self.refused),
             "is_adaptive": self.is_adaptive,
             "checks": self.checks,
             "dictionary": self.dictionary.to_dict(),

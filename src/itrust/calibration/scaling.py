@@ -83,26 +83,51 @@ def on_one_scale(
     values = np.empty((len(bank.entries), sums.forms.shape[1]))
     scales = np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel())
     values[own] = sums.forms[bank.single[own]] * scales[own, None]
-    values[several] = bank.selector[several] @ np.square(sums.forms) - sums.diagonals[several]
+    # Residuals that keep their size keep their squares, too: those of the data are taken.
+    diagonals = sums.diagonals[several][:, :1] if bank.is_studentised else sums.diagonals[several]
+    values[several] = bank.selector[several] @ np.square(sums.forms) - diagonals
     is_single = np.concatenate([bank.single >= 0, np.zeros(len(kernels), dtype=bool)])[:, None]
     values = np.concatenate([values, *(kernel.over_pairs[None] for kernel in kernels)])
     unit, skewness = (value[:, None] for value in law)
     if bank.is_studentised:
         unit = unit * _swollen(sums, kernels, is_single)
     standardised = np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
+    return _log_tails(standardised, skewness, is_single), standardised
+
+
+def scaled_by_draws(checks: ScaledChecks, is_single: BoolArray) -> ScaledChecks:
+    """The same checks on the scale of their own draws, where no closed form has their moments.
+
+    The data count as one of the draws, so that nothing tells them apart under the null. Sums along
+    a single feature have mean 0 there, for every label keeps its probability.
+    """
+    single = is_single[:, None]
+    values = checks.standardised
+    values = values - np.where(single, 0.0, values.mean(axis=1, keepdims=True))
+    sd = np.sqrt(np.square(values).mean(axis=1, keepdims=True))
+    standardised = np.divide(values, sd, out=np.zeros_like(values), where=sd > 0)
+    skewness = (standardised**3).mean(axis=1, keepdims=True)
+    log_tails = _log_tails(standardised, skewness, single)
+    law = checks.sd * sd[:, 0], skewness[:, 0]
+    return ScaledChecks(log_tails, standardised, checks.statistic, *law)
+
+
+def _log_tails(standardised: FloatArray, skewness: FloatArray, is_single: BoolArray) -> FloatArray:
+    """Minus the log of the tails of shifted gamma laws, (E, columns)."""
     # The sum along a feature is taken in both directions; its longer tail gets its length.
     sign = np.where(is_single, np.sign(standardised), 1.0)
     tails = -pearson3_log_sf(sign * standardised, np.maximum(sign * skewness, 0.0))
     tails -= np.where(is_single, np.log(2), 0.0)
-    return np.where(is_single, np.maximum(tails, 0.0), tails), standardised
+    return np.asarray(np.where(is_single, np.maximum(tails, 0.0), tails))
 
 
 def _swollen(sums: BankSums, kernels: Sequence[KernelOutcome], is_single: BoolArray) -> FloatArray:
-    """How far residuals vary more than expected, (E, columns), in the units of a check's value.
+    """How far residuals vary more than expected, (E, 1), in the units of a check's value.
 
     More variance than expected is taken out; less is not, for rare events would blow up.
     """
     diagonals = np.concatenate([sums.diagonals, *(kernel.diagonal[None] for kernel in kernels)])
+    diagonals = diagonals[:, :1]
     expected = np.array([*sums.expected, *(kernel.expected for kernel in kernels)])[:, None]
     ratio = np.maximum(diagonals / expected, 1.0)
     return np.asarray(np.where(is_single, np.sqrt(ratio), ratio))

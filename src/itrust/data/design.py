@@ -158,7 +158,7 @@ class Design:
         return self.cluster is None and self.strata is None and self.replicate_weights is None
 
     @cached_property
-    def _units(self) -> IntArray:
+    def units(self) -> IntArray:
         """Clusters numbered from 0, (n,); a row is one of its own where there are none."""
         if self.cluster is None:
             return np.arange(self.n)
@@ -167,10 +167,10 @@ class Design:
     @cached_property
     def clusters(self) -> int:
         """Number of clusters; of rows, if they are independent."""
-        return int(self._units.max()) + 1
+        return int(self.units.max()) + 1
 
     @cached_property
-    def _stratum_of_unit(self) -> IntArray:
+    def stratum_of_unit(self) -> IntArray:
         """Stratum of every cluster, numbered from 0; those of one cluster only are put together.
 
         A sample as it was drawn has none such, but a part of it may.
@@ -178,20 +178,21 @@ class Design:
         found = np.zeros(self.clusters, dtype=np.int64)
         if self.strata is None:
             return found
-        found[self._units] = self.strata
+        found[self.units] = self.strata
         _, found, sizes = np.unique(found, return_inverse=True, return_counts=True)
         lonely = sizes[found] == 1
         found[lonely] = sizes.size
         return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
 
     @cached_property
-    def _stratum_sizes(self) -> FloatArray:
-        return np.bincount(self._stratum_of_unit).astype(float)
+    def stratum_sizes(self) -> FloatArray:
+        """Number of clusters in every stratum."""
+        return np.bincount(self.stratum_of_unit).astype(float)
 
     @property
     def stratum_count(self) -> int:
         """Number of strata, at least 1."""
-        return int(self._stratum_sizes.size)
+        return int(self.stratum_sizes.size)
 
     @cached_property
     def freedom(self) -> float:
@@ -224,7 +225,7 @@ class Design:
         flat = rows.reshape(-1, self.n)
         if self.cluster is None:
             return np.asarray(shares, dtype=float)
-        sums = np.stack([np.bincount(self._units, own, self.clusters) for own in flat])
+        sums = np.stack([np.bincount(self.units, own, self.clusters) for own in flat])
         return np.asarray(sums.reshape(*np.shape(shares)[:-1], self.clusters))
 
     def centred(self, totals: FloatArray) -> FloatArray:
@@ -240,7 +241,7 @@ class Design:
         (..., clusters) array
             Times sqrt(n_h / (n_h - 1)), so that the sum of their squares is the variance.
         """
-        stratum, sizes = self._stratum_of_unit, self._stratum_sizes
+        stratum, sizes = self.stratum_of_unit, self.stratum_sizes
         flat = np.asarray(totals, dtype=float).reshape(-1, self.clusters)
         means = np.stack([np.bincount(stratum, own, sizes.size) for own in flat]) / sizes
         factor = np.sqrt(sizes / np.maximum(sizes - 1, 1))
@@ -289,6 +290,22 @@ class Design:
         assert self.replication is not None
         spread = np.asarray(replicates, dtype=float) - value
         return self.replication.scale(spread.size) * float(spread @ spread)
+
+    @cached_property
+    def replicate_deviations(self) -> FloatArray:
+        """Replicate weights over the weights, less 1, times the root of the scale, (n, R).
+
+        The sum of squares of a sum's products with them is its variance. Replicates are scaled to
+        the total of the weights, as for a mean.
+        """
+        assert self.replicate_weights is not None
+        assert self.replication is not None
+        w = np.ones(self.n) if self.weights is None else self.weights
+        factors = w.sum() / self.replicate_weights.sum(axis=0)
+        replicates = self.replicate_weights * factors
+        safe = np.where(w > 0, w, 1.0)[:, None]
+        deviations = np.where(w[:, None] > 0, replicates / safe - 1, 0.0)
+        return np.asarray(deviations * math.sqrt(self.replication.scale(replicates.shape[1])))
 
     def take(self, rows: Any) -> Design:
         """Keep some rows.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from itrust._core import AnyArray, FloatArray
-from itrust.data import Chunk, Sample
+from itrust.data import Chunk, Sample, Source
 
 DRAWS_AT_ONCE = 128  # random bits held at once
 
@@ -28,12 +28,18 @@ class Null(ABC):
         Whether its hypothesis is local calibration; that of the paper's code is another one.
     keeps_clusters : bool
         Whether draws keep the dependence within clusters; others take rows as independent.
+    keeps_residuals : bool
+        Whether draws are the observed residuals times random numbers, so that they keep their size.
+    has_known_moments : bool
+        Whether labels are independent in its draws, so that moments of a check are closed forms.
     """
 
     exact: ClassVar[bool]
     meaning: ClassVar[str]
     is_local_calibration: ClassVar[bool] = True
     keeps_clusters: ClassVar[bool] = False
+    keeps_residuals: ClassVar[bool] = False
+    has_known_moments: ClassVar[bool] = True
 
     def to_dict(self) -> dict[str, Any]:
         """Give the name, the settings and whether it is exact, ready for JSON.
@@ -69,6 +75,23 @@ class SimulatedNull(Null):
 
 class RowwiseNull(SimulatedNull):
     """A null that can draw rows apart from each other, so that a stream of chunks suffices."""
+
+    def laws(self, source: Source, seed: int) -> tuple[RowwiseNull, ...]:  # noqa: ARG002
+        """Give the laws that a calibrated model may follow; a p-value is the largest of theirs.
+
+        Parameters
+        ----------
+        source : Source
+            The rows, with their labels.
+        seed : int
+            What the randomness comes from.
+
+        Returns
+        -------
+        tuple of RowwiseNull
+            One, itself, unless the null leaves something open.
+        """
+        return (self,)
 
     @abstractmethod
     def draw(self, chunk: Chunk, draws: range, seed: int) -> AnyArray:

@@ -1,28 +1,154 @@
-"""Which null fits some rows: the one that every test and every interval takes by default."""
+"""Which null fits some rows: the one that every test and every interval takes by default.
+
+The choice looks at probabilities, weights and clusters, never at labels.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+
+from itrust._core import FloatArray
+from itrust.data import Design, Sample, Source
 from itrust.nulls.base import RowwiseNull
+from itrust.nulls.copula import Copula
+from itrust.nulls.replicates import Replicates
 from itrust.nulls.simulated import Bernoulli, Rademacher
 
+MAX_SKEWNESS2 = 0.05  # squared skewness up to which a sum over clusters is nearly symmetric
+MIN_CLUSTERS = 10.0  # effective ones, below which nothing holds the level
 
-def fitting_null(clusters: int | None) -> RowwiseNull:
+
+@dataclass(frozen=True)
+class Carriers:
+    """What carries a sum of residuals, if every cluster had one label: the worst case.
+
+    Attributes
+    ----------
+    clusters : int
+        Number of clusters.
+    effective : float
+        As many clusters of equal variance would carry as much.
+    skewness2 : float
+        Squared skewness of the sum.
+    """
+
+    clusters: int
+    effective: float
+    skewness2: float
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the sum is so nearly symmetric that signs of clusters may be flipped."""
+        return self.skewness2 <= MAX_SKEWNESS2
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are clusters enough for any p-value."""
+        return self.effective >= MIN_CLUSTERS
+
+
+def carriers_of(sample: Sample) -> Carriers:
+    """Count what carries the sum of all residuals, from probabilities, weights and clusters.
+
+    Parameters
+    ----------
+    sample : Sample
+        The rows; labels are not looked at.
+
+    Returns
+    -------
+    Carriers
+        Rows count as clusters where there are none; with replicate weights alone, as many equal
+        clusters as these have degrees of freedom, and one.
+    """
+    design, w = sample.design, sample.weights_or_ones
+    mass, predicted = design.totals(w), design.totals(w * sample.p)
+    if design.cluster is None and design.replicate_weights is not None:
+        count = int(design.freedom) + 1
+        mean = float(predicted.sum() / mass.sum())
+        mass, predicted = np.ones(count), np.full(count, mean)
+    spread, third = worst_moments(mass, predicted)
+    squares = float(np.square(spread).sum())
+    total = float(spread.sum())
+    return Carriers(
+        clusters=int(mass.size),
+        effective=total**2 / squares if squares > 0 else 0.0,
+        skewness2=float(third.sum()) ** 2 / total**3 if total > 0 else np.inf,
+    )
+
+
+def worst_moments(mass: FloatArray, predicted: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Variance and third moment of clusters' sums of residuals if each had a single label.
+
+    Parameters
+    ----------
+    mass : array
+        Sums of weights over clusters.
+    predicted : array
+        Sums of weights times probabilities; of the same shape.
+
+    Returns
+    -------
+    two arrays
+        mass^2 p (1 - p) and mass^3 p (1 - p)(1 - 2p) with p the cluster's mean.
+    """
+    mean = np.divide(predicted, mass, out=np.zeros_like(predicted), where=mass > 0)
+    variance = mean * (1 - mean) * mass**2
+    return variance, variance * (1 - 2 * mean) * mass
+
+
+def fitting_null(source: Source) -> RowwiseNull:
     """Give the null that keeps what is known about the dependence of rows.
 
     Parameters
     ----------
-    clusters : int or None
-        How many clusters the rows come in; None if they are independent.
+    source : Source
+        The rows; labels are not looked at.
 
     Returns
     -------
     RowwiseNull
-        Labels redrawn from the probabilities, which is exact for independent rows; with clusters,
-        signs flipped by cluster.
+        Labels redrawn from the probabilities, which is exact for independent rows. With clusters
+        or strata, signs flipped by cluster where sums over clusters are nearly symmetric, else
+        labels redrawn alike within clusters. With replicate weights alone, mixtures of these.
 
     Examples
     --------
-    >>> fitting_null(None), fitting_null(40)
+    >>> import itrust as it
+    >>> rows = it.Sample([0, 1] * 40, [0.5] * 80)
+    >>> fitting_null(rows), fitting_null(it.Sample(rows.y, rows.p, cluster=range(80)))
     (Bernoulli(), Rademacher())
     """
-    return Bernoulli() if clusters is None else Rademacher()
+    sample = source.in_memory
+    if sample is None or sample.design.is_simple:
+        return Bernoulli()
+    if known_by_replicates(sample.design):
+        return Replicates.of(sample.design)
+    if carriers_of(sample).symmetric:
+        return Rademacher()
+    return Bernoulli() if sample.cluster is None else Copula()
+
+
+def places_null(sample: Sample) -> RowwiseNull:
+    """Give the null for groups, slices and points, some of which may hold few events.
+
+    Parameters
+    ----------
+    sample : Sample
+        The rows; labels are not looked at.
+
+    Returns
+    -------
+    RowwiseNull
+        Labels redrawn from the probabilities, alike within clusters where there are any.
+    """
+    if known_by_replicates(sample.design):
+        return Replicates.of(sample.design)
+    return Bernoulli() if sample.cluster is None else Copula()
+
+
+def known_by_replicates(design: Design) -> bool:
+    """Whether replicate weights are all that tells about clusters."""
+    return design.cluster is None and design.replicate_weights is not None

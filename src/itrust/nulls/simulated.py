@@ -85,6 +85,7 @@ class Rademacher(RowwiseNull):
     exact: ClassVar[bool] = False
     meaning: ClassVar[str] = "signs of the residuals flipped"
     keeps_clusters: ClassVar[bool] = True
+    keeps_residuals: ClassVar[bool] = True
 
     def draw(self, chunk: Chunk, draws: range, seed: int) -> FloatArray:
         flip: AnyArray

@@ -1,0 +1,190 @@
+"""Labels redrawn with dependence within clusters: every row keeps its probability exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    as_seed,
+    keyed_bits,
+    keyed_fractions,
+)
+from itrust.data import Chunk, Sample, Source
+from itrust.nulls.base import RowwiseNull
+
+DIGITS = 2**16
+EDGES = ndtri(np.arange(DIGITS + 1) / DIGITS)  # of the normal numbers that share a digit
+LOWER, UPPER = EDGES[:-1], EDGES[1:]
+GRID = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
+SET_DRAWS = 399
+SURPRISING = 0.05  # on either side: a correlation whose draws are this far from the labels is out
+MAX_SET_ROWS = 20_000  # whole clusters up to so many rows judge the correlation
+
+
+@dataclass(frozen=True)
+class Copula(RowwiseNull):
+    """Redraw labels from their probabilities, alike within clusters.
+
+    A label is 1 where sqrt(rho) z + sqrt(1 - rho) w is below the normal quantile of its
+    probability, with one standard normal z a cluster and one w a row. So every row keeps its
+    probability exactly, however near to 0 or 1 it is; rho = 0 is `Bernoulli`, and with rho = 1
+    a cluster whose probabilities are equal has one label.
+
+    Without a value, rho is one of several that the labels do not contradict (`laws`), and a
+    p-value is the largest of theirs. Exact if the labels follow such a law and rho is among
+    those; approximate else.
+
+    Parameters
+    ----------
+    rho : float, optional
+        Correlation within clusters of the normal numbers behind the labels, from 0 to 1. Default:
+        not known.
+    """
+
+    rho: float | None = None
+    exact: ClassVar[bool] = False
+    meaning: ClassVar[str] = "labels redrawn from the probabilities, alike within clusters"
+    keeps_clusters: ClassVar[bool] = True
+    has_known_moments: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.rho is not None and not 0 <= self.rho <= 1:
+            raise InputError(
+                "{argument} is a correlation from 0 to 1, not {value}",
+                argument="rho",
+                value=self.rho,
+            )
+
+    def laws(self, source: Source, seed: int) -> tuple[RowwiseNull, ...]:
+        """Give the correlations that the labels do not contradict.
+
+        Parameters
+        ----------
+        source : Source
+            Rows in memory, with clusters.
+        seed : int
+            What the randomness comes from.
+
+        Returns
+        -------
+        tuple of Copula
+            With ascending values of rho; itself if rho is known.
+        """
+        if self.rho is not None:
+            return (self,)
+        sample = source.in_memory
+        if sample is None or sample.cluster is None:
+            raise InputError(
+                "Copula() needs rows in memory that have clusters; use Bernoulli()",
+                argument="null",
+                value=self,
+            )
+        return tuple(Copula(rho) for rho in compatible_correlations(sample, seed))
+
+    def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+        if self.rho is None or chunk.cluster is None:
+            raise InputError(
+                "Copula() draws for rows with clusters, by one of its laws",
+                argument="null",
+                value=self,
+            )
+        units, unit = np.unique(chunk.cluster, return_inverse=True)
+        shared_seed = as_seed(np.random.default_rng([seed, 2]))
+        fractions = keyed_fractions(shared_seed, units[:, None], np.array(draws))
+        shared = np.sqrt(self.rho) * ndtri(np.maximum(fractions, 2.0**-54))
+        return _alike(chunk.p, shared[unit], np.sqrt(1 - self.rho), chunk.rows, draws, seed)
+
+
+def _alike(
+    p: FloatArray, shared: FloatArray, own: float, rows: range, draws: range, seed: int
+) -> BoolArray:
+    """Labels that are 1 where shared + own w < quantile of p, (n, draws); w by 16 bits, then 53."""
+    quantile = ndtri(p)[:, None]
+    if own == 0:
+        return np.asarray(shared < quantile)
+    limit = (quantile - shared) / own
+    digit = keyed_bits(seed, rows, draws, np.uint16)
+    labels: BoolArray = UPPER[digit] <= limit
+    at, draw = np.nonzero((LOWER[digit] < limit) & ~labels)
+    fraction = keyed_fractions(seed, at + rows.start, draw + draws.start)
+    labels[at, draw] = ndtri((digit[at, draw] + fraction) / DIGITS) < limit[at, draw]
+    return labels
+
+
+def compatible_correlations(sample: Sample, seed: int) -> tuple[float, ...]:
+    """The values of rho whose own draws are as much alike within clusters as the labels are.
+
+    What is compared is the sum over clusters of ((sum e)^2 - sum e^2), divided by its largest
+    possible value given the squares, sum over clusters of (m - 1) sum e^2: the share of a
+    positive's cluster that is positive, too, which few events tell well. The value whose draws are
+    nearest is always among them.
+
+    Parameters
+    ----------
+    sample : Sample
+        With clusters.
+    seed : int
+        Of the draws.
+
+    Returns
+    -------
+    tuple of float
+        Ascending.
+    """
+    part = _some_clusters(sample)
+    assert part.cluster is not None
+    (chunk,) = part.chunks(part.n)
+    first = np.flatnonzero(np.diff(part.cluster, prepend=-1))
+    observed = float(_alikeness((part.y - part.p)[:, None], first)[0])
+    own_seed = as_seed(np.random.default_rng([seed, 3]))
+    nearness = []
+    for rho in GRID:
+        drawn = Copula(rho).draw(chunk, range(SET_DRAWS), own_seed)
+        alike = _alikeness(drawn - part.p[:, None], first)
+        above = (1 + np.count_nonzero(alike >= observed - 1e-9)) / (1 + SET_DRAWS)
+        below = (1 + np.count_nonzero(alike <= observed + 1e-9)) / (1 + SET_DRAWS)
+        nearness.append(min(above, below))
+    nearest = max(nearness)
+    return tuple(
+        rho
+        for rho, near in zip(GRID, nearness, strict=True)
+        if near > SURPRISING or near == nearest
+    )
+
+
+def _some_clusters(sample: Sample) -> Sample:
+    """Rows in the order of their clusters: all of them, or those of some random clusters."""
+    assert sample.cluster is not None
+    rows = np.argsort(sample.cluster, kind="stable")
+    if sample.n > MAX_SET_ROWS:
+        units, unit = np.unique(sample.cluster, return_inverse=True)
+        tickets = keyed_fractions(0, np.arange(units.size), np.zeros(1, dtype=np.int64))
+        order = np.argsort(tickets, kind="stable")
+        sizes = np.bincount(unit)[order]
+        chosen = np.zeros(units.size, dtype=bool)
+        chosen[order[: max(2, int(np.searchsorted(np.cumsum(sizes), MAX_SET_ROWS)))]] = True
+        rows = rows[chosen[unit[rows]]]
+    return sample.take(rows)
+
+
+def _alikeness(residuals: FloatArray, first: IntArray) -> FloatArray:
+    """How much residuals of a cluster go together, from rows in the order of clusters, (columns,).
+
+    `first` has the first row of every cluster.
+    """
+    sums = np.add.reduceat(residuals, first, axis=0)
+    squares = np.add.reduceat(np.square(residuals), first, axis=0)
+    others = np.diff(np.append(first, len(residuals)))[:, None] - 1
+    possible = (others * squares).sum(axis=0)
+    together = (np.square(sums) - squares).sum(axis=0)
+    return np.asarray(
+        np.divide(together, possible, out=np.zeros_like(together), where=possible > 0)
+    )

@@ -14,12 +14,12 @@ from itrust.data.formats import FilePart as FilePart
 from itrust.data.formats import format_of as format_of
 from itrust.data.formats import guess_column as guess_column
 from itrust.data.formats import known_format as known_format
+from itrust.data.frames import frame_columns as frame_columns
+from itrust.data.frames import same_length as same_length
 from itrust.data.intake import MissingRule as MissingRule
-from itrust.data.intake import frame_columns as frame_columns
 from itrust.data.intake import named_columns as named_columns
 from itrust.data.intake import read_covariates as read_covariates
 from itrust.data.intake import read_probabilities as read_probabilities
-from itrust.data.intake import same_length as same_length
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.population import Population
 from itrust.data.predicates.algebra import And as And

@@ -27,7 +27,8 @@ from itrust._core import (
     tickets,
 )
 from itrust.data.formats import FilePart
-from itrust.data.intake import MissingRule, checked_missing, frame_columns, read_parts
+from itrust.data.frames import frame_columns
+from itrust.data.intake import MissingRule, checked_missing, read_parts
 from itrust.data.readers import (
     Batch,
     list_files,

@@ -9,6 +9,7 @@ from typing import Any, Self
 from itrust._core import FloatArray, InputError, Subject
 from itrust.data.column import Column
 from itrust.data.encoding import encode_numbers
+from itrust.data.frames import same_length
 from itrust.data.intake import (
     PROB,
     MissingRule,
@@ -20,7 +21,6 @@ from itrust.data.intake import (
     read_probabilities,
     refuse_among_covariates,
     same_index,
-    same_length,
     settle_missing,
 )
 from itrust.data.rows import Predicted

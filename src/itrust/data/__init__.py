@@ -9,6 +9,7 @@ from itrust.data.design import Design
 from itrust.data.design import Replication as Replication
 from itrust.data.design_matrix import Table as Table
 from itrust.data.files import Scan, scan
+from itrust.data.files import clusters_in_files as clusters_in_files
 from itrust.data.formats import FORMATS as FORMATS
 from itrust.data.formats import FilePart as FilePart
 from itrust.data.formats import format_of as format_of
@@ -64,6 +65,13 @@ from itrust.data.sample import checked_sample as checked_sample
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
+from itrust.data.time_blocks import block_length, blocks
+from itrust.data.time_blocks import read_days as read_days
+from itrust.data.unit_columns import UnitColumn as UnitColumn
+from itrust.data.unit_columns import column_named as column_named
+from itrust.data.unit_columns import replicate_columns as replicate_columns
+from itrust.data.unit_columns import split_units as split_units
+from itrust.data.unit_columns import unit_columns as unit_columns
 from itrust.data.units import Units as Units
 from itrust.data.units import may_be_units as may_be_units
 
@@ -74,6 +82,8 @@ __all__ = [
     "Predicate",
     "Sample",
     "Scan",
+    "block_length",
+    "blocks",
     "scan",
 ]
 __dir__ = __all__.copy  # what tab completion offers

@@ -18,7 +18,6 @@ from itrust._core import (
     Code,
     FloatArray,
     InputError,
-    IntArray,
     Setting,
     Subject,
     checked_choice,
@@ -27,7 +26,7 @@ from itrust._core import (
     listed,
 )
 from itrust.data.column import Column
-from itrust.data.design import Design, Replication
+from itrust.data.design_intake import read_design
 from itrust.data.encoding import as_arrow, encode, encode_numbers, levels_and_codes
 from itrust.data.frames import (
     by_name,
@@ -43,9 +42,7 @@ from itrust.data.units import read_units
 
 MissingRule = Literal["error", "level", "drop"]
 
-LABEL, PROB, WEIGHTS, CLUSTER, STRATA = (
-    Subject(name) for name in ("label", "prob", "weights", "cluster", "strata")
-)
+LABEL, PROB, WEIGHTS = (Subject(name) for name in ("label", "prob", "weights"))
 
 
 def checked_missing(missing: object) -> None:
@@ -231,22 +228,6 @@ def _cure(p: FloatArray) -> tuple[str, list[Code]]:
     return "({} first?)", [expit]
 
 
-def read_weights(values: object, n: int) -> FloatArray:
-    """Survey weights, (n,)."""
-    weights = _numbers(values, WEIGHTS, n)
-    if (weights < 0).any():
-        row = int(np.argmax(weights < 0))
-        raise InputError(
-            "{argument} must not be negative; {row} has {weight}",
-            row=row,
-            value=float(weights[row]),
-            count=int((weights < 0).sum()),
-            details={"weight": f"{weights[row]:g}"},
-            **WEIGHTS.fields,
-        )
-    return weights
-
-
 def refuse_empty_weights(weights: FloatArray) -> None:
     """Raise unless at least two rows count."""
     if np.count_nonzero(weights) < 2:
@@ -254,44 +235,6 @@ def refuse_empty_weights(weights: FloatArray) -> None:
             "{argument} are zero in all rows but at most one; two rows must count",
             **WEIGHTS.fields,
         )
-
-
-def read_cluster(values: object, n: int) -> IntArray:
-    """Number of each row's unit, (n,)."""
-    _, codes = levels_and_codes(as_arrow(values, CLUSTER))
-    same_length(CLUSTER, codes.size, n)
-    refuse_missing(codes, CLUSTER, "give every row its unit")
-    return codes
-
-
-def read_design(
-    n: int,
-    *,
-    weights: object = None,
-    cluster: object = None,
-    strata: object = None,
-    replicate_weights: object = None,
-    replicate_method: object = None,
-) -> Design:
-    """How n rows were drawn."""
-    return Design(
-        n,
-        weights=None if weights is None else read_weights(weights, n),
-        cluster=None if cluster is None else read_cluster(cluster, n),
-        strata=None if strata is None else read_strata(strata, n),
-        replicate_weights=None
-        if replicate_weights is None
-        else np.asarray(replicate_weights, dtype=float),
-        replication=None if replicate_method is None else Replication.of(replicate_method),
-    )
-
-
-def read_strata(values: object, n: int) -> IntArray:
-    """Number of each row's stratum, (n,)."""
-    _, codes = levels_and_codes(as_arrow(values, STRATA))
-    same_length(STRATA, codes.size, n)
-    refuse_missing(codes, STRATA, "give every row its stratum")
-    return codes
 
 
 def named_columns(
@@ -374,6 +317,7 @@ def read_parts(
             strata=strata,
             replicate_weights=replicate_weights,
             replicate_method=replicate_method,
+            partial=partial,
         ),
         "values": _both_values(found, 1 if positive is None else positive),
         "dropped": (),

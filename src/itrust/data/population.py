@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from itrust._core import FloatArray, InputError, Subject
 from itrust.data.column import Column
+from itrust.data.design_intake import read_design
 from itrust.data.encoding import encode_numbers
 from itrust.data.frames import same_length
 from itrust.data.intake import (
@@ -17,7 +18,6 @@ from itrust.data.intake import (
     column_names_known,
     named_columns,
     read_covariates,
-    read_design,
     read_probabilities,
     refuse_among_covariates,
     same_index,

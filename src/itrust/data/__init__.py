@@ -65,8 +65,8 @@ from itrust.data.sample import checked_sample as checked_sample
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
+from itrust.data.time_blocks import AUTO as AUTO
 from itrust.data.time_blocks import block_length, blocks
-from itrust.data.time_blocks import read_days as read_days
 from itrust.data.unit_columns import UnitColumn as UnitColumn
 from itrust.data.unit_columns import column_named as column_named
 from itrust.data.unit_columns import replicate_columns as replicate_columns

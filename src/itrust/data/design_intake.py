@@ -77,7 +77,7 @@ class Ids:
     def named(self, row: int) -> str:
         """The unit of a row in words, such as 7 or (7, 'b')."""
         found = [own[part[row]] for own, part in zip(self.levels, self.parts, strict=True)]
-        values = [str(value) if isinstance(value, date) else shown(value) for value in found]
+        values = [_shown_id(value) for value in found]
         return values[0] if len(values) == 1 else f"({', '.join(values)})"
 
     def hashed(self) -> IntArray:
@@ -92,6 +92,13 @@ class Ids:
             mixed = (mixed ^ own) * MIXERS[0]
             mixed = (mixed ^ (mixed >> np.uint64(29))) * MIXERS[1]
         return (mixed & BITS).astype(np.int64)
+
+
+def _shown_id(value: Any) -> str:
+    """Dates as they are written, and whole numbers as such: files may hold them as decimals."""
+    if isinstance(value, float) and value % 1 == 0:
+        value = int(value)
+    return str(value) if isinstance(value, date) else shown(value)
 
 
 def _digest(value: Any) -> int:

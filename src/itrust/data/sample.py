@@ -266,7 +266,10 @@ class Sample(Predicted):
         with column_names_known(named):
             p = columns[named["prob"]]
             drawn |= {
-                role: {unit.text: unit.values(columns, role, p) for unit in found}
+                role: {
+                    unit.text: unit.settled(columns, role, p).values(columns, role)
+                    for unit in found
+                }
                 for role, found in units.items()
                 if found
             }

@@ -86,7 +86,8 @@ def block_length(dates: object, p: object = None) -> int:
     >>> block_length(np.arange("2023-01-01", "2024-01-01", dtype="datetime64[D]"))
     8
     """
-    return _auto_length(read_days(dates, DATES), p)
+    days = read_days(dates, DATES)
+    return auto_length(days, None if p is None else encode_numbers(p, Subject("p")))
 
 
 def in_blocks(days: Days, length: str | int) -> Days:
@@ -165,8 +166,10 @@ def _is_date(cell: pa.Scalar) -> bool:
     return True
 
 
-def _auto_length(days: Days, p: object) -> int:
+def auto_length(days: Days, p: FloatArray | None) -> int:
     """The rule that `blocks` describes."""
+    if p is not None:
+        same_length(Subject("p"), p.size, days.size, "dates")
     if days.size == 0:
         return 1
     numbers = days.astype(np.int64)
@@ -176,10 +179,7 @@ def _auto_length(days: Days, p: object) -> int:
     longest = min(span // MIN_BLOCKS, MAX_DAYS)
     wanted = math.ceil(round(np.count_nonzero(rows) ** (1 / 3), 9))
     if p is not None and longest > 1:
-        what = Subject("p")
-        predictions = encode_numbers(p, what)
-        same_length(what, predictions.size, days.size, "dates")
-        wanted = max(wanted, correlated_lag(numbers, rows, predictions, longest))
+        wanted = max(wanted, correlated_lag(numbers, rows, p, longest))
     return max(min(wanted, longest), 1)
 
 

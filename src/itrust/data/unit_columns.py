@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from itrust._core import Argument, Code, InputError, Subject, did_you_mean, listed
-from itrust.data.time_blocks import AUTO, CALENDAR, block_length, in_blocks, read_days
+from itrust.data.encoding import encode_numbers
+from itrust.data.frames import same_length
+from itrust.data.time_blocks import AUTO, CALENDAR, Days, auto_length, in_blocks, read_days
 
 BLOCKS = "blocks"
 CALL = re.compile(r"\s*(\w+)\s*\(\s*(.+?)\s*(?:,\s*(\d+)\s*)?\)\s*")
@@ -36,14 +38,29 @@ class UnitColumn:
     column: str
     length: str | int | None = None
 
-    def values(self, columns: Mapping[str, object], argument: str, p: object = None) -> object:
-        """The units of the rows; predictions serve to find the length of blocks."""
+    def values(self, columns: Mapping[str, object], argument: str) -> object:
+        """The units of the rows; the length of blocks is known."""
         found = columns[self.column]
         if self.length is None:
             return found
-        days = read_days(found, Subject(argument, self.text), f" of {self.column!r}")
-        length = block_length(days, p) if self.length == AUTO else self.length
-        return in_blocks(days, length)
+        return in_blocks(self._days(columns, argument), self.length)
+
+    def settled(self, columns: Mapping[str, object], argument: str, p: object) -> UnitColumn:
+        """The same with the length of blocks found from dates and predictions, as "blocks(d, 9)".
+
+        The name stays as it is where there is nothing to find.
+        """
+        if self.length != AUTO:
+            return self
+        days = self._days(columns, argument)
+        predictions = encode_numbers(p, Subject("prob"))
+        same_length(Subject("prob"), predictions.size, days.size, "dates")
+        length = auto_length(days, predictions)
+        return UnitColumn(f"{BLOCKS}({self.column}, {length})", self.column, length)
+
+    def _days(self, columns: Mapping[str, object], argument: str) -> Days:
+        what = Subject(argument, self.text)
+        return read_days(columns[self.column], what, f" of {self.column!r}")
 
 
 def split_units(text: str, known: Sequence[str]) -> list[str]:

@@ -67,6 +67,7 @@ from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
 from itrust.data.time_blocks import AUTO as AUTO
 from itrust.data.time_blocks import block_length, blocks
+from itrust.data.time_blocks import read_times as read_times
 from itrust.data.unit_columns import UnitColumn as UnitColumn
 from itrust.data.unit_columns import column_named as column_named
 from itrust.data.unit_columns import replicate_columns as replicate_columns

@@ -133,6 +133,16 @@ def read_days(dates: object, what: Subject, where: str = "") -> Days:
     return (found // MICROSECONDS_PER_DAY).astype("datetime64[D]")
 
 
+def read_times(values: object, what: Subject, n: int) -> IntArray:
+    """The place of each row in time, (n,), from 0: that of its day, or of its number."""
+    array = as_arrow(values, what)
+    kind = array.type
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    times = encode_numbers(values, what) if is_number else read_days(values, what)
+    same_length(what, times.size, n)
+    return np.asarray(np.unique(times, return_inverse=True)[1], dtype=np.int64)
+
+
 def _from_text(array: pa.Array, what: Subject, where: str) -> pa.Array:
     """Text such as 2024-03-01 as moments; the first row that holds something else is told."""
     is_text = not any(

@@ -175,6 +175,7 @@ def test_replicates_that_copy_the_weights_are_noted():
 
 
 WRONG_REPLICATES = [
+    (dict(replicate_weights="rw*"), "must be a column of values, not a str .* Sample.from_frame"),
     (dict(replicate_weights=replicates()), "replicate_weights needs replicate_method; say what"),
     (dict(replicate_method="brr"), "replicate_method needs replicate_weights; name them with"),
     (dict(replicate_weights=replicates(9)), "column 'x1' of replicate_weights has 9 rows, but"),
@@ -212,6 +213,10 @@ def test_columns_that_are_not_there_or_have_a_role_are_refused():
         == "cluster: the frame has no column 'psv'; did you mean 'psu'?"
     )
     assert refused_frame(cluster="y") == "'y' cannot be label and cluster at once"
+    for role in ("cluster", "strata", "replicate_weights"):
+        assert refused_frame(**{role: 5}) == (
+            f"{role} takes the name of a column or a list of names, not 5"
+        )
     assert "strata names 'psu' more than once" in refused_frame(strata=["psu", "psu"])
     told = refused_frame(on="rw1", replicate_weights="rw*", replicate_method="brr")
     assert told == "'rw1' is the replicate_weights column; take it out of `on`"

@@ -331,6 +331,8 @@ def _read_replicates(
         return None, None, False
     replication = Replication.of(method)
     columns = columns_of(values, Subject(REPLICATES))
+    for column in list(columns.values())[:1]:
+        as_arrow(column, Subject(REPLICATES))  # what is no column at all is told as such
     if len(columns) < 2:
         raise InputError(
             "{argument} needs two sets of weights or more, one a column; this has {count}",

@@ -80,14 +80,7 @@ def unit_columns(
     """The columns that were named, all of them there; a column called "week(date)" wins."""
     if named is None:
         return ()
-    texts = [named] if isinstance(named, str) else list(named)
-    for text in texts:
-        if not isinstance(text, str):
-            raise InputError(
-                "{argument} takes a name of a column or a list of names, not {value}",
-                argument=argument,
-                value=text,
-            )
+    texts = _texts(named, argument)
     found = tuple(_unit_column(text, known, argument) for text in texts)
     twice = [unit.text for unit, count in Counter(found).items() if count > 1]
     if twice:
@@ -97,6 +90,20 @@ def unit_columns(
             details={"twice": listed(twice)},
         )
     return found
+
+
+def _texts(named: object, argument: str) -> list[str]:
+    """One name or several; anything else is refused."""
+    texts: list[str] = []
+    for text in named if isinstance(named, list | tuple) else [named]:
+        if not isinstance(text, str):
+            raise InputError(
+                "{argument} takes the name of a column or a list of names, not {value}",
+                argument=argument,
+                value=text,
+            )
+        texts.append(text)
+    return texts
 
 
 def column_named(text: str, known: Sequence[str]) -> str:
@@ -156,8 +163,8 @@ def replicate_columns(
     if named is None:
         return []
     found: list[str] = []
-    for text in [named] if isinstance(named, str) else list(named):
-        matching = [str(text)] if text in known else _matching(str(text), known)
+    for text in _texts(named, "replicate_weights"):
+        matching = [text] if text in known else _matching(text, known)
         found += [name for name in matching if name not in found]
     for role, name in taken.items():
         if name in found:

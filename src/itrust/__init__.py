@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         tuned_test,
         witness_test,
     )
-    from itrust.data import Design, MulticlassSample, Population, Sample, scan
+    from itrust.data import Design, MulticlassSample, Population, Sample, blocks, scan
     from itrust.render import figures
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "bias_groups",
     "bias_map",
     "bias_slices",
+    "blocks",
     "compare",
     "datasets",
     "default_dictionary",
@@ -81,7 +82,7 @@ __all__ = [
 # Where the names stand: each package with those of its names that are offered here.
 _ROOMS = {
     "itrust._core": ("ApproximationWarning", "AssumptionWarning", "DatasetError", "InputError"),
-    "itrust.data": ("Design", "MulticlassSample", "Population", "Sample", "scan"),
+    "itrust.data": ("Design", "MulticlassSample", "Population", "Sample", "blocks", "scan"),
     "itrust.calibration": (
         *("Dictionary", "default_dictionary", "detectable", "klce2", "klce_test"),
         *("multiclass_test", "null_sd", "sample_size", "scores"),

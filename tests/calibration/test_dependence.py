@@ -6,7 +6,8 @@ import pytest
 import itrust as it
 from hard.dependent_rows import DEPENDENT, INDEPENDENT, as_sample, candidacies, drawn
 from itrust.calibration.assumptions import assumption_notes
-from itrust.calibration.assumptions.dependence import dependence
+from itrust.calibration.assumptions.dependence import Dependence, dependence
+from itrust.calibration.assumptions.notes import dependence_in_words
 from itrust.calibration.assumptions.order import neighbour_correlation
 from itrust.calibration.assumptions.rows import Rows, spread_rows
 from itrust.calibration.assumptions.units import _UnitSums
@@ -102,3 +103,8 @@ def test_the_same_labels_are_warned_about_once_and_the_column_is_named():
     assert len(told) == 1
     assert "cluster='candidate'" in str(told[0].message)
     assert all("'candidate'" in note for (note,) in notes)
+
+
+def test_two_columns_are_named_together():
+    found = Dependence("column", 0.3, 10, 5, ("state", "year"))
+    assert "name both with cluster=['state', 'year']" in dependence_in_words(found)

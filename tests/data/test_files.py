@@ -369,3 +369,97 @@ def test_one_class_is_told(tmp_path):
     rows = rows.set_column(1, "owner", [["no"] * 200])
     r = it.klce_test(scanned(write(rows, tmp_path / "a.parquet")), draws=9, rng=0)
     assert r.notes == ("one class only: every label counts as 0",)
+
+
+def drawn(n=3000):
+    days = np.datetime64("2024-01-01") + np.arange(n) // 10
+    design = {
+        "shop": np.array(["u", "v", "w"])[np.arange(n) % 3],
+        "stratum": np.arange(n) // 300,
+        "psu": np.arange(n) // 30 % 2 + 1,
+        "day": days,
+        **{f"rw{k}": np.where((np.arange(n) // 30 + k) % 2, 0.0, 2.0) for k in (11, 2, 1)},
+    }
+    rows = table(n)
+    for name, values in design.items():
+        rows = rows.append_column(name, pa.array(values))
+    return rows
+
+
+DRAWN = dict(
+    weights="w",
+    cluster=["stratum", "psu"],
+    strata="stratum",
+    replicate_weights="rw*",
+    replicate_method="brr",
+)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather", "a.csv"])
+def test_load_carries_the_whole_design(tmp_path, name):
+    file = write(drawn(), tmp_path / name)
+    loaded, memory = scanned(file, **DRAWN).load(), in_memory(drawn(), **DRAWN)
+    assert loaded.cluster.tolist() == memory.cluster.tolist()
+    assert loaded.strata.tolist() == memory.strata.tolist()
+    assert np.allclose(loaded.design.replicate_weights, memory.design.replicate_weights)
+    assert str(loaded.design.replication) == "brr"
+    weeks = scanned(file, cluster=["shop", "week(day)"]).load()
+    assert weeks.clusters == in_memory(drawn(), cluster=["shop", "week(day)"]).clusters == 129
+    assert scanned(file, cluster="blocks(day)").load().clusters < 300
+
+
+@pytest.mark.parametrize("cluster", ["shop", ["stratum", "psu"], ["shop", "week(day)"]])
+def test_chunks_have_the_same_cluster_for_the_same_unit_everywhere(tmp_path, cluster):
+    rows = drawn()
+    for part, name in enumerate(["a.parquet", "b.parquet"]):
+        write(rows.slice(part * 1500, 1500), tmp_path / name)
+    source = scanned(str(tmp_path / "*.parquet"), cluster=cluster)
+    found = np.concatenate([chunk.cluster for chunk in source.chunks(400)])
+    codes = np.unique(found, return_inverse=True)[1]
+    memory = in_memory(rows, cluster=cluster).cluster
+    assert found.min() >= 0
+    assert found.dtype == np.int64
+    pairs = set(zip(codes.tolist(), memory.tolist(), strict=True))
+    assert len(pairs) == codes.max() + 1 == memory.max() + 1
+    again = np.concatenate([chunk.cluster for chunk in source.chunks(1000)])
+    assert (again == found).all()
+
+
+def test_units_have_one_number_whether_they_are_whole_numbers_or_decimals(tmp_path):
+    rows = drawn()
+    write(rows, tmp_path / "a.parquet")
+    decimals = rows.set_column(
+        rows.column_names.index("psu"), "psu", rows["psu"].cast(pa.float64())
+    )
+    write(decimals, tmp_path / "b.parquet")
+    one, other = (
+        next(scanned(tmp_path / name, cluster="psu").chunks(100)).cluster.tolist()
+        for name in ("a.parquet", "b.parquet")
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        dict(cluster="shop"),
+        dict(strata="stratum"),
+        dict(replicate_weights="rw*", replicate_method="brr"),
+    ],
+)
+def test_designs_in_files_are_refused_where_they_matter(tmp_path, design):
+    source = scanned(write(drawn(), tmp_path / "a.parquet"), **design)
+    for call in (it.klce_test, it.klce2, it.null_sd):
+        with pytest.raises(InputError, match=r"tested in memory; use scan\(...\).load\(\)"):
+            call(source)
+    assert scores.ece(source) >= 0
+
+
+def test_wrong_columns_of_a_design_are_refused_before_a_row_is_read(tmp_path):
+    file = write(drawn(), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="no column 'shp'; did you mean 'shop'"):
+        scanned(file, cluster="shp")
+    with pytest.raises(InputError, match=r"no column matches 'RW\*'; did you mean 'rw\*'"):
+        scanned(file, replicate_weights="RW*", replicate_method="brr")
+    with pytest.raises(InputError, match="is found from all rows"):
+        next(scanned(file, cluster="blocks(day)").chunks(10))

@@ -19,6 +19,7 @@ from itrust._core.text import shown
 FIELDS = ("argument", "column", "row", "value", "count", "file")
 PLACE = re.compile(r"\{(\w*)\}")
 COVARIATES = ("x", "on")  # arguments that bring several columns
+MATRICES = ("replicate_weights",)  # so do these, and the argument is told as well
 
 
 class Subject(NamedTuple):
@@ -312,6 +313,8 @@ def _words(error: InputError, door: Door) -> dict[str, str]:
         words["column"] = shown(error.column)
         if error.argument in COVARIATES:
             words["subject"] = f"covariate {words['column']}"
+        elif error.argument in MATRICES:
+            words["subject"] = f"column {words['column']} of {door.argument(error.argument)}"
     if error.row is not None:
         words["row"] = door.row(Row(error.row, error.line))
     if error.count is not None:

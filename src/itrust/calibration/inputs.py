@@ -5,7 +5,7 @@ from __future__ import annotations
 from itrust._core import InputError, checked_count, counted
 from itrust.calibration.assumptions import assumption_notes
 from itrust.calibration.results import Refusal
-from itrust.data import Sample, Scan, Source, checked_sample
+from itrust.data import Sample, Scan, Source, checked_sample, clusters_in_files
 from itrust.engines import Survey
 from itrust.kernels import LocalKernel
 from itrust.nulls import MIN_CLUSTERS, Null, carriers_of, fitting_null
@@ -18,7 +18,9 @@ SIGNS_BY_CLUSTER = (
 
 
 def checked_source(source: object) -> Sample | Scan:
-    """Pass a Sample or a Scan on; refuse anything else."""
+    """Pass a Sample or a Scan of independent rows on; refuse anything else."""
+    if isinstance(source, Scan) and not source.is_simple:
+        raise clusters_in_files()
     return source if isinstance(source, Scan) else checked_sample(source)
 
 

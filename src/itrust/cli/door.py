@@ -30,6 +30,8 @@ class ShellDoor:
 
         >>> SHELL.setting(Setting("positive", ">50K")), SHELL.setting(Setting("cluster"))
         ("--positive '>50K'", '--cluster')
+        >>> SHELL.setting(Setting("cluster", ["stratum", "psu"]))
+        '--cluster stratum,psu'
         """
         flag = self.argument(setting.name)
         if setting.value is None:
@@ -37,7 +39,9 @@ class ShellDoor:
         option = BY_KEY.get(CALLED.get(setting.name, setting.name))
         if setting.value is ...:
             return f"{flag} {option.metavar if option else 'VALUE'}"
-        return f"{flag} {shlex.quote(str(setting.value))}"
+        value = setting.value
+        text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        return f"{flag} {shlex.quote(text)}"
 
     def row(self, row: Row) -> str:
         """The line of a text file; in other files the row, counted from 1 in words.

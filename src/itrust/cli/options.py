@@ -153,12 +153,20 @@ RULES = ("error", "level", "drop")
 MIN_CELL = "Groups and slices with fewer rows stay out of the files."
 OUT = "Those rows with the new column: .csv, .tsv, .parquet or .feather."
 
+CLUSTER = "Repeated units; several columns are crossed, and week(DATE) takes weeks."
+STRATA = "Strata that clusters were drawn in."
+REPLICATES = "Replicate weights, such as 'REPWT*'."
+REPLICATION = "What made them: jk1, jk2, brr, fay:0.5, sdr or bootstrap."
+
 TABLE = (
     _column("label", "Labels: 0/1, or two values."),
     _column("prob", PROB, kind=Kind.SEVERAL),
     _column("on", ON, kind=Kind.SEVERAL, metavar="COL,COL"),
     _column("weights", "Survey weights."),
-    _column("cluster", "Repeated units."),
+    _column("cluster", CLUSTER, kind=Kind.SEVERAL, metavar="COL,COL"),
+    _column("strata", STRATA, kind=Kind.SEVERAL, metavar="COL,COL"),
+    _column("replicate-weights", REPLICATES, kind=Kind.SEVERAL, metavar="COLS"),
+    _column("replicate-method", REPLICATION, metavar="HOW"),
     _column("positive", "The label that counts as 1.", metavar="VALUE"),
     _column("missing", MISSING, metavar="HOW", default="error", choices=RULES, echo=Echo.CHANGED),
     _test("task", Kind.SEVERAL, "EXPR", TASK),

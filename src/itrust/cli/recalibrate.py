@@ -21,7 +21,11 @@ from itrust.cli.roles import read_samples, settle
 from itrust.data import FORMATS, MissingRule, known_format
 
 ENDINGS = tuple(known.endings[0] for known in FORMATS)
-FITTING = ("label", "weights", "cluster", "positive")  # of no use once all is learned
+# Of no use once all is learned.
+FITTING = (
+    *("label", "weights", "cluster", "strata", "replicate_weights", "replicate_method"),
+    "positive",
+)
 
 
 def run(options: Options) -> int:

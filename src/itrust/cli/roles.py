@@ -9,11 +9,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust._core import InputError, Setting, listed, shown_name
+from itrust._core import InputError, Setting, counted, listed, shown_name
 from itrust.cli.console import Log
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import AUDIT, RECALIBRATE, Options
-from itrust.data import Sample
+from itrust.data import (
+    AUTO,
+    Sample,
+    column_named,
+    frame_columns,
+    replicate_columns,
+    split_units,
+    unit_columns,
+)
 
 LABELS = ("y", "label", "labels", "target", "outcome", "y_true", "truth", "actual", "observed")
 PROBS = (
@@ -37,13 +45,16 @@ class Roles:
     prob: tuple[str, ...]
     on: tuple[str, ...]
     weights: str | None = None
-    cluster: str | None = None
+    cluster: tuple[str, ...] = ()  # as they are typed: week(date) is about the column `date`
+    strata: tuple[str, ...] = ()
+    replicate_weights: tuple[str, ...] = ()  # as they are typed, patterns too
+    drawn: tuple[str, ...] = ()  # the columns that these three are about
 
     @property
     def used(self) -> list[str]:
         """All of them."""
-        others = [name for name in (self.weights, self.cluster) if name is not None]
-        return [self.label, *self.prob, *self.on, *others]
+        weights = [] if self.weights is None else [self.weights]
+        return [self.label, *self.prob, *self.on, *weights, *self.drawn]
 
 
 def settle(source: InputFiles, log: Log, options: Options, *, on_needed: bool = True) -> Roles:
@@ -52,8 +63,9 @@ def settle(source: InputFiles, log: Log, options: Options, *, on_needed: bool = 
     Unless covariates are needed, there may be none.
     """
     log.say(*source.notes)
-    others = {name: options.values[name] for name in ("weights", "cluster")}
-    taken = {source.require(option, name) for option, name in others.items() if name is not None}
+    weights = options.weights
+    drawn = _drawn(source, options)
+    taken = {*drawn, *([] if weights is None else [source.require("weights", weights)])}
     label = options.label
     if label is None:
         what, fits = ("two", _has_two_values) if options.positive else ("0/1", _is_binary)
@@ -65,7 +77,47 @@ def settle(source: InputFiles, log: Log, options: Options, *, on_needed: bool = 
         chosen = (_guess(source, log, "prob", "[0, 1]", PROBS, _is_probability, used),)
     taken |= {label, *chosen}
     covariates = _covariates(source, log, options, taken) if options.on or on_needed else ()
-    return Roles(label, chosen, covariates, **others)
+    return Roles(
+        label,
+        chosen,
+        covariates,
+        weights,
+        cluster=_with_lengths(source, log, "cluster", options.cluster, chosen[0]),
+        strata=_with_lengths(source, log, "strata", options.strata, chosen[0]),
+        replicate_weights=tuple(options.replicate_weights),
+        drawn=drawn,
+    )
+
+
+def _drawn(source: InputFiles, options: Options) -> tuple[str, ...]:
+    """The columns that clusters, strata and replicate weights are about, all of them there."""
+    found: dict[str, None] = {}
+    for option in ("cluster", "strata"):
+        for text in _units(source, options.values[option]):
+            found[source.require(option, column_named(text, source.columns))] = None
+    for text in _units(source, options.replicate_weights):
+        found |= dict.fromkeys(replicate_columns(text, source.columns, {}))
+    return tuple(found)
+
+
+def _units(source: InputFiles, given: Sequence[str]) -> list[str]:
+    return [part for text in given for part in split_units(text, source.columns)]
+
+
+def _with_lengths(
+    source: InputFiles, log: Log, option: str, given: Sequence[str], prob: str
+) -> tuple[str, ...]:
+    """Units by name; blocks of time whose length is to be found get it, and it is said aloud."""
+    settled = []
+    for unit in unit_columns(_units(source, given), source.columns, option):
+        own = unit
+        if unit.length == AUTO:
+            frame = source.table([unit.column, prob])
+            with source.located():
+                own = unit.settled(frame_columns(frame), option, frame[prob])
+            log.say(f"{unit.text} are blocks of {counted(int(own.length or 1), 'day')}")
+        settled.append(own.text)
+    return tuple(settled)
 
 
 def read_samples(
@@ -77,7 +129,10 @@ def read_samples(
     settled: dict[str, Any] = {
         "label": roles.label,
         "weights": roles.weights,
-        "cluster": roles.cluster,
+        "cluster": roles.cluster or None,
+        "strata": roles.strata or None,
+        "replicate_weights": _units(source, roles.replicate_weights) or None,
+        "replicate_method": options.replicate_method,
         "positive": positive,
         "missing": options.missing,
     }

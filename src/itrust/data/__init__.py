@@ -9,17 +9,18 @@ from itrust.data.design import Design
 from itrust.data.design import Replication as Replication
 from itrust.data.design_matrix import Table as Table
 from itrust.data.files import Scan, scan
+from itrust.data.files import clusters_in_files as clusters_in_files
 from itrust.data.formats import FORMATS as FORMATS
 from itrust.data.formats import FilePart as FilePart
 from itrust.data.formats import format_of as format_of
 from itrust.data.formats import guess_column as guess_column
 from itrust.data.formats import known_format as known_format
+from itrust.data.frames import frame_columns as frame_columns
+from itrust.data.frames import same_length as same_length
 from itrust.data.intake import MissingRule as MissingRule
-from itrust.data.intake import frame_columns as frame_columns
 from itrust.data.intake import named_columns as named_columns
 from itrust.data.intake import read_covariates as read_covariates
 from itrust.data.intake import read_probabilities as read_probabilities
-from itrust.data.intake import same_length as same_length
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.population import Population
 from itrust.data.predicates.algebra import And as And
@@ -64,6 +65,14 @@ from itrust.data.sample import checked_sample as checked_sample
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
+from itrust.data.time_blocks import AUTO as AUTO
+from itrust.data.time_blocks import block_length, blocks
+from itrust.data.time_blocks import read_times as read_times
+from itrust.data.unit_columns import UnitColumn as UnitColumn
+from itrust.data.unit_columns import column_named as column_named
+from itrust.data.unit_columns import replicate_columns as replicate_columns
+from itrust.data.unit_columns import split_units as split_units
+from itrust.data.unit_columns import unit_columns as unit_columns
 from itrust.data.units import Units as Units
 from itrust.data.units import may_be_units as may_be_units
 
@@ -74,6 +83,8 @@ __all__ = [
     "Predicate",
     "Sample",
     "Scan",
+    "block_length",
+    "blocks",
     "scan",
 ]
 __dir__ = __all__.copy  # what tab completion offers

@@ -11,14 +11,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 
-from itrust._core import AnyArray, FloatArray, InputError, IntArray, did_you_mean
+from itrust._core import (
+    AnyArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    Rng,
+    as_generator,
+    did_you_mean,
+)
 
 METHODS = ("jk1", "jk2", "brr", "fay", "sdr", "bootstrap")
 RANK_TOLERANCE = 1e-9
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,8 @@ class Design:
         R sets of weights, each of which stands for another draw of clusters.
     replication : Replication or None
         What the replicate weights were made by.
+    were_multiples : bool
+        Whether the replicate weights came as multiples of the weights; they are kept in full.
     """
 
     n: int
@@ -142,6 +154,7 @@ class Design:
     strata: IntArray | None = None
     replicate_weights: FloatArray | None = None
     replication: Replication | None = None
+    were_multiples: bool = False
 
     def __post_init__(self) -> None:
         for array in (self.weights, self.cluster, self.strata, self.replicate_weights):
@@ -324,4 +337,60 @@ class Design:
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
             for name in ("weights", "cluster", "strata", "replicate_weights")
         }
-        return Design(int(np.arange(self.n)[rows].size), **kept, replication=self.replication)
+        n = int(np.arange(self.n)[rows].size)
+        method, came = self.replication, self.were_multiples
+        return Design(n, **kept, replication=method, were_multiples=came)
+
+    def parts(self, shares: FloatArray, rng: Rng = None) -> IntArray:
+        """Draw whole clusters at random into parts, within each stratum by itself.
+
+        Parameters
+        ----------
+        shares : (k,) array
+            The share of the clusters in each part; they sum to at most 1.
+        rng : int, numpy.random.Generator or None
+            The seed. Default: another draw in every call.
+
+        Returns
+        -------
+        (n,) array of int
+            The part of each row, from 0; -1 for rows that are left out. Every part has its share of
+            each stratum's clusters, but for rounding, which evens out over the strata.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> pairs = Design(4, strata=np.array([0, 0, 1, 1]))
+        >>> np.sort(pairs.parts(np.array([0.5, 0.5]), rng=0).reshape(2, 2))
+        array([[0, 1],
+               [0, 1]])
+        """
+        units = self.clusters
+        shuffled = as_generator(rng).permutation(units)
+        cuts = np.rint(np.cumsum([0.0, *shares]) * units).astype(int)
+        part = np.full(units, -1)
+        if self.stratum_count == 1:
+            for k, (start, stop) in enumerate(pairwise(cuts)):
+                part[shuffled[start:stop]] = k
+            return np.asarray(part[self._units])
+        wanted = np.append(shares, max(1 - float(np.sum(shares)), 0.0))
+        labels = np.append(np.arange(len(shares)), -1)
+        owed = np.zeros(wanted.size)
+        in_strata = shuffled[np.argsort(self._stratum_of_unit[shuffled], kind="stable")]
+        ends = np.cumsum(self._stratum_sizes).astype(int)
+        for members in np.split(in_strata, ends[:-1]):
+            owed += wanted * members.size
+            counts = _rounded(owed, members.size)
+            part[members] = np.repeat(labels, counts)
+            owed -= counts
+        return np.asarray(part[self._units])
+
+
+def _rounded(owed: FloatArray, total: int) -> IntArray:
+    """Whole numbers that sum to the total, near to what is owed; the largest remainders go up."""
+    counts = np.maximum(np.floor(owed + ROUNDING), 0).astype(np.int64)
+    while counts.sum() > total:
+        counts[np.argmin(np.where(counts > 0, owed - counts, np.inf))] -= 1
+    while counts.sum() < total:
+        counts[np.argmax(owed - counts)] += 1
+    return counts

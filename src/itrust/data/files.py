@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,11 @@ from itrust._core import (
     tickets,
 )
 from itrust.data.formats import FilePart
-from itrust.data.intake import MissingRule, checked_missing, frame_columns, read_parts
+from itrust.data.frames import frame_columns
+from itrust.data.intake import MissingRule, checked_missing, read_parts
 from itrust.data.readers import (
     Batch,
+    column_names,
     list_files,
     plain_columns,
     refuse_other_kinds,
@@ -39,6 +41,8 @@ from itrust.data.readers import (
 from itrust.data.rows import Chunk, Points
 from itrust.data.sample import Sample
 from itrust.data.source import Candidates, Pilot, smallest_of
+from itrust.data.time_blocks import AUTO
+from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
 
 WRONG_ROLE = "label, prob, on and weights are names of columns, not {value}"
 
@@ -50,6 +54,10 @@ def scan(
     prob: str,
     on: str | Sequence[str] = (),
     weights: str | None = None,
+    cluster: str | Sequence[str] | None = None,
+    strata: str | Sequence[str] | None = None,
+    replicate_weights: str | Sequence[str] | None = None,
+    replicate_method: str | None = None,
     positive: object = None,
     missing: MissingRule = "error",
 ) -> Scan:
@@ -57,9 +65,9 @@ def scan(
 
     Works on a scan, in one or two passes over the files: `klce_test` (Bernoulli, Rademacher,
     Spectral, Hoeffding), `klce2`, `null_sd`, and the scores except equal-mass bins. Everything
-    else, and clusters, wants `scan(...).load()`. Default widths come from 4,096 random rows, so
-    they differ a little from those of all rows in memory. Rows in messages count from 0 after
-    the header. In CSV files the first 8 MB decide what a column holds.
+    else, and clusters, strata and replicate weights, want `scan(...).load()`. Default widths come
+    from 4,096 random rows, so they differ a little from those of all rows in memory. Rows in
+    messages count from 0 after the header. In CSV files the first 8 MB decide what a column holds.
 
     Parameters
     ----------
@@ -73,6 +81,15 @@ def scan(
         Names of the covariates; none by default.
     weights : str, optional
         Name of the column of survey weights. Default: every row counts alike.
+    cluster : str or sequence of str, optional
+        Name of the column of clusters, several names, or blocks of time such as "week(date)", as
+        for `Sample.from_frame`. Default: all rows are independent.
+    strata : str or sequence of str, optional
+        Name of the column of strata, or several. Default: one stratum.
+    replicate_weights : str or sequence of str, optional
+        Names of the columns of replicate weights, or a pattern such as "REPWT*". Default: none.
+    replicate_method : str, optional
+        What the replicate weights were made by, as for `Sample`. Default: there are none.
     positive : object, optional
         The label that counts as 1. Default: labels are 0 and 1.
     missing : {"error", "level", "drop"}
@@ -101,6 +118,16 @@ def scan(
         raise InputError("{file} stands more than once among the files", file=str(twice[0]))
     made = Scan(tuple(files), label, prob, tuple(chosen), weights, positive, missing)
     _refuse_wrong_roles(made)
+    if any(named is not None for named in (cluster, strata, replicate_weights, replicate_method)):
+        known = column_names(files[0])
+        taken = {"label": label, "prob": prob, **({"weights": weights} if weights else {})}
+        made = replace(
+            made,
+            cluster=unit_columns(cluster, known, "cluster"),
+            strata=unit_columns(strata, known, "strata"),
+            replicate_weights=tuple(replicate_columns(replicate_weights, known, taken)),
+            replicate_method=replicate_method,
+        )
     checked_missing(missing)
     refuse_other_kinds(made.files, made.roles)
     return made
@@ -143,8 +170,12 @@ class Scan:
         What to do with missing covariates.
     parts : tuple of FilePart or None
         The pieces of the files that are read; None for whole files.
-    clusters : None
-        Rows in files have no clusters.
+    cluster, strata : tuple of UnitColumn
+        The columns that tell clusters and strata; empty without them.
+    replicate_weights : tuple of str
+        The columns of replicate weights.
+    replicate_method : str or None
+        What these were made by.
     """
 
     files: tuple[Path, ...]
@@ -155,12 +186,29 @@ class Scan:
     positive: Any
     missing: MissingRule
     parts: tuple[FilePart, ...] | None = None
-    clusters: ClassVar[None] = None  # files have no clusters yet
+    cluster: tuple[UnitColumn, ...] = ()
+    strata: tuple[UnitColumn, ...] = ()
+    replicate_weights: tuple[str, ...] = ()
+    replicate_method: str | None = None
 
     @property
     def roles(self) -> list[str]:
         """All columns that are read."""
-        return [self.label, self.prob, *self.names, *([self.weights] if self.weights else [])]
+        own = [self.label, self.prob, *self.names, *([self.weights] if self.weights else [])]
+        units = (unit.column for unit in (*self.cluster, *self.strata))
+        more = dict.fromkeys([*units, *self.replicate_weights])
+        return [*own, *(name for name in more if name not in own)]
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether rows are independent draws from one stratum."""
+        return not (self.cluster or self.strata or self.replicate_weights)
+
+    @property
+    def clusters(self) -> None:
+        """None: rows are independent; clusters are counted in memory only, and refused here."""
+        if self.cluster:
+            raise clusters_in_files()
 
     def __repr__(self) -> str:
         files = counted(len(self.files), "file")
@@ -189,6 +237,10 @@ class Scan:
             prob=self.prob,
             on=self.names,
             weights=self.weights,
+            cluster=[unit.text for unit in self.cluster] or None,
+            strata=[unit.text for unit in self.strata] or None,
+            replicate_weights=self.replicate_weights or None,
+            replicate_method=self.replicate_method,
             positive=self.positive,
             missing=self.missing,
         )
@@ -250,6 +302,7 @@ class Scan:
                     yield held
                 rows = slice(at, at + size)
                 weights = None if parts["design"].weights is None else parts["design"].weights[rows]
+                units = None if parts["design"].cluster is None else parts["design"].cluster[rows]
                 y, p = parts["y"][rows], parts["p"][rows]
                 held = Chunk(
                     first + at,
@@ -257,6 +310,7 @@ class Scan:
                     p,
                     points.take(rows),
                     weights,
+                    units,
                     other_labels=others,
                     dropped=dropped,
                 )
@@ -343,10 +397,24 @@ class Scan:
             columns[self.prob],
             {name: columns[name] for name in self.names},
             weights=columns[self.weights] if self.weights else None,
+            cluster=self._units(columns) if with_label and self.cluster else None,
             positive=self.positive if with_label else None,
             missing=self.missing,
             partial=True,
         )
+
+    def _units(self, columns: Mapping[str, object]) -> dict[str, object]:
+        """What tells the clusters of some rows; the same unit has the same values everywhere."""
+        for unit in self.cluster:
+            if unit.length == AUTO:
+                raise InputError(
+                    "{argument}: the length of {value} is found from all rows; use "
+                    "scan(...).load(), or name it, such as week({column})",
+                    argument="cluster",
+                    value=unit.text,
+                    details={"column": unit.column},
+                )
+        return {unit.text: unit.values(columns, "cluster") for unit in self.cluster}
 
     def _batches(self, *, drop: bool = True) -> Iterator[Batch]:
         """The rows as they are read, without those that are to be dropped."""
@@ -373,6 +441,15 @@ class Scan:
             missing = pc.is_null(column, nan_is_null=True) if is_float else pc.is_null(column)
             keep &= ~missing.to_numpy(zero_copy_only=False)
         return keep
+
+
+def clusters_in_files() -> InputError:
+    """The error about a scan whose rows are not simple, where that matters."""
+    return InputError(
+        "rows with clusters, strata or replicate weights are tested in memory; use "
+        "scan(...).load()",
+        argument="sample",
+    )
 
 
 def _other_labels(seen: set[Any], other: Any, column: pa.Array) -> frozenset[Any]:

@@ -5,14 +5,12 @@ These functions serve the doors (`Sample` and its like). Rows in messages count 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import pyarrow as pa
 
 from itrust._core import (
     AnyArray,
@@ -20,8 +18,6 @@ from itrust._core import (
     Code,
     FloatArray,
     InputError,
-    IntArray,
-    Row,
     Setting,
     Subject,
     checked_choice,
@@ -30,33 +26,28 @@ from itrust._core import (
     listed,
 )
 from itrust.data.column import Column
-from itrust.data.design import Design, Replication
+from itrust.data.design_intake import read_design
 from itrust.data.encoding import as_arrow, encode, encode_numbers, levels_and_codes
+from itrust.data.frames import (
+    by_name,
+    columns_of,
+    frame_columns,
+    in_narwhals,
+    refuse_duplicates,
+    refuse_missing,
+    rows_to_columns,
+    same_length,
+)
 from itrust.data.units import read_units
 
 MissingRule = Literal["error", "level", "drop"]
 
-FRAME_TRAITS = ("columns", "column_names")  # pandas and polars; Arrow
-
-
-LABEL, PROB, WEIGHTS, CLUSTER, STRATA = (
-    Subject(name) for name in ("label", "prob", "weights", "cluster", "strata")
-)
+LABEL, PROB, WEIGHTS = (Subject(name) for name in ("label", "prob", "weights"))
 
 
 def checked_missing(missing: object) -> None:
     """Refuse a setting that does not exist."""
     checked_choice(missing, "missing", get_args(MissingRule))
-
-
-def same_length(what: Subject, length: int, n: int, others: str = "labels") -> None:
-    """Refuse a column that is not as long as the labels, or the others it goes with."""
-    if length != n:
-        raise InputError(
-            f"{{subject}} has {counted(length, 'row')}, but there are {n:,} {others}; align them",
-            count=length,
-            **what.fields,
-        )
 
 
 def same_index(inputs: Iterable[tuple[str, object]]) -> None:
@@ -82,10 +73,6 @@ def same_index(inputs: Iterable[tuple[str, object]]) -> None:
             )
 
 
-def _native(value: object) -> Any:
-    return nw.from_native(value, eager_only=True, allow_series=True, pass_through=True)
-
-
 def read_labels(y: object, positive: object) -> tuple[FloatArray, tuple[Any, ...]]:
     """Labels as 0 and 1, and their values in sorted order."""
     values, codes = levels_and_codes(as_arrow(y, LABEL))
@@ -107,17 +94,6 @@ def read_labels(y: object, positive: object) -> tuple[FloatArray, tuple[Any, ...
     elif positive not in values and len(values) == 2:
         raise _unknown_positive(values, positive)
     return np.array([float(value == positive) for value in values])[codes], values
-
-
-def refuse_missing(codes: AnyArray, what: Subject, cure: str) -> None:
-    """Raise on the first row that has no value, which has a code below 0."""
-    if (codes < 0).any():
-        raise InputError(
-            f"{{subject}} is missing in {{row}}; {cure}",
-            row=int(np.argmax(codes < 0)),
-            count=int((codes < 0).sum()),
-            **what.fields,
-        )
 
 
 def _unknown_positive(values: tuple[Any, ...], positive: object) -> InputError:
@@ -203,13 +179,13 @@ def positive_column(p: object, values: tuple[Any, ...], positive: object) -> obj
 
 def _as_matrix(p: object) -> tuple[AnyArray | None, list[str]]:
     """A two-dimensional input as an array with its column names; None for one column."""
-    native = _native(p)
+    native = in_narwhals(p)
     if isinstance(native, nw.DataFrame):
         return native.to_numpy(), [str(name) for name in native.columns]
     if isinstance(p, list | tuple):
         if not p or not isinstance(p[0], list | tuple | np.ndarray):
             return None, []
-        return np.column_stack([np.asarray(column) for column in _rows_to_columns(PROB, p)]), []
+        return np.column_stack([np.asarray(column) for column in rows_to_columns(PROB, p)]), []
     return (
         (p, [])
         if isinstance(p, np.ndarray) and not isinstance(p, np.ma.MaskedArray)
@@ -252,103 +228,12 @@ def _cure(p: FloatArray) -> tuple[str, list[Code]]:
     return "({} first?)", [expit]
 
 
-def read_weights(values: object, n: int) -> FloatArray:
-    """Survey weights, (n,)."""
-    weights = _numbers(values, WEIGHTS, n)
-    if (weights < 0).any():
-        row = int(np.argmax(weights < 0))
-        raise InputError(
-            "{argument} must not be negative; {row} has {weight}",
-            row=row,
-            value=float(weights[row]),
-            count=int((weights < 0).sum()),
-            details={"weight": f"{weights[row]:g}"},
-            **WEIGHTS.fields,
-        )
-    return weights
-
-
 def refuse_empty_weights(weights: FloatArray) -> None:
     """Raise unless at least two rows count."""
     if np.count_nonzero(weights) < 2:
         raise InputError(
             "{argument} are zero in all rows but at most one; two rows must count",
             **WEIGHTS.fields,
-        )
-
-
-def read_cluster(values: object, n: int) -> IntArray:
-    """Number of each row's unit, (n,)."""
-    _, codes = levels_and_codes(as_arrow(values, CLUSTER))
-    same_length(CLUSTER, codes.size, n)
-    refuse_missing(codes, CLUSTER, "give every row its unit")
-    return codes
-
-
-def read_design(
-    n: int,
-    *,
-    weights: object = None,
-    cluster: object = None,
-    strata: object = None,
-    replicate_weights: object = None,
-    replicate_method: object = None,
-) -> Design:
-    """How n rows were drawn."""
-    return Design(
-        n,
-        weights=None if weights is None else read_weights(weights, n),
-        cluster=None if cluster is None else read_cluster(cluster, n),
-        strata=None if strata is None else read_strata(strata, n),
-        replicate_weights=None
-        if replicate_weights is None
-        else np.asarray(replicate_weights, dtype=float),
-        replication=None if replicate_method is None else Replication.of(replicate_method),
-    )
-
-
-def read_strata(values: object, n: int) -> IntArray:
-    """Number of each row's stratum, (n,)."""
-    _, codes = levels_and_codes(as_arrow(values, STRATA))
-    same_length(STRATA, codes.size, n)
-    refuse_missing(codes, STRATA, "give every row its stratum")
-    return codes
-
-
-def frame_columns(frame: object) -> dict[str, object]:
-    """Columns of a frame or mapping by name; names must differ."""
-    if isinstance(frame, Mapping):
-        return _by_name([(str(name), values) for name, values in frame.items()])
-    if isinstance(frame, pa.Table | pa.RecordBatch):
-        return _by_name(list(zip(frame.column_names, frame.columns, strict=True)))
-    if hasattr(frame, "collect") or hasattr(frame, "compute"):
-        raise InputError("the frame is lazy; call .collect() or .compute() first", argument="frame")
-    labels = [str(name) for name in getattr(frame, "columns", ())]
-    refuse_duplicates(labels)  # before narwhals, whose message names no cure
-    native = _native(frame)
-    if not isinstance(native, nw.DataFrame):
-        raise InputError(
-            "expected a data frame or a mapping, not a {kind}",
-            argument="frame",
-            value=frame,
-            details={"kind": type(frame).__name__},
-        )
-    return _by_name(list(zip(labels, native.iter_columns(), strict=True)))
-
-
-def _by_name(columns: Sequence[tuple[str, object]]) -> dict[str, object]:
-    refuse_duplicates([name for name, _ in columns])
-    return dict(columns)
-
-
-def refuse_duplicates(names: Sequence[str]) -> None:
-    """Raise if a name stands more than once."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise InputError(
-            "column names must differ; {twice} stands more than once",
-            argument="x",
-            details={"twice": listed(twice)},
         )
 
 
@@ -432,6 +317,7 @@ def read_parts(
             strata=strata,
             replicate_weights=replicate_weights,
             replicate_method=replicate_method,
+            partial=partial,
         ),
         "values": _both_values(found, 1 if positive is None else positive),
         "dropped": (),
@@ -450,62 +336,14 @@ def read_covariates(
     x: object, names: Sequence[str] | None, *, partial: bool = False
 ) -> tuple[Column, ...]:
     """Covariates of any form, encoded; nothing is settled about missing values yet."""
-    columns = _named_columns(x)
+    columns = columns_of(x)
     if names is not None:
         names = [names] if isinstance(names, str) else [str(name) for name in names]
         if len(names) != len(columns):
             told = counted(len(names), "name"), counted(len(columns), "covariate")
             raise InputError(f"names gives {told[0]} for {told[1]}", argument="names")
-        columns = _by_name(list(zip(names, columns.values(), strict=True)))
+        columns = by_name(list(zip(names, columns.values(), strict=True)))
     return tuple(encode(name, values, partial=partial) for name, values in columns.items())
-
-
-def _named_columns(x: object) -> dict[str, object]:
-    """Covariates of any form by name; columns of arrays are named x1, x2, ..."""
-    if x is None or (isinstance(x, list | tuple) and not x):
-        return {}
-    if isinstance(x, list | tuple) and isinstance(x[0], list | tuple | np.ndarray):
-        return _numbered(_rows_to_columns(Subject("x"), x))
-    if isinstance(x, list | tuple) and any(getattr(item, "ndim", 0) > 0 for item in x):
-        raise InputError(
-            "{argument} is a list of columns; name them in a mapping, such as {'age': ages}",
-            argument="x",
-        )
-    if isinstance(x, pa.Array | pa.ChunkedArray | list | tuple):
-        return _numbered([x])
-    if isinstance(x, Mapping) or any(hasattr(type(x), name) for name in FRAME_TRAITS):
-        return frame_columns(x)
-    native = _native(x)
-    if isinstance(native, nw.Series):
-        return {str(native.name or "x1"): native}
-    if isinstance(x, np.ndarray) and x.ndim == 2:
-        return _numbered(list(x.T))
-    if isinstance(x, np.ndarray) and x.ndim > 2:
-        raise InputError(
-            "{argument} must be a frame or an array (n, d), not of shape {value}",
-            argument="x",
-            value=x.shape,
-        )
-    return _numbered([x])
-
-
-def _rows_to_columns(what: Subject, rows: Sequence[Sequence[object]]) -> list[list[object]]:
-    width = len(rows[0])
-    for number, row in enumerate(rows):
-        length = len(row) if hasattr(row, "__len__") else 1
-        if length != width:
-            raise InputError(
-                f"{{subject}}: {{row}} has {counted(length, 'value')}, {{first}} has {width}",
-                row=number,
-                count=length,
-                details={"first": Row(0)},
-                **what.fields,
-            )
-    return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _numbered(columns: Sequence[object]) -> dict[str, object]:
-    return {f"x{k}": column for k, column in enumerate(columns, start=1)}
 
 
 def settle_missing(parts: dict[str, Any], missing: MissingRule) -> dict[str, Any]:

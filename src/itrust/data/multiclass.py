@@ -19,7 +19,8 @@ from itrust._core import (
     listed,
 )
 from itrust.data.encoding import as_arrow, encode_numbers
-from itrust.data.intake import MissingRule, frame_columns, same_index
+from itrust.data.frames import frame_columns
+from itrust.data.intake import MissingRule, same_index
 from itrust.data.sample import Sample, refuse_too_few
 
 SUM_TOLERANCE = 1e-6

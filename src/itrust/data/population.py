@@ -8,7 +8,9 @@ from typing import Any, Self
 
 from itrust._core import FloatArray, InputError, Subject
 from itrust.data.column import Column
+from itrust.data.design_intake import read_design
 from itrust.data.encoding import encode_numbers
+from itrust.data.frames import same_length
 from itrust.data.intake import (
     PROB,
     MissingRule,
@@ -16,11 +18,9 @@ from itrust.data.intake import (
     column_names_known,
     named_columns,
     read_covariates,
-    read_design,
     read_probabilities,
     refuse_among_covariates,
     same_index,
-    same_length,
     settle_missing,
 )
 from itrust.data.rows import Predicted

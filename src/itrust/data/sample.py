@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,6 @@ from itrust._core import (
     InputError,
     IntArray,
     Rng,
-    as_generator,
     counted,
     shown,
     smallest_tickets,
@@ -29,6 +27,7 @@ from itrust._core import (
 from itrust.data.column import Column
 from itrust.data.copies import copy_notes, refuse_copies_of_the_label
 from itrust.data.design import Design
+from itrust.data.design_intake import design_notes
 from itrust.data.intake import (
     MissingRule,
     column_names_known,
@@ -41,6 +40,7 @@ from itrust.data.intake import (
 )
 from itrust.data.rows import Chunk, Predicted, called_impossible
 from itrust.data.source import Pilot
+from itrust.data.unit_columns import replicate_columns, unit_columns
 from itrust.data.units import Units
 
 
@@ -66,14 +66,18 @@ class Sample(Predicted):
     weights : column of n survey weights, optional
         Not negative, at least two of them above 0, and without information on the label beyond
         x and p. Default: every row counts alike.
-    cluster : column of n names of units, optional
-        Rows of one unit, such as a person measured twice, need not be independent. Default: all
-        rows are independent.
-    strata : column of n names of strata, optional
-        Clusters were drawn within each stratum by itself. Default: one stratum.
-    replicate_weights : (n, R) array or frame, optional
-        R sets of weights, each of which stands for another draw of clusters. Default: none, so that
-        variances come from clusters and strata.
+    cluster : column of n names of units, or several columns, optional
+        Rows of one unit, such as a person measured twice, need not be independent. Several columns
+        (a frame, a mapping or an array (n, k)) are crossed: a state and a year name an election.
+        At least two clusters. Default: all rows are independent.
+    strata : column of n names of strata, or several columns, optional
+        Clusters were drawn within each stratum by itself: each lies in one, and each stratum has
+        two or more, not all of weight 0. Default: one stratum.
+    replicate_weights : (n, R) array, frame or mapping, optional
+        R sets of weights, each of which stands for another draw of clusters, in full or as
+        multiples of `weights`. They are taken as multiples if their means over the R sets, row by
+        row, are nearer to 1 than to the weights, in squares; a note says which was assumed.
+        Default: none, so that variances come from clusters and strata.
     replicate_method : str, optional
         What the replicate weights were made by: "jk1", "jk2", "brr", "fay:0.5", "sdr" or
         "bootstrap". Needed with replicate weights, and only with them.
@@ -151,8 +155,13 @@ class Sample(Predicted):
         )
 
     def _read(self, y: object, p: object, x: object, roles: Any, **settings: Any) -> None:
-        columns = x.items() if isinstance(x, Mapping) else [("x", x)]
-        same_index([("label", y), ("prob", p), *roles.items(), *columns])
+        several = {**roles, "replicate_weights": settings.get("replicate_weights"), "x": x}
+        columns = [
+            pair
+            for name, value in several.items()
+            for pair in (value.items() if isinstance(value, Mapping) else [(name, value)])
+        ]
+        same_index([("label", y), ("prob", p), *columns])
         parts = read_parts(y, p, x, **roles, **settings)
         refuse_copies_of_the_label(parts["y"], parts["p"], parts["columns"])
         self._fill(**parts)
@@ -172,7 +181,10 @@ class Sample(Predicted):
         prob: str,
         on: str | Sequence[str] = (),
         weights: str | None = None,
-        cluster: str | None = None,
+        cluster: str | Sequence[str] | None = None,
+        strata: str | Sequence[str] | None = None,
+        replicate_weights: str | Sequence[str] | None = None,
+        replicate_method: str | None = None,
         positive: object = None,
         missing: MissingRule = "error",
     ) -> Self:
@@ -193,8 +205,18 @@ class Sample(Predicted):
             The columns that are covariates. Default: none.
         weights : str, optional
             The column of survey weights. Default: every row counts alike.
-        cluster : str, optional
-            The column that names the unit of each row. Default: all rows are independent.
+        cluster : str or sequence of str, optional
+            The column that names the unit of each row, or several that are crossed. "week(date)"
+            takes blocks of time by a column of dates: day, week, month, quarter, year, or blocks,
+            whose length `itrust.blocks` finds ("blocks(date, 14)": 14 days). A column that has such
+            a name wins. Default: all rows are independent.
+        strata : str or sequence of str, optional
+            The column that names the stratum of each row, or several. Default: one stratum.
+        replicate_weights : str or sequence of str, optional
+            The columns of replicate weights: names, or a pattern such as "REPWT*", whose columns
+            are taken in the order of their numbers. Default: none.
+        replicate_method : str, optional
+            What the replicate weights were made by, as for `Sample`. Default: there are none.
         positive : object, optional
             The value of the label that counts as 1. Default: labels are 0 and 1.
         missing : {"error", "level", "drop"}
@@ -213,10 +235,18 @@ class Sample(Predicted):
         >>> it.Sample.from_frame(homes, label="owner", prob="p", on="race").names
         ('race',)
         """
-        roles = {"label": label, "prob": prob, "weights": weights, "cluster": cluster}
+        roles = {"label": label, "prob": prob, "weights": weights}
         columns, named, chosen = named_columns(frame, roles, on)
+        names = list(columns)
+        units = {
+            "cluster": unit_columns(cluster, names, "cluster"),
+            "strata": unit_columns(strata, names, "strata"),
+        }
+        replicates = replicate_columns(replicate_weights, names, named)
+        taken = [*named.items()]
+        taken += [(role, unit.column) for role, found in units.items() for unit in found]
         for role in ("label", "prob", "weights"):
-            others = [r for r, name in named.items() if r != role and name == named.get(role)]
+            others = [r for r, name in taken if r != role and name == named.get(role)]
             if others:
                 raise InputError(
                     "{value} cannot be {argument} and {other} at once",
@@ -226,14 +256,30 @@ class Sample(Predicted):
                 )
             if role != "weights":
                 refuse_among_covariates(role, named[role], chosen)
-        used = {*named.values(), *chosen}
+        for name in replicates:
+            refuse_among_covariates("replicate_weights", name, chosen)
+        used = {*(name for _, name in taken), *chosen, *replicates}
+        drawn: dict[str, object] = {}
+        if replicates:
+            drawn["replicate_weights"] = {name: columns[name] for name in replicates}
         made = object.__new__(cls)
         with column_names_known(named):
+            p = columns[named["prob"]]
+            drawn |= {
+                role: {
+                    unit.text: unit.settled(columns, role, p).values(columns, role)
+                    for unit in found
+                }
+                for role, found in units.items()
+                if found
+            }
             made._read(
                 columns[named["label"]],
-                columns[named["prob"]],
+                p,
                 {name: columns[name] for name in chosen},
-                {role: columns[named[role]] for role in ("weights", "cluster") if role in named},
+                {"weights": columns[named["weights"]]} if "weights" in named else {},
+                **drawn,
+                replicate_method=replicate_method,
                 positive=positive,
                 missing=missing,
                 others={name: column for name, column in columns.items() if name not in used},
@@ -280,8 +326,8 @@ class Sample(Predicted):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Data-quality notes: rows left out, one class only, columns that look odd."""
-        said = list(self.dropped)
+        """Data-quality notes: rows left out, odd weights, one class only, columns that look odd."""
+        said = [*self.dropped, *design_notes(self.design)]
         for label, value in enumerate(self.values):
             if (self.y == label).all():
                 said.append(f"one class only: every label is {shown(value)}, counted as {label}")
@@ -440,7 +486,7 @@ class Sample(Predicted):
         return self.with_columns(tuple(self.column(name) for name in names))
 
     def split(self, fractions: Sequence[float], *, rng: Rng = None) -> tuple[Self, ...]:
-        """Split at random into parts; the rows of a cluster stay together.
+        """Split at random into parts; clusters stay whole and are drawn within their strata.
 
         Parameters
         ----------
@@ -475,17 +521,8 @@ class Sample(Predicted):
                 argument="fractions",
                 value=fractions,
             )
-        if self.cluster is None:
-            units, codes = self.n, np.arange(self.n)
-        else:
-            levels, codes = np.unique(self.cluster, return_inverse=True)
-            units = levels.size
-        shuffled = as_generator(rng).permutation(units)
-        cuts = np.rint(np.cumsum([0.0, *shares]) * units).astype(int)
-        part = np.full(units, -1)
-        for k, (start, stop) in enumerate(pairwise(cuts)):
-            part[shuffled[start:stop]] = k
-        rows = [np.flatnonzero(part[codes] == k) for k in range(shares.size)]
+        part = self.design.parts(shares, rng)
+        rows = [np.flatnonzero(part == k) for k in range(shares.size)]
         for k, chosen in enumerate(rows):
             if chosen.size < 2:
                 raise InputError(
@@ -509,14 +546,25 @@ class Sample(Predicted):
             f"Sample of {self.n:,} rows: {int(self.y.sum()):,} positive ({rates[0]:.1f} %), "
             f"mean prediction {rates[1]:.1f} %"
         )
+        replicates = self.design.replicate_weights
         extras = [
             "weighted" if self.weights is not None else "",
             "" if self.clusters is None else counted(self.clusters, "cluster"),
+            "" if self.strata is None else _strata_in_words(self.strata),
+            ""
+            if replicates is None
+            else counted(replicates.shape[1], "set") + " of replicate "
+            f"weights ({self.design.replication})",
         ]
         width = max((len(name) for name in self.names), default=0)
         lines = [f"  {c.name:<{width}}  {c.kind:<8}  {c.extent()}" for c in self.columns]
         notes = [f"  note: {note}" for note in self.notes]
         return "\n".join([", ".join(filter(None, [head, *extras])), *lines, *notes])
+
+
+def _strata_in_words(strata: IntArray) -> str:
+    count = np.unique(strata).size
+    return f"{count:,} {'stratum' if count == 1 else 'strata'}"
 
 
 def refuse_too_few(n: int) -> None:

@@ -5,4 +5,8 @@ beyond (x, f); covariates that were known before the labels. All but the second 
 which are looked for here.
 """
 
+from itrust.calibration.assumptions.autocorrelation import Autocorrelation as Autocorrelation
+from itrust.calibration.assumptions.autocorrelation import (
+    residual_autocorrelation as residual_autocorrelation,
+)
 from itrust.calibration.assumptions.notes import assumption_notes as assumption_notes

@@ -62,10 +62,11 @@ def _notes(sample: Sample) -> Iterator[tuple[object, str]]:
 def dependence_in_words(found: Dependence) -> str:
     """What goes together, and the column to name as the cluster."""
     agree = f"go together (correlation {found.correlation:.2f}"
-    cluster = in_door_words(Setting("cluster", found.names[0] if len(found.names) == 1 else None))
+    names = found.names[0] if len(found.names) == 1 else list(found.names) or None
+    cluster = in_door_words(Setting("cluster", names))
     if found.kind == "column":
         told = " and ".join(repr(name) for name in found.names)
-        joined = "name it" if len(found.names) == 1 else "write both into one column and name that"
+        joined = "name it" if len(found.names) == 1 else "name both"
         return (
             f"residuals of rows with the same {told} {agree}, {counted(found.units, 'value')}): "
             f"if these are repeated units, {joined} with {cluster}, for {TAKES_ROWS}"

@@ -1,0 +1,417 @@
+"""How rows were drawn, from what users bring: clusters, strata, weights and replicate weights.
+
+A sample as it was drawn must allow a variance: clusters that lie in one stratum, and two or more in
+each. Parts of a sample need not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from itrust._core import (
+    AnyArray,
+    Argument,
+    Code,
+    FloatArray,
+    InputError,
+    IntArray,
+    Row,
+    Setting,
+    Subject,
+    counted,
+    in_door_words,
+    shown,
+)
+from itrust.data.design import Design, Replication
+from itrust.data.encoding import as_arrow, encode_numbers, levels_and_codes
+from itrust.data.frames import FRAME_TRAITS, columns_of, same_length
+
+CLUSTER, STRATA, WEIGHTS = "cluster", "strata", "weights"
+REPLICATES, METHOD = "replicate_weights", "replicate_method"
+BITS = np.uint64(2**63 - 1)
+MIXERS = tuple(np.uint64(value) for value in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9))
+CERTAINTY = (
+    "; if it was sure to be drawn (a certainty unit), give its rows or lower units as clusters"
+)
+MIN_MEAN, MAX_MEAN = 0.5, 2.0  # of replicate weights where every row has weight 1
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """Which unit each row belongs to, by one column or by several that are crossed.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        The columns; None for one that has no name.
+    levels : tuple of tuples
+        The distinct values of each.
+    parts : tuple of (n,) arrays of int
+        The place of each row's value among them.
+    """
+
+    names: tuple[str | None, ...]
+    levels: tuple[tuple[Any, ...], ...]
+    parts: tuple[AnyArray, ...]
+
+    @cached_property
+    def codes(self) -> IntArray:
+        """The number of each row's unit, (n,), from 0 without gaps."""
+        codes = self.parts[0]
+        for part, levels in zip(self.parts[1:], self.levels[1:], strict=True):
+            codes = np.unique(codes * len(levels) + part, return_inverse=True)[1]
+        return np.asarray(codes, dtype=np.int64)
+
+    @property
+    def count(self) -> int:
+        """How many units there are."""
+        return int(self.codes.max(initial=-1)) + 1
+
+    def named(self, row: int) -> str:
+        """The unit of a row in words, such as 7 or (7, 'b')."""
+        found = [own[part[row]] for own, part in zip(self.levels, self.parts, strict=True)]
+        values = [_shown_id(value) for value in found]
+        return values[0] if len(values) == 1 else f"({', '.join(values)})"
+
+    def hashed(self) -> IntArray:
+        """A number below 2^63 for each row, (n,), that depends on the values of its unit alone.
+
+        The same units have the same number in every part of a file. Two of m units share one with
+        a probability of about m^2 / 2^64, which is negligible: 5e-8 for a million units.
+        """
+        mixed = np.zeros(self.parts[0].size, dtype=np.uint64)
+        for part, levels in zip(self.parts, self.levels, strict=True):
+            own = np.array([_digest(level) for level in levels], dtype=np.uint64)[part]
+            mixed = (mixed ^ own) * MIXERS[0]
+            mixed = (mixed ^ (mixed >> np.uint64(29))) * MIXERS[1]
+        return (mixed & BITS).astype(np.int64)
+
+
+def _shown_id(value: Any) -> str:
+    """Dates as they are written, and whole numbers as such: files may hold them as decimals."""
+    if isinstance(value, float) and value % 1 == 0:
+        value = int(value)
+    return str(value) if isinstance(value, date) else shown(value)
+
+
+def _digest(value: Any) -> int:
+    """64 bits of a value; 1, 1.0 and True are one value, as they are in Python."""
+    if isinstance(value, bool | int | float) and value % 1 == 0:
+        value = int(value)
+    kind = "text" if isinstance(value, str) else "other"
+    found = hashlib.blake2b(f"{kind} {value}".encode(), digest_size=8).digest()
+    return int.from_bytes(found, "big")
+
+
+def read_ids(values: object, argument: str, n: int) -> Ids:
+    """Units from one column, or from several in a frame, a mapping or an array (n, k)."""
+    columns = _id_columns(values, argument)
+    parts = []
+    for name, column in columns:
+        what = Subject(argument, name)
+        levels, codes = levels_and_codes(as_arrow(column, what))
+        same_length(what, codes.size, n)
+        _refuse_missing_ids(codes, what, several=len(columns) > 1)
+        parts.append((levels, codes))
+    names = tuple(name for name, _ in columns)
+    return Ids(names, *(tuple(column) for column in zip(*parts, strict=True)))
+
+
+def _id_columns(values: object, argument: str) -> list[tuple[str | None, object]]:
+    is_frame = isinstance(values, Mapping) or any(
+        hasattr(type(values), name) for name in FRAME_TRAITS
+    )
+    rows = isinstance(values, list | tuple) and any(isinstance(v, list | tuple) for v in values[:1])
+    if is_frame or rows or getattr(values, "ndim", 1) > 1:
+        found = list(columns_of(values, Subject(argument)).items())
+        if not found:
+            raise InputError("{argument} has no column", argument=argument)
+        return [(name if is_frame else None, column) for name, column in found]
+    return [(None, values)]
+
+
+def _refuse_missing_ids(codes: AnyArray, what: Subject, *, several: bool) -> None:
+    missing = codes < 0
+    if missing.any():
+        others = int(missing.sum()) - 1
+        more = f" and {counted(others, 'other row')}" if others else ""
+        unit = "cluster" if what.argument == CLUSTER else "stratum"
+        raise InputError(
+            f"{{subject}} is missing in {{row}}{more}{{where}}; give every row its {unit}, or "
+            "leave such rows out",
+            row=int(np.argmax(missing)),
+            count=others + 1,
+            details={"where": Code(f" of {what.column!r}", "") if several and what.column else ""},
+            **what.fields,
+        )
+
+
+def read_weights(values: object, n: int, what: Subject) -> FloatArray:
+    """Survey weights, (n,)."""
+    weights = encode_numbers(values, what)
+    same_length(what, weights.size, n)
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise InputError(
+            "{subject} must not be negative; {row} has {weight}",
+            row=row,
+            value=float(weights[row]),
+            count=int((weights < 0).sum()),
+            details={"weight": f"{weights[row]:g}"},
+            **what.fields,
+        )
+    return weights
+
+
+def read_design(
+    n: int,
+    *,
+    weights: object = None,
+    cluster: object = None,
+    strata: object = None,
+    replicate_weights: object = None,
+    replicate_method: object = None,
+    partial: bool = False,
+) -> Design:
+    """How n rows were drawn; with `partial` they are a part of all, whose clusters have hashes."""
+    w = None if weights is None else read_weights(weights, n, Subject(WEIGHTS))
+    units, groups = (
+        None if values is None else read_ids(values, argument, n)
+        for argument, values in ((CLUSTER, cluster), (STRATA, strata))
+    )
+    if not partial:
+        _refuse_odd_design(n, w, units, groups)
+    replicates, method, were_multiples = _read_replicates(replicate_weights, replicate_method, w, n)
+    return Design(
+        n,
+        weights=w,
+        cluster=_own_codes(units, partial=partial),
+        strata=_own_codes(groups, partial=partial),
+        replicate_weights=replicates,
+        replication=method,
+        were_multiples=were_multiples,
+    )
+
+
+def _own_codes(ids: Ids | None, *, partial: bool) -> IntArray | None:
+    if ids is None:
+        return None
+    return ids.hashed() if partial else ids.codes
+
+
+def _refuse_odd_design(
+    n: int, weights: FloatArray | None, cluster: Ids | None, strata: Ids | None
+) -> None:
+    """Raise where clusters and strata as they were drawn allow no variance."""
+    if cluster is not None and cluster.count == 1 and n > 1:
+        raise InputError(
+            f"all {n:,} rows belong to one cluster, {{unit}}; {{argument}} needs two clusters or "
+            "more, or leave it out",
+            argument=CLUSTER,
+            column=cluster.names[0],
+            count=1,
+            details={"unit": cluster.named(0)},
+        )
+    if strata is None or n == 0:
+        return
+    if cluster is not None:
+        _refuse_torn_clusters(cluster, strata)
+    _refuse_single_clusters(n, cluster, strata)
+    if weights is not None:
+        _refuse_strata_without_weight(weights, strata)
+
+
+def _refuse_torn_clusters(cluster: Ids, strata: Ids) -> None:
+    first = np.unique(cluster.codes, return_index=True)[1]
+    torn = strata.codes != strata.codes[first][cluster.codes]
+    if not torn.any():
+        return
+    row = int(np.argmax(torn))
+    one = int(first[cluster.codes[row]])
+    count = int(np.unique(cluster.codes[torn]).size)
+    names = [name for name in (*strata.names, *cluster.names) if name is not None]
+    known = len(names) == len(strata.names) + len(cluster.names)
+    cure = (
+        Setting(CLUSTER, list(dict.fromkeys(names)))
+        if known
+        else Code("cluster={'stratum': strata, 'cluster': cluster}", "--cluster COL,COL")
+    )
+    raise InputError(
+        f"cluster {{unit}} lies in two strata, {{one}} ({{first}}) and {{other}} ({{row}})"
+        f"{_and_so(count - 1, 'does', 'do', 'other cluster')}",
+        argument=CLUSTER,
+        row=row,
+        value=cluster.named(row),
+        count=count,
+        hint="where clusters are numbered anew in each stratum, name them by both columns, {}",
+        settings=[cure],
+        details={
+            "unit": cluster.named(row),
+            "one": strata.named(one),
+            "other": strata.named(row),
+            "first": Row(one),
+        },
+    )
+
+
+def _and_so(others: int, one: str, several: str, what: str) -> str:
+    """How many more there are, where there are any."""
+    return f", and so {one if others == 1 else several} {counted(others, what)}" if others else ""
+
+
+def _refuse_single_clusters(n: int, cluster: Ids | None, strata: Ids) -> None:
+    units = np.arange(n) if cluster is None else cluster.codes
+    first = np.unique(units, return_index=True)[1]
+    sizes = np.bincount(strata.codes[first])
+    single = np.flatnonzero(sizes == 1)
+    if not single.size:
+        return
+    row = int(np.argmax(np.isin(strata.codes, single)))
+    unit = "row" if cluster is None else "cluster"
+    more = _and_so(single.size - 1, "has", "have", "other")
+    more += f" of {sizes.size:,} strata" if more else ""
+    lower = "" if cluster is None else CERTAINTY
+    raise InputError(
+        f"stratum {{stratum}} of {{argument}} has a single {unit} ({{row}}){more}, which gives "
+        f"no variance; collapse it with a neighbouring stratum{lower}",
+        argument=STRATA,
+        column=strata.names[0] if len(strata.names) == 1 else None,
+        row=row,
+        value=strata.named(row),
+        count=int(single.size),
+        details={"stratum": strata.named(row)},
+    )
+
+
+def _refuse_strata_without_weight(weights: FloatArray, strata: Ids) -> None:
+    empty = np.bincount(strata.codes, weights) == 0
+    if not empty.any():
+        return
+    row = int(np.argmax(empty[strata.codes]))
+    others = int(empty.sum()) - 1
+    more = f", as in {counted(others, 'other')} of {empty.size:,} strata" if others else ""
+    raise InputError(
+        f"all rows of stratum {{stratum}} have weight 0 ({{row}} is the first){more}; leave "
+        "them out, or collapse it with a neighbouring stratum",
+        argument=WEIGHTS,
+        row=row,
+        value=strata.named(row),
+        count=others + 1,
+        details={"stratum": strata.named(row)},
+    )
+
+
+def _read_replicates(
+    values: object, method: object, weights: FloatArray | None, n: int
+) -> tuple[FloatArray | None, Replication | None, bool]:
+    """Sets of weights (n, R) in full, their method, and whether they came as multiples."""
+    if (values is None) != (method is None):
+        given, lacking = (METHOD, REPLICATES) if values is None else (REPLICATES, METHOD)
+        cure = (
+            "say what made the replicate weights with {settings}, or jk1, jk2, brr, sdr, bootstrap"
+            if values is not None
+            else "name them with {settings}"
+        )
+        raise InputError(
+            "{argument} needs {other}",
+            argument=given,
+            value=method,
+            hint=cure,
+            settings=[Setting(lacking, "fay:0.5" if lacking == METHOD else ...)],
+            details={"other": Argument(lacking)},
+        )
+    if values is None:
+        return None, None, False
+    replication = Replication.of(method)
+    columns = columns_of(values, Subject(REPLICATES))
+    for column in list(columns.values())[:1]:
+        as_arrow(column, Subject(REPLICATES))  # what is no column at all is told as such
+    if len(columns) < 2:
+        raise InputError(
+            "{argument} needs two sets of weights or more, one a column; this has {count}",
+            argument=REPLICATES,
+            count=len(columns),
+        )
+    named = [Subject(REPLICATES, name) for name in columns]
+    found = [
+        read_weights(column, n, what) for column, what in zip(columns.values(), named, strict=True)
+    ]
+    for column, what in zip(found, named, strict=True):
+        if not column.any():
+            raise InputError("{subject} is 0 in every row; leave it out", **what.fields)
+    matrix = np.column_stack(found)
+    if weights is None:
+        _refuse_replicates_alone(matrix)
+        return matrix, replication, False
+    were_multiples = are_multiples(matrix, weights)
+    return matrix * weights[:, None] if were_multiples else matrix, replication, were_multiples
+
+
+def are_multiples(replicates: FloatArray, weights: FloatArray) -> bool:
+    """Whether replicate weights (n, R) are to be multiplied by the weights (n,).
+
+    Their means over the replicates, row by row, are then nearer to 1 than to the weights, in
+    squares: whatever made them, every row keeps about its weight on average.
+
+    >>> are_multiples(np.array([[0.0, 2.0], [2.0, 0.0]]), np.array([900.0, 30.0]))
+    True
+    """
+    usual = replicates.mean(axis=1)
+    return bool(np.square(usual - 1).sum() < np.square(usual - weights).sum())
+
+
+def _refuse_replicates_alone(matrix: FloatArray) -> None:
+    mean = float(matrix.mean())
+    if not MIN_MEAN <= mean <= MAX_MEAN:
+        raise InputError(
+            "{argument} have the mean {mean}, but no weights are given, as if every row had "
+            "weight 1",
+            argument=REPLICATES,
+            value=mean,
+            hint="name the weights that they belong to with {settings}",
+            settings=[Setting(WEIGHTS, ...)],
+            details={"mean": f"{mean:,.6g}"},
+        )
+
+
+def design_notes(design: Design) -> list[str]:
+    """What a user may want to know of how the rows were drawn."""
+    said = []
+    weights, replicates = design.weights, design.replicate_weights
+    if weights is not None and (weights == 0).any():
+        said.append(
+            f"weight 0 in {counted(int((weights == 0).sum()), 'row')}, which stay in the sample "
+            "but count for nothing"
+        )
+        empty = 0 if design.cluster is None else int((design.totals(weights) == 0).sum())
+        if empty:
+            said.append(f"weight 0 in every row of {counted(empty, 'cluster')}")
+    if design.cluster is not None and design.strata is None and replicates is None:
+        said += _single_row_note(design)
+    if replicates is not None and weights is not None:
+        said.append(
+            "replicate weights are taken as multiples of the weights"
+            if design.were_multiples
+            else "replicate weights are taken as weights in full, not as multiples of the weights"
+        )
+        copies = int((replicates == weights[:, None]).all(axis=0).sum())
+        if copies:
+            said.append(
+                f"{counted(copies, 'set')} of replicate weights equal the weights: leave them out, "
+                "unless they were added on purpose"
+            )
+    return said
+
+
+def _single_row_note(design: Design) -> list[str]:
+    if design.clusters < design.n:
+        return []
+    told = "every row is a cluster of its own, which is the same as independent rows"
+    return [f"{told}: without {in_door_words(Setting(CLUSTER))} the test is exact"]

@@ -1,0 +1,129 @@
+"""Columns of any form: frames, mappings, arrays and lists become columns by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
+
+from itrust._core import AnyArray, InputError, Row, Subject, counted, listed
+
+FRAME_TRAITS = ("columns", "column_names")  # pandas and polars; Arrow
+X = Subject("x")
+
+
+def in_narwhals(value: object) -> Any:
+    """A frame or column as narwhals has it; anything else as it is."""
+    return nw.from_native(value, eager_only=True, allow_series=True, pass_through=True)
+
+
+def same_length(what: Subject, length: int, n: int, others: str = "labels") -> None:
+    """Refuse a column that is not as long as the labels, or the others it goes with."""
+    if length != n:
+        raise InputError(
+            f"{{subject}} has {counted(length, 'row')}, but there are {n:,} {others}; align them",
+            count=length,
+            **what.fields,
+        )
+
+
+def refuse_missing(codes: AnyArray, what: Subject, cure: str) -> None:
+    """Raise on the first row that has no value, which has a code below 0."""
+    if (codes < 0).any():
+        raise InputError(
+            f"{{subject}} is missing in {{row}}; {cure}",
+            row=int(np.argmax(codes < 0)),
+            count=int((codes < 0).sum()),
+            **what.fields,
+        )
+
+
+def frame_columns(frame: object) -> dict[str, object]:
+    """Columns of a frame or mapping by name; names must differ."""
+    if isinstance(frame, Mapping):
+        return by_name([(str(name), values) for name, values in frame.items()])
+    if isinstance(frame, pa.Table | pa.RecordBatch):
+        return by_name(list(zip(frame.column_names, frame.columns, strict=True)))
+    if hasattr(frame, "collect") or hasattr(frame, "compute"):
+        raise InputError("the frame is lazy; call .collect() or .compute() first", argument="frame")
+    labels = [str(name) for name in getattr(frame, "columns", ())]
+    refuse_duplicates(labels)  # before narwhals, whose message names no cure
+    native = in_narwhals(frame)
+    if not isinstance(native, nw.DataFrame):
+        raise InputError(
+            "expected a data frame or a mapping, not a {kind}",
+            argument="frame",
+            value=frame,
+            details={"kind": type(frame).__name__},
+        )
+    return by_name(list(zip(labels, native.iter_columns(), strict=True)))
+
+
+def by_name(columns: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Columns by name; names must differ."""
+    refuse_duplicates([name for name, _ in columns])
+    return dict(columns)
+
+
+def refuse_duplicates(names: Sequence[str]) -> None:
+    """Raise if a name stands more than once."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(
+            "column names must differ; {twice} stands more than once",
+            argument="x",
+            details={"twice": listed(twice)},
+        )
+
+
+def columns_of(x: object, what: Subject = X) -> dict[str, object]:
+    """Columns of any form by name; columns of arrays are named x1, x2, ..."""
+    if x is None or (isinstance(x, list | tuple) and not x):
+        return {}
+    if isinstance(x, list | tuple) and isinstance(x[0], list | tuple | np.ndarray):
+        return _numbered(rows_to_columns(what, x))
+    if isinstance(x, list | tuple) and any(getattr(item, "ndim", 0) > 0 for item in x):
+        raise InputError(
+            "{argument} is a list of columns; name them in a mapping, such as {'age': ages}",
+            argument=what.argument,
+        )
+    if isinstance(x, pa.Array | pa.ChunkedArray | list | tuple):
+        return _numbered([x])
+    if isinstance(x, Mapping) or any(hasattr(type(x), name) for name in FRAME_TRAITS):
+        return frame_columns(x)
+    native = in_narwhals(x)
+    if isinstance(native, nw.Series):
+        return {str(native.name or "x1"): native}
+    if isinstance(x, np.ndarray) and x.ndim == 2:
+        return _numbered(list(x.T))
+    if isinstance(x, np.ndarray) and x.ndim > 2:
+        raise InputError(
+            "{argument} must be a frame or an array (n, d), not of shape {value}",
+            argument=what.argument,
+            value=x.shape,
+        )
+    return _numbered([x])
+
+
+def rows_to_columns(what: Subject, rows: Sequence[Sequence[object]]) -> list[list[object]]:
+    """Columns of rows that are equally long."""
+    width = len(rows[0])
+    for number, row in enumerate(rows):
+        length = len(row) if hasattr(row, "__len__") else 1
+        if length != width:
+            raise InputError(
+                f"{{subject}}: {{row}} has {counted(length, 'value')}, {{first}} has {width}",
+                row=number,
+                count=length,
+                details={"first": Row(0)},
+                **what.fields,
+            )
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _numbered(columns: Sequence[object]) -> dict[str, object]:
+    return {f"x{k}": column for k, column in enumerate(columns, start=1)}

@@ -185,11 +185,12 @@ def evaluate_tasks(
         few, plug_in = few_labels(task, sample), plug_ins[k].value
         shown = _one_family(located, plug_in, float(adjusted[k]), redraws.alpha, len(tasks))
         alone = _one_family(located, plug_in, float(own[k]), redraws.alpha)
-        notes = _design_notes(sample.design)
         if math.isnan(bias):
-            notes.insert(0, "labels give no estimate: a denominator is 0")
+            notes = ["labels give no estimate: a denominator is 0"]
         elif few:
-            notes.insert(0, FEW_NOTE)
+            notes = [FEW_NOTE]
+        else:
+            notes = _design_notes(sample.design, error.freedom)
         notes.extend(_missing_notes(task, sample.points))
         found.append(
             TaskResult(
@@ -225,12 +226,13 @@ def _redrawn(redraws: Redraws, tasks: Sequence[Task]) -> tuple[FloatArray, Float
     return unadjusted_pvalues(scores), step_down(scores)
 
 
-def _design_notes(design: Design) -> list[str]:
+def _design_notes(design: Design, freedom: float) -> list[str]:
     """Say so where a design leaves few degrees of freedom."""
-    if design.is_simple or design.freedom >= FEW_FREEDOM:
+    if design.is_simple or freedom >= FEW_FREEDOM:
         return []
-    told = counted(int(design.freedom), "degree")
-    return [f"the design leaves {told} of freedom: the interval is wide and rough"]
+    return [
+        f"few clusters carry this estimate ({freedom:.2g} degrees of freedom): the interval is wide"
+    ]
 
 
 def _missing_notes(task: Task, points: Points) -> list[str]:

@@ -16,10 +16,9 @@ from scipy.stats import t as student
 
 import itrust as it
 from itrust import tasks
-from itrust.data import Design
+from itrust.data import Design, design_variance, linear_moves, variance_units
 from itrust.tasks import evaluate_tasks, reestimated
 from itrust.tasks.expressions import TaskRows
-from itrust.tasks.replicates import design_variance, linear_moves, variance_units
 from itrust.tasks.uncertainty import ENOUGH_LABELS, LabelledTask, satterthwaite
 
 svy = pytest.importorskip("svy")  # comes with the test extra; not in `make oldest`
@@ -374,6 +373,35 @@ def test_differences_of_models_have_the_variance_of_the_design():
             one = told[what]
             assert one.value == pytest.approx(value, rel=SAME)
             assert (one.lower, one.upper) == pytest.approx((value - reach, value + reach), rel=SAME)
+
+
+def test_bins_of_a_reliability_curve_are_worth_as_many_rows_as_the_design_says():
+    """Wilson's interval with the size that svy's standard error stands for, and Student's law."""
+    frame, sample, design = unequal()
+    curve = it.scores.reliability_curve(sample, it.scores.EqualWidth(4))
+    place = np.ceil(frame["p"].to_numpy() * 4).astype(int)
+    one, n = place == 2, frame["weight"].to_numpy()
+    told = svy.Sample(frame.with_columns(here=one), design)
+    found = told.estimation.mean("y", where=pl.col("here")).estimates[0]
+    rows = n[one].sum() ** 2 / (n[one] ** 2).sum()
+    size = min(rows, found.est * (1 - found.est) / found.se**2)
+    z2 = student.isf(0.025, 149) ** 2
+    centre = (found.est + z2 / (2 * size)) / (1 + z2 / size)
+    half = math.sqrt(z2 * (found.est * (1 - found.est) / size + z2 / (4 * size**2)))
+    half /= 1 + z2 / size
+    k = int(np.argmin(np.abs(curve.observed - found.est)))
+    assert curve.observed[k] == pytest.approx(found.est)
+    assert (curve.lower[k], curve.upper[k]) == pytest.approx((centre - half, centre + half))
+    alone = it.scores.reliability_curve(sample_of(frame), it.scores.EqualWidth(4))
+    assert curve.upper[k] - curve.lower[k] > alone.upper[k] - alone.lower[k]
+
+
+def test_bins_without_a_positive_count_clusters():
+    y, cluster = np.r_[np.zeros(40), np.tile([0.0, 1.0], 20)], np.arange(80) // 4
+    p = np.repeat([0.1, 0.6], 40)
+    named = it.scores.reliability_curve(it.Sample(y, p, cluster=cluster), it.scores.EqualWidth(2))
+    z2 = student.isf(0.025, 19) ** 2
+    assert named.upper[0] == pytest.approx((z2 / 10) / (1 + z2 / 10))  # ten clusters, no positive
 
 
 def test_a_population_takes_the_design_of_the_labelled_rows():

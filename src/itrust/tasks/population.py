@@ -13,13 +13,12 @@ from scipy.special import ndtri
 
 from itrust._core import FloatArray, InputError, IntArray, Result, listed
 from itrust.bias import Neighbours, Weights, checked_alpha, neighbour_kernel
-from itrust.data import Design, Points, Population, Sample, checked_sample
+from itrust.data import Design, Points, Population, Sample, checked_sample, design_variance
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
-from itrust.tasks.replicates import design_variance
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
     LabelLaw,

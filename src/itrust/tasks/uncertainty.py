@@ -18,11 +18,11 @@ from scipy.special import expit, logit, ndtri
 from scipy.stats import rankdata, t
 
 from itrust._core import BoolArray, FloatArray, IntArray
-from itrust.data import Design, Sample
+from itrust.data import Design, Sample, design_variance, variance_units
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.expressions import Named, Ratio, Task, TaskRows
-from itrust.tasks.replicates import design_variance, reestimated, variance_units
+from itrust.tasks.replicates import reestimated
 
 FEW_LABELS = 10  # below which an interval is rough
 FEW_NOTE = "few labels carry this estimate: the interval is rough"

@@ -7,6 +7,7 @@ import pytest
 
 import itrust as it
 from itrust import tasks
+from itrust.data import Design
 from itrust.tasks import evaluate_tasks
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.expressions import TaskRows
@@ -54,18 +55,15 @@ def test_the_law_has_the_mean_of_the_labels_in_every_group():
 
 
 @pytest.mark.parametrize("alike", [0.0, 1.0])
-def test_mean_squares_are_those_of_drawn_labels(alike):
+def test_the_variance_of_labels_is_that_of_drawn_ones(alike):
     """By a second implementation: draw labels that are independent or one a cluster, and square."""
     rng = np.random.default_rng(0)
     q, unit = np.repeat(rng.uniform(0.05, 0.6, 4), 3), np.repeat(np.arange(4), 3)
-    expected, leaning = rng.normal(size=12), rng.normal(size=12)
+    leaning = rng.normal(size=12)
     drawn = rng.random((100_000, 4))[:, unit] if alike else rng.random((100_000, 12))
-    rows = expected + leaning * ((drawn < q) - q)
-    sums = np.add.reduceat(rows, np.arange(0, 12, 3), axis=1)
-    told = LabelLaw(q, unit, alike).squares(expected, leaning)
-    assert told == pytest.approx((sums**2).mean(axis=0), rel=0.03)
-    alone = LabelLaw(q, None, 0.0).squares(expected, leaning)
-    assert alone == pytest.approx((rows**2).mean(axis=0), rel=0.03)
+    sums = ((drawn < q) - q) @ leaning
+    told = LabelLaw(q, Design(12, cluster=unit), unit, alike).label_variance(leaning)
+    assert told == pytest.approx((sums**2).mean(), rel=0.03)
 
 
 def test_many_labels_leave_the_rows_own_variance():

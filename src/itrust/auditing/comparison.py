@@ -20,12 +20,14 @@ from itrust.tasks import (
     Linearised,
     Task,
     TaskResult,
+    TaskRows,
     Uncertainty,
     as_tasks,
     checked_tasks,
     evaluate_tasks,
     few_labels,
     prevalence,
+    reestimated,
 )
 
 
@@ -196,7 +198,8 @@ def compare(
     Parameters
     ----------
     models : mapping of names to samples
-        Same labels, covariates, weights and clusters; different probabilities.
+        Same labels, covariates and design; different probabilities. Where rows come from a design,
+        the variances of the differences are the design's.
     tasks : tasks or their text forms, optional
         Numbers that you want to report, such as "mean(age)".
     on : names of covariates, optional
@@ -250,7 +253,7 @@ def compare(
         for a, b in combinations(range(len(samples)), 2)
         for part in (
             *_score_differences(samples[a], samples[b], alpha),
-            *_plugin_differences(samples[a], wanted, plug_ins[a], plug_ins[b], alpha),
+            *_plugin_differences(samples[a], samples[b], wanted, plug_ins[a], plug_ins[b], alpha),
         )
     )
     return Comparison(reports, differences, float(alpha), samples[0].n, draws, seed)
@@ -300,8 +303,11 @@ def _score_differences(a: Sample, b: Sample, alpha: float) -> Iterator[Differenc
         gap = (one - two).finite()
         value, leaning = float(w @ gap.at(a.y)), gap.if_one - gap.if_none
         expected = gap.if_none + law.q * leaning
+        sets, moves = a.design.replicate_weights, None
+        if sets is not None:
+            moves = gap.at(a.y) @ sets / sets.sum(axis=0) - value
         error = law.uncertainty(
-            w * (gap.at(a.y) - value), w * (expected - w @ expected), w * leaning
+            w * (gap.at(a.y) - value), w * (expected - w @ expected), w * leaning, moves
         )
         few = error.stderr > 0 and few_labels(prevalence(), a)
         yield replace(_difference(what, value, error, alpha), note=FEW_NOTE if few else "")
@@ -318,18 +324,23 @@ def _infinite(impossible: Sequence[int]) -> str:
 
 
 def _plugin_differences(
-    sample: Sample,
+    a: Sample,
+    b: Sample,
     wanted: Sequence[Task],
     one: Sequence[Linearised],
     two: Sequence[Linearised],
     alpha: float,
 ) -> Iterator[Difference]:
     """First minus second in the plug-in estimate of every task; no label is in it."""
-    law = LabelLaw.of(sample)
+    law, sets = LabelLaw.of(a), a.design.replicate_weights
     for task, first, second in zip(wanted, one, two, strict=True):
-        shares = first.influence - second.influence
-        error = law.uncertainty(shares, shares, np.zeros(sample.n))
-        yield _difference(f"{task}, plug-in", first.value - second.value, error, alpha)
+        shares, value = first.influence - second.influence, first.value - second.value
+        moves = None
+        if sets is not None:
+            again = [reestimated(task, TaskRows.predicted(sample), sets) for sample in (a, b)]
+            moves = again[0] - again[1] - value
+        error = law.uncertainty(shares, shares, np.zeros(a.n), moves)
+        yield _difference(f"{task}, plug-in", value, error, alpha)
 
 
 def _difference(what: str, value: float, error: Uncertainty, alpha: float) -> Difference:
@@ -350,7 +361,9 @@ def _refuse_other_rows(first: str, a: Sample, name: str, b: Sample) -> None:
         same = one.values == two.values
         if one.levels != two.levels or not (same | (one.missing & two.missing)).all():
             raise InputError(f"{first!r} and {name!r} differ in the covariate {one.name!r}")
-    for what in ("weights", "cluster"):
-        one, two = getattr(a, what), getattr(b, what)
+    for what in ("weights", "cluster", "strata", "replicate_weights"):
+        one, two = getattr(a.design, what), getattr(b.design, what)
         if (one is None) != (two is None) or (one is not None and not np.array_equal(one, two)):
-            raise InputError(f"{first!r} and {name!r} have different {what}")
+            raise InputError(f"{first!r} and {name!r} have different {what.replace('_', ' ')}")
+    if a.design.replication != b.design.replication:
+        raise InputError(f"{first!r} and {name!r} have replicate weights of different methods")

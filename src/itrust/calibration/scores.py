@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.stats import norm, t
 from sklearn import metrics
 
 from itrust._core import FloatArray, InputError, IntArray, Result, checked_count, checked_share
-from itrust.data import Chunk, Sample, Scan, checked_sample
+from itrust.data import Chunk, Sample, Scan, checked_sample, design_variance, variance_units
 
 __all__ = [
     "Bins",
@@ -187,7 +187,8 @@ class ReliabilityCurve(Result):
     observed : (b,) array of float
         Weighted rate of positive labels.
     lower : (b,) array of float
-        Lower end of the Wilson interval of that rate, with the effective number of rows.
+        Lower end of the Wilson interval of that rate, with the effective number of rows; where rows
+        come from a design, as many as its variance says, and Student's quantile.
     upper : (b,) array of float
         Its upper end.
     rows : (b,) array of int
@@ -261,16 +262,38 @@ def reliability_curve(
         sums += [np.bincount(place, value, minlength=edges.size + 1) for value in values]
     _positive(float(sums[1].sum()))
     rows, mass, mass2, ones, predictions = sums[:, sums[1] > 0]
-    observed = ones / mass
-    lower, upper = _wilson(observed, mass**2 / mass2, confidence)
+    observed, sizes, quantile = ones / mass, mass**2 / mass2, float(norm.ppf((1 + confidence) / 2))
+    if isinstance(source, Sample) and not source.design.is_simple:
+        held = np.flatnonzero(sums[1] > 0)
+        sizes = _design_sizes(source, np.searchsorted(edges, source.p), held, sizes)
+        quantile = float(t.ppf((1 + confidence) / 2, source.design.freedom))
+    lower, upper = _wilson(observed, sizes, quantile)
     shares = mass / mass.sum()
     return ReliabilityCurve(
         predictions / mass, observed, lower, upper, rows.astype(np.int64), shares
     )
 
 
-def _wilson(rate: FloatArray, n: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    z2 = float(norm.ppf((1 + confidence) / 2)) ** 2
+def _design_sizes(sample: Sample, place: IntArray, held: IntArray, sizes: FloatArray) -> FloatArray:
+    """How many independent rows the rate of each bin is worth by the design, (b,).
+
+    Never more than its rows; where all labels are the same, as many as it has clusters.
+    """
+    w, unit, found = sample.weights_or_ones, variance_units(sample.design), sizes.copy()
+    for k, number in enumerate(held):
+        inside = w * (place == number)
+        mass = float(inside.sum())
+        rate = float(inside @ sample.y) / mass
+        variance = design_variance(sample.design, inside * (sample.y - rate) / mass)
+        if 0 < rate < 1 and variance > 0:
+            found[k] = min(sizes[k], rate * (1 - rate) / variance)
+        elif unit is not None:
+            found[k] = mass**2 / float(np.square(np.bincount(unit, inside)).sum())
+    return found
+
+
+def _wilson(rate: FloatArray, n: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
+    z2 = quantile**2
     centre = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n**2))) / (1 + z2 / n)
     return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)

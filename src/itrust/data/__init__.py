@@ -75,6 +75,9 @@ from itrust.data.unit_columns import split_units as split_units
 from itrust.data.unit_columns import unit_columns as unit_columns
 from itrust.data.units import Units as Units
 from itrust.data.units import may_be_units as may_be_units
+from itrust.data.variance import design_variance as design_variance
+from itrust.data.variance import linear_moves as linear_moves
+from itrust.data.variance import variance_units as variance_units
 
 __all__ = [
     "Design",

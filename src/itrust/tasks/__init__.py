@@ -7,10 +7,12 @@ from itrust.tasks.bias import covered as covered
 from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
 from itrust.tasks.differentials import Linearised as Linearised
 from itrust.tasks.expressions import Task
+from itrust.tasks.expressions import TaskRows as TaskRows
 from itrust.tasks.makers import as_tasks as as_tasks
 from itrust.tasks.makers import mean, prevalence, share
 from itrust.tasks.parser import parse, parse_condition
 from itrust.tasks.population import Assumption, Estimate, TaskEstimate
+from itrust.tasks.replicates import reestimated as reestimated
 from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
 from itrust.tasks.uncertainty import LabelLaw as LabelLaw
 from itrust.tasks.uncertainty import Uncertainty as Uncertainty

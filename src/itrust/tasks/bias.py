@@ -10,15 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from itrust._core import InputError, Result, Rng, counted
+from itrust._core import FloatArray, InputError, Result, Rng, counted
 from itrust.bias import Redraws
-from itrust.calibration import few_clusters, step_down, unadjusted_pvalues
-from itrust.data import Missing, Points, Sample
+from itrust.calibration import step_down, unadjusted_pvalues
+from itrust.data import Design, Missing, Points, Sample
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
 from itrust.tasks.quantities import Callback
 from itrust.tasks.scores import task_scores
 from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, few_labels
+
+FEW_FREEDOM = 10  # degrees of freedom below which intervals of a design are told to be rough
 
 
 class TaskFinding(StrEnum):
@@ -57,14 +59,15 @@ class TaskResult(Result):
     unadjusted_pvalue : float
         P-value for "no bias for this task", as if it had been the only one.
     pvalue : float
-        The same, adjusted for all tasks that were evaluated together: the larger of the one from
-        redraws and the one of the interval; two-sided.
+        The same, adjusted for all tasks that were evaluated together; two-sided. For independent
+        rows the larger of the one from redraws and the one of the interval; where rows come from a
+        design (clusters, strata or replicate weights), that of the interval.
     alpha : float
         Error that the intervals are allowed.
     n : int
         Number of rows.
     draws : int
-        How often labels were redrawn.
+        How often labels were redrawn; 0 where rows come from a design.
     seed : int
         What makes the same draws again.
     covariates : tuple of str
@@ -145,7 +148,10 @@ def evaluate_tasks(
     """Evaluate several tasks on the same redraws.
 
     P-values are adjusted for all of them, and intervals hold for all of them (Bonferroni). They
-    are one family: an interval excludes 0 if and only if its p-value is at most `alpha`.
+    are one family: an interval excludes 0 if and only if its p-value is at most `alpha`. Where rows
+    come from a design, variances and degrees of freedom are the design's (Taylor linearisation, or
+    estimates with every set of replicate weights; clusters less strata, or the rank of the
+    replicate weights less one), and labels are not redrawn.
 
     Parameters
     ----------
@@ -169,22 +175,22 @@ def evaluate_tasks(
     plug_ins, labels = checked_tasks(sample, tasks)
     if not tasks:
         return ()
-    scores = np.abs(task_scores(redraws, tasks))
-    own, adjusted = unadjusted_pvalues(scores), step_down(scores)
+    own, adjusted = _redrawn(redraws, tasks)
     found = []
     for k, task in enumerate(tasks):
         bias = labels[k].value - plug_ins[k].value
         told = LabelledTask.of(task, sample)
-        error = told.less(plug_ins[k].influence)
+        error = told.less(1.0)
         located = Located(labels[k].value, error, task.bounds(told.rows), told.smoothed_rate)
         few, plug_in = few_labels(task, sample), plug_ins[k].value
         shown = _one_family(located, plug_in, float(adjusted[k]), redraws.alpha, len(tasks))
         alone = _one_family(located, plug_in, float(own[k]), redraws.alpha)
-        notes = few_clusters(sample, redraws.null)
         if math.isnan(bias):
-            notes.insert(0, "labels give no estimate: a denominator is 0")
+            notes = ["labels give no estimate: a denominator is 0"]
         elif few:
-            notes.insert(0, FEW_NOTE)
+            notes = [FEW_NOTE]
+        else:
+            notes = _design_notes(sample.design, error.freedom)
         notes.extend(_missing_notes(task, sample.points))
         found.append(
             TaskResult(
@@ -198,7 +204,7 @@ def evaluate_tasks(
                 pvalue=shown.pvalue,
                 alpha=redraws.alpha,
                 n=sample.n,
-                draws=redraws.draws,
+                draws=redraws.draws if sample.design.is_simple else 0,
                 seed=redraws.seed,
                 covariates=covariates_of(task, sample.points),
                 few_labels=few,
@@ -206,6 +212,27 @@ def evaluate_tasks(
             )
         )
     return tuple(found)
+
+
+def _redrawn(redraws: Redraws, tasks: Sequence[Task]) -> tuple[FloatArray, FloatArray]:
+    """P-values from redraws, unadjusted and adjusted, (k,) each; 0 where there are no redraws.
+
+    Rows are redrawn where they are independent, and only there: under a design the variance of the
+    design and Student's law give interval and p-value alike.
+    """
+    if not redraws.sample.design.is_simple:
+        return np.zeros(len(tasks)), np.zeros(len(tasks))
+    scores = np.abs(task_scores(redraws, tasks))
+    return unadjusted_pvalues(scores), step_down(scores)
+
+
+def _design_notes(design: Design, freedom: float) -> list[str]:
+    """Say so where a design leaves few degrees of freedom."""
+    if design.is_simple or freedom >= FEW_FREEDOM:
+        return []
+    return [
+        f"few clusters carry this estimate ({freedom:.2g} degrees of freedom): the interval is wide"
+    ]
 
 
 def _missing_notes(task: Task, points: Points) -> list[str]:
@@ -267,8 +294,7 @@ def checked_tasks(
     two lists of Linearised
         Plug-in estimates, and estimates from labels.
     """
-    w = sample.weights_or_ones
-    with_p, with_y = (TaskRows(sample.points, w, s) for s in (sample.p, sample.y))
+    with_p, with_y = TaskRows.predicted(sample), TaskRows.labelled(sample)
     for task in tasks:
         if not isinstance(task, Task):
             raise InputError(

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -48,6 +48,16 @@ class TaskRows:
     points: Points
     weights: FloatArray
     stand_in: FloatArray
+
+    @classmethod
+    def predicted(cls, sample: Sample) -> Self:
+        """Rows of a sample with probabilities in place of labels."""
+        return cls(sample.points, sample.weights_or_ones, sample.p)
+
+    @classmethod
+    def labelled(cls, sample: Sample) -> Self:
+        """Rows of a sample with their labels."""
+        return cls(sample.points, sample.weights_or_ones, sample.y)
 
 
 def _joins(sign: str) -> tuple[Join, Join]:
@@ -351,6 +361,15 @@ class Ratio(Task):
             return Linearised(math.nan, np.full(g.size, math.nan))
         value = float(rows.weights @ (g * rows.stand_in)) / mass
         return Linearised(value, rows.weights * (g * rows.stand_in - value * below) / mass)
+
+    def reestimated(self, rows: TaskRows, weights: FloatArray) -> FloatArray:
+        """Divide one weighted sum by the other with R other sets of weights, (n, R) -> (R,).
+
+        NaN where nothing is left to divide by.
+        """
+        g, h = self._terms(rows)
+        mass = self._below(rows, h) @ weights
+        return np.asarray((g * rows.stand_in) @ weights / np.where(mass > 0, mass, math.nan))
 
     def leaning(self, rows: TaskRows) -> Linearised:
         """Divide one weighted sum by the other, and take the derivatives in the stand-ins."""

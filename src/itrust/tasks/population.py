@@ -13,13 +13,12 @@ from scipy.special import ndtri
 
 from itrust._core import FloatArray, InputError, IntArray, Result, listed
 from itrust.bias import Neighbours, Weights, checked_alpha, neighbour_kernel
-from itrust.data import Points, Population, Sample, checked_sample
+from itrust.data import Design, Points, Population, Sample, checked_sample, design_variance
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
-from itrust.tasks.scores import spread_of
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
     LabelLaw,
@@ -151,8 +150,9 @@ def estimate_task(
         )
     checked_alpha(alpha)
     labelled, out = _alike(task, population, labelled)
-    (with_p,), (with_y,) = checked_tasks(labelled, [task])
+    checked_tasks(labelled, [task])
     told = LabelledTask.of(task, labelled)
+    with_p, with_y = told.predicted, told.labels
     plugin = task.linear(out)
     if not math.isfinite(plugin.value):
         raise InputError(
@@ -168,7 +168,7 @@ def estimate_task(
     lam = _lam(with_y, with_p, labelled, sampling)
     # Labels, plus what probabilities say about the population less about the labelled rows.
     value = with_y.value + lam * (plugin.value - with_p.value)
-    powered = told.less(lam * with_p.influence).plus(lam * sampling)
+    powered = told.less(lam).plus(lam * sampling)
     labels_alone = told.less()
     recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out, told.law)
     notes = [*population.dropped, *labelled.notes]
@@ -230,11 +230,22 @@ def _spread(influence: FloatArray) -> float:
     return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
 
 
+def _variance(influence: FloatArray, design: Design) -> float:
+    """Variance of an estimate from labelled rows, with these shares."""
+    return _spread(influence) ** 2 if design.is_simple else design_variance(design, influence)
+
+
 def _lam(labels: Linearised, predicted: Linearised, sample: Sample, sampling: float) -> float:
     """The share of the probabilities that makes the interval shortest, within [0, 1]."""
-    own = spread_of(predicted.influence, sample) ** 2
-    both = spread_of(labels.influence + predicted.influence, sample) ** 2
-    covariance = (both - own - spread_of(labels.influence, sample) ** 2) / 2
+    own, both, alone = (
+        _variance(shares, sample.design)
+        for shares in (
+            predicted.influence,
+            labels.influence + predicted.influence,
+            labels.influence,
+        )
+    )
+    covariance = (both - own - alone) / 2
     below = own + sampling**2
     return float(np.clip(covariance / below, 0.0, 1.0)) if below > 0 else 0.0
 
@@ -277,7 +288,7 @@ def _linearised(
     the labelled rows let expect.
     """
     ratios = list(dict.fromkeys(task.ratios()))
-    labels = TaskRows(labelled.points, labelled.weights_or_ones, labelled.y)
+    labels = TaskRows.labelled(labelled)
     leaning, shares = np.zeros(len(moved.points)), np.zeros(len(moved.points))
     for ratio, slope in zip(ratios, slopes_of(task, ratios, moved), strict=True):
         expected = ratio.expected_denominator(moved, labels)

@@ -1,8 +1,10 @@
-"""Biases of tasks in their own standard errors, for the data and for redrawn labels."""
+"""Biases of tasks in their own standard errors, for the data and for redrawn labels.
+
+For independent rows only: where rows come from a design, its variance gives the p-value.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -10,39 +12,11 @@ import numpy as np
 from itrust._core import FloatArray
 from itrust.bias import BEYOND_DOUBT, Redraws
 from itrust.calibration import normal_score
-from itrust.data import Chunk, Sample
+from itrust.data import Chunk
 from itrust.tasks.differentials import Dual
 from itrust.tasks.expressions import Ratio, Task, TaskRows
 
 ROWS_AT_ONCE, DRAWS_AT_ONCE = 65_536, 128
-
-
-def units_of(influence: FloatArray, sample: Sample) -> FloatArray:
-    """Shares of rows, or summed over clusters."""
-    if sample.cluster is None:
-        return influence
-    _, unit = np.unique(sample.cluster, return_inverse=True)
-    return np.asarray(np.bincount(unit, influence), dtype=float)
-
-
-def spread_of(influence: FloatArray, sample: Sample) -> float:
-    """Give the standard error of an estimate from the shares of the rows.
-
-    Parameters
-    ----------
-    influence : (n,) array
-        Share of every row in the estimate.
-    sample : Sample
-        The rows; those of a cluster are summed first.
-
-    Returns
-    -------
-    float
-        The standard error.
-    """
-    shares = units_of(influence, sample)
-    correction = shares.size / max(shares.size - 1, 1)
-    return math.sqrt(correction * float(np.square(shares).sum()))
 
 
 def task_scores(redraws: Redraws, tasks: Sequence[Task]) -> FloatArray:
@@ -55,7 +29,7 @@ def task_scores(redraws: Redraws, tasks: Sequence[Task]) -> FloatArray:
     """
     sample, draws = redraws.sample, redraws.draws
     ratios = list(dict.fromkeys(ratio for task in tasks for ratio in task.ratios()))
-    rows = TaskRows(sample.points, sample.weights_or_ones, sample.p)
+    rows = TaskRows.predicted(sample)
     plug_ins = [ratio.linear(rows).value for ratio in ratios]
     lean = np.zeros((len(ratios), sample.n))
     below = np.zeros((len(ratios), sample.n))
@@ -86,8 +60,8 @@ def task_scores(redraws: Redraws, tasks: Sequence[Task]) -> FloatArray:
         at_null = (start.slope[:, 0] / _denominators(ratios, rows)) @ lean
         third = float(at_null**3 @ (v * (1 - 2 * sample.p)))
         second = float(at_null**2 @ v)
-        skewness = third / second**1.5 if second > 0 and sample.cluster is None else 0.0
-        scale = drawn if sample.cluster is not None else np.maximum(drawn, null_variance)
+        skewness = third / second**1.5 if second > 0 else 0.0
+        scale = np.maximum(drawn, null_variance)
         bias = np.nan_to_num(moved.value - start.value[0])
         known = scale > 0
         z = np.where(known, bias / np.sqrt(np.where(known, scale, 1.0)), 0.0)
@@ -113,9 +87,8 @@ def along(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Sums over rows for the data and all draws, data first.
 
-    Of c e (k, 1 + draws); of c c' e^2 (k, k, 1 + draws), with clusters of the products of their
-    sums; of h y (k, 1 + draws), with clusters the data's. Cost O(k^2 n draws); memory O(rows at
-    once x draws at once).
+    Of c e (k, 1 + draws); of c c' e^2 (k, k, 1 + draws); of h y (k, 1 + draws). Cost
+    O(k^2 n draws); memory O(rows at once x draws at once).
     """
     sample, draws, count = redraws.sample, redraws.draws, len(lean)
     sums, masses = np.zeros((count, 1 + draws)), np.zeros((count, 1 + draws))
@@ -132,10 +105,6 @@ def along(
                 squares[j, k, columns] += part
                 if j != k:
                     squares[k, j, columns] += part
-    if sample.cluster is not None:
-        units = np.array([units_of(own * sample.residuals, sample) for own in lean])
-        squares[:] = (units @ units.T)[:, :, None]
-        masses[:] = masses[:, :1]
     return sums, squares, masses
 
 

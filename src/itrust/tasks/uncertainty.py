@@ -1,8 +1,10 @@
 """How uncertain a number is: one variance for biases, estimates and differences of models.
 
-The variance that rows (or clusters) show of themselves is worth little where few labels carry the
-number: five positives may be alike by chance, and none have no variance at all. So it is joined
-with the one that labels drawn from a smoothed law would have, which uses all rows.
+The variance that rows show of themselves is worth little where few labels carry the number: five
+positives may be alike by chance, and none have no variance at all. So it is joined with the one
+that labels drawn from a smoothed law would have, which uses all rows. Where rows come from a design
+(clusters, strata, replicate weights), the design gives the variance, and the law is only a floor
+under it while labels are few.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from scipy.special import expit, logit, ndtri
 from scipy.stats import rankdata, t
 
 from itrust._core import BoolArray, FloatArray, IntArray
-from itrust.data import Sample
+from itrust.data import Design, Sample, design_variance, variance_units
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.expressions import Named, Ratio, Task, TaskRows
+from itrust.tasks.replicates import reestimated
 
 FEW_LABELS = 10  # below which an interval is rough
 FEW_NOTE = "few labels carry this estimate: the interval is rough"
@@ -30,6 +33,9 @@ WORTH, WORTH_ABOVE = 5.0, 75.0
 REFUTED = 3.0  # times the law's variance: where rows show more than that, the law is left out
 PENALTY = 2.0  # of a tilt, in labels of rows one normal score away
 STEPS, ENOUGH, EDGE = 50, 1e-6, 1e-9
+# The law has a say in a design's variance while fewer than so many independent labels carry the
+# number, the less the more there are; from then on the variance is the design's and nothing else.
+ENOUGH_LABELS = 30.0
 LARGEST_QUANTILE, BISECTIONS = 1e6, 70  # nothing is further out than these
 
 
@@ -152,15 +158,22 @@ class LabelLaw:
     ----------
     q : (n,) array
         Probabilities moved so that they have the mean of the labels.
+    design : Design
+        How the rows were drawn.
     unit : (n,) array of int or None
-        Which cluster a row is of; None if rows are independent.
+        Which rows were drawn together; None if each was drawn by itself.
     alike : float
-        Correlation of labels within clusters.
+        Correlation of labels of such rows.
+    labels : float
+        How many independent labels carry the number: those of the rarer kind, in the part that
+        has the fewest, less by what weights differ and by what labels of a unit have in common.
     """
 
     q: FloatArray
-    unit: IntArray | None
-    alike: float
+    design: Design
+    unit: IntArray | None = None
+    alike: float = 0.0
+    labels: float = math.inf
 
     @classmethod
     def of(
@@ -197,36 +210,42 @@ class LabelLaw:
                 q[rows] = part.tilted([one.of(sample.points)[rows] for one in read])
             else:
                 q[rows] = part.smoothed()
-        unit = None
-        if sample.cluster is not None:
-            unit = np.unique(sample.cluster, return_inverse=True)[1]
-        return cls(q, unit, _alike(sample.y - q, np.sqrt(q * (1 - q)), unit))
+        unit = variance_units(sample.design)
+        alike = _alike(sample.y - q, np.sqrt(q * (1 - q)), unit)
+        law = cls(q, sample.design, unit, alike)
+        parts: Sequence[Ratio | None] = list(ratios) or [None]
+        return replace(law, labels=min(law._labels(sample, ratio) for ratio in parts))
 
-    def summed(self, shares: FloatArray) -> FloatArray:
-        """Sum over clusters, where there are any."""
-        if self.unit is None:
-            return shares
-        return np.asarray(np.bincount(self.unit, shares), dtype=float)
+    def _labels(self, sample: Sample, ratio: Ratio | None) -> float:
+        """How many independent labels carry a ratio; without one, a rate over all rows.
 
-    def squares(self, expected: FloatArray, leaning: FloatArray) -> FloatArray:
-        """Mean squares of units' shares, if a row's is `expected + leaning (y - q)`.
+        As many as the rows have, divided by how much larger the variance of the rate is
+        because labels of a unit are alike.
+        """
+        inside = _inside(ratio, sample)
+        alone = float(np.square(inside) @ (self.q * (1 - self.q)))
+        kinds = _kinds(ratio, inside, sample.y)
+        return min(_kish(held) for held in kinds) * _share(alone, self.label_variance(inside))
+
+    def label_variance(self, leaning: FloatArray) -> float:
+        """Variance of the sum of `leaning (y - q)` if labels are drawn from the law.
 
         Parameters
         ----------
-        expected : (n,) array
-            Shares with q in place of labels.
         leaning : (n,) array
             What a label moves.
 
         Returns
         -------
-        (units,) array
-            Their sum is a variance.
+        float
+            With labels of a unit as alike as they are.
         """
         noise = leaning * np.sqrt(self.q * (1 - self.q))
-        alone, together = self.summed(np.square(noise)), np.square(self.summed(noise))
-        labels = (1 - self.alike) * alone + self.alike * together
-        return np.asarray(np.square(self.summed(expected)) + labels)
+        alone = float(noise @ noise)
+        if self.unit is None:
+            return alone
+        together = float(np.square(np.bincount(self.unit, noise)).sum())
+        return (1 - self.alike) * alone + self.alike * together
 
     def events(self, expected: FloatArray, leaning: FloatArray) -> float:
         """How many rows carry the variance of a draw from the law, on average."""
@@ -236,9 +255,13 @@ class LabelLaw:
         return _carriers(second.sum(), fourth.sum())
 
     def uncertainty(
-        self, shares: FloatArray, expected: FloatArray, leaning: FloatArray
+        self,
+        shares: FloatArray,
+        expected: FloatArray,
+        leaning: FloatArray,
+        moves: FloatArray | None = None,
     ) -> Uncertainty:
-        """Join what units show of themselves with what the law says of their labels.
+        """Join what rows show of themselves, or the design says, with what the law says.
 
         Parameters
         ----------
@@ -248,22 +271,25 @@ class LabelLaw:
             The same with q in place of labels.
         leaning : (n,) array
             What a label moves.
+        moves : (R,) array, optional
+            The number with every set of replicate weights, less the number; default: what the
+            shares say.
 
         Returns
         -------
         Uncertainty
-            The more units carry their own variance, the more that one counts.
+            The more labels carry the number, the more the observed variance counts.
         """
-        own, law = np.square(self.summed(shares)), self.squares(expected, leaning)
+        if not self.design.is_simple:
+            return self._by_design(shares, expected, leaning, moves)
+        own = np.square(shares)
+        law = np.square(expected) + np.square(leaning) * self.q * (1 - self.q)
         if not np.isfinite(own).all():
             return Uncertainty(math.nan, 1.0, 1.0)
         total, floor = float(own.sum()), float(law.sum())
         if not floor > 0:
             return Uncertainty(0.0, 1.0, 1.0)
-        # Clusters count by their size: one of four rows in six is not a sixth of the evidence.
         units = float(np.count_nonzero(law))
-        if self.unit is not None:
-            units = _carriers(floor, np.square(law).sum())
         seen = total * units / max(units - 1, 1.0)
         carried = _carriers(own.sum(), np.square(own).sum())
         if seen > REFUTED * floor:  # labels that the law calls next to impossible: it says nothing
@@ -273,10 +299,83 @@ class LabelLaw:
         freedom = max(2 / max(1 / carried - 1 / units, 2 / units) - 1, 0.0)
         worth = WORTH_ABOVE if floor > seen else WORTH
         joined = (freedom * seen + worth * floor) / (freedom + worth)
-        if self.unit is not None:  # few clusters tell the law little about how alike labels are
-            joined = max(joined, seen)
         enough = min(freedom + WORTH, max(units - 1, 1.0))
         return Uncertainty(math.sqrt(joined), enough, units)
+
+    def _by_design(
+        self,
+        shares: FloatArray,
+        expected: FloatArray,
+        leaning: FloatArray,
+        moves: FloatArray | None,
+    ) -> Uncertainty:
+        """Take the design's variance and degrees of freedom, with a floor while labels are few."""
+        if not np.isfinite(shares).all():
+            return Uncertainty(math.nan, 1.0, 1.0)
+        seen = design_variance(self.design, shares, moves)
+        floor = design_variance(self.design, expected) + self.label_variance(leaning)
+        if not floor > 0:
+            return Uncertainty(0.0, 1.0, 1.0)
+        freedom = self._freedom((shares != 0) | (leaning != 0))
+        lack = max(0.0, 1 - self.labels / ENOUGH_LABELS)
+        if lack > 0 and leaning.any():
+            # Few labels tell little about how alike they are: the law is a floor and no more.
+            worth = lack * WORTH_ABOVE
+            seen = max(seen, (self.labels * seen + worth * floor) / (self.labels + worth))
+            freedom = min(freedom, self.labels + WORTH)
+        return Uncertainty(math.sqrt(seen), freedom, freedom + 1)
+
+    def _freedom(self, counted: BoolArray) -> float:
+        """Clusters less strata; where less than half of that carries the number, what does.
+
+        Few clusters of a domain, or one that is larger than all others, give a variance that
+        is less certain than their number says (Satterthwaite). What a cluster has to carry is
+        told by the weights of its rows that count and by the law, not by what was seen.
+        """
+        whole = self.design.freedom
+        base = np.ones(self.design.n) if self.design.weights is None else self.design.weights
+        noise = base * counted * np.sqrt(self.q * (1 - self.q))
+        unit = np.arange(self.design.n) if self.unit is None else self.unit
+        apart, together = np.bincount(unit, noise**2), np.square(np.bincount(unit, noise))
+        carried = (1 - self.alike) * apart + self.alike * together
+        stratum = np.zeros(carried.size, dtype=np.int64)
+        if self.design.strata is not None:
+            stratum[unit] = self.design.strata
+        effective = satterthwaite(carried, stratum)
+        return effective if effective < whole / 2 else whole
+
+
+def satterthwaite(variances: FloatArray, stratum: IntArray) -> float:
+    """Degrees of freedom of a variance between clusters within strata, at least 1.
+
+    Twice the square of its mean over its variance, if totals of clusters are normal with these
+    variances; strata of one cluster count nothing.
+
+    Parameters
+    ----------
+    variances : (clusters,) array
+        Of the totals of the clusters.
+    stratum : (clusters,) array of int
+        The stratum of each, numbered from 0.
+
+    Returns
+    -------
+    float
+        Clusters less strata, if all variances are equal and strata have one size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(satterthwaite(np.ones(6), np.array([0, 0, 0, 1, 1, 1])), 6)
+    4.0
+    """
+    size = np.bincount(stratum).astype(float)
+    first, second = np.bincount(stratum, variances), np.bincount(stratum, variances**2)
+    several = size > 1
+    n, first, second = size[several], first[several], second[several]
+    spread = (n / (n - 1)) ** 2 * ((1 - 2 / n) * second + (first / n) ** 2)
+    below = float(spread.sum())
+    return max(1.0, float(first.sum()) ** 2 / below) if below > 0 else 1.0
 
 
 def _carriers(second: float, fourth: float) -> float:
@@ -375,6 +474,11 @@ class LabelledTask:
         What a label moves, there.
     rows : TaskRows
         The rows with their labels.
+    predicted : Linearised
+        The plug-in estimate on the same rows.
+    moves : (2, R) array or None
+        Estimates from labels and plug-ins with every set of replicate weights, less those with the
+        sample's weights; None without replicate weights.
     smoothed_rate : float or None
         What a plain rate or share would be by the law; None for other tasks.
     """
@@ -384,39 +488,53 @@ class LabelledTask:
     expected: Linearised
     leaning: FloatArray
     rows: TaskRows
+    predicted: Linearised
+    moves: FloatArray | None
     smoothed_rate: float | None
 
     @classmethod
     def of(cls, task: Task, sample: Sample) -> LabelledTask:
         """Estimate a task from labels and from the smoothed law."""
-        w = sample.weights_or_ones
         law = LabelLaw.of(sample, list(dict.fromkeys(task.ratios())))
-        rows, smooth = (TaskRows(sample.points, w, labels) for labels in (sample.y, law.q))
-        expected = task.linear(smooth)
+        rows, with_p = TaskRows.labelled(sample), TaskRows.predicted(sample)
+        smooth = replace(rows, stand_in=law.q)
+        labels, predicted, expected = (task.linear(own) for own in (rows, with_p, smooth))
+        moves, sets = None, sample.design.replicate_weights
+        if sets is not None:
+            moves = np.stack(
+                [
+                    reestimated(task, rows, sets) - labels.value,
+                    reestimated(task, with_p, sets) - predicted.value,
+                ]
+            )
         return cls(
-            task.linear(rows),
+            labels,
             law,
             expected,
             task.leaning(smooth).influence,
             rows,
+            predicted,
+            moves,
             expected.value if is_rate(task) else None,
         )
 
-    def less(self, other: FloatArray | float = 0.0) -> Uncertainty:
-        """How uncertain the estimate from labels is, less something with these shares.
+    def less(self, lam: float = 0.0) -> Uncertainty:
+        """How uncertain the estimate from labels is, less some of the plug-in on the same rows.
 
         Parameters
         ----------
-        other : (n,) array or float
-            Shares of the rows in what is subtracted.
+        lam : float
+            How much of the plug-in is subtracted: 0, the default, for labels alone; 1 for the bias.
 
         Returns
         -------
         Uncertainty
             Of the difference.
         """
+        other = lam * self.predicted.influence
+        moves = None if self.moves is None else self.moves[0] - lam * self.moves[1]
         shares, expected = self.labels.influence - other, self.expected.influence - other
-        return self.law.uncertainty(shares, expected, self.leaning)
+        return self.law.uncertainty(shares, expected, self.leaning, moves)
 
 
 def is_rate(task: Task) -> bool:
@@ -449,15 +567,34 @@ def few_labels(task: Task, sample: Sample) -> bool:
 
 
 def _carrying(ratio: Ratio, sample: Sample) -> float:
-    """How many labels carry a ratio."""
-    inside = sample.weights_or_ones * ratio.where.rows(sample.points)
-    kinds = [inside * sample.y]
-    if not ratio.among_positives:
-        kinds.append(inside - kinds[0])
-    if sample.cluster is not None:
-        unit = np.unique(sample.cluster, return_inverse=True)[1]
+    """How many labels carry a ratio; of clusters, how many that hold some."""
+    kinds, unit = _kinds(ratio, _inside(ratio, sample), sample.y), variance_units(sample.design)
+    if unit is not None:
         kinds = [np.asarray(np.bincount(unit, held), dtype=float) for held in kinds]
-    return min(float(held.sum()) ** 2 / (float(held @ held) or math.inf) for held in kinds)
+    return min(_kish(held) for held in kinds)
+
+
+def _inside(ratio: Ratio | None, sample: Sample) -> FloatArray:
+    """Weights of the rows that a ratio counts, (n,); of all rows without one."""
+    w = sample.weights_or_ones
+    return w if ratio is None else w * ratio.where.rows(sample.points)
+
+
+def _kinds(ratio: Ratio | None, inside: FloatArray, y: FloatArray) -> list[FloatArray]:
+    """Weights of the positives; for a rate those of the other rows, too."""
+    positives = inside * y
+    if ratio is not None and ratio.among_positives:
+        return [positives]
+    return [positives, inside - positives]
+
+
+def _kish(held: FloatArray) -> float:
+    """How many equal weights would say as much as these."""
+    return _share(float(held.sum()) ** 2, float(held @ held))
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,67 @@
+"""The variance that a design gives a number: linearised, or from every set of replicate weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from itrust._core import FloatArray, IntArray
+from itrust.data.design import Design
+
+DIGITS = 9  # by which the replicate weights of two rows are told apart
+
+
+def linear_moves(design: Design, shares: FloatArray) -> FloatArray:
+    """How far every set of replicate weights moves a sum of shares, (R,).
+
+    Every set is scaled to the total of the sample's weights, so that the scale of neither counts;
+    the numbers that shares are of are ratios, which have none.
+    """
+    assert design.replicate_weights is not None
+    base = np.ones(design.n) if design.weights is None else design.weights
+    per_weight = np.divide(shares, base, out=np.zeros(design.n), where=base > 0)
+    sets = design.replicate_weights
+    scale = float(base.sum()) / sets.sum(axis=0)
+    return np.asarray((per_weight @ sets) * scale - shares.sum())
+
+
+def design_variance(design: Design, shares: FloatArray, moves: FloatArray | None = None) -> float:
+    """Variance of a number by the design: from replicate weights if it has them, else linearised.
+
+    Parameters
+    ----------
+    design : Design
+        How the rows were drawn.
+    shares : (n,) array
+        Shares of the rows in the number, 0 for those that it does not count.
+    moves : (R,) array, optional
+        The number with every set of replicate weights less the number itself; default: what it
+        would be if the number were the sum of the shares, also where an entry is not finite.
+
+    Returns
+    -------
+    float
+        NaN if the shares are.
+    """
+    if design.replicate_weights is None:
+        return float(design.linearised_variance(shares))
+    linear = linear_moves(design, shares)
+    moves = linear if moves is None else np.where(np.isfinite(moves), moves, linear)
+    return design.replicated_variance(0.0, moves)
+
+
+def variance_units(design: Design) -> IntArray | None:
+    """Which rows were drawn together, (n,); None if each was drawn by itself.
+
+    Replicate weights without clusters tell it as well: rows of one cluster are left out, and
+    counted more, together.
+    """
+    if design.cluster is not None:
+        return np.asarray(np.unique(design.cluster, return_inverse=True)[1], dtype=np.int64)
+    if design.replicate_weights is None:
+        return None
+    base = np.ones(design.n) if design.weights is None else design.weights
+    safe = np.where(base > 0, base, 1.0)[:, None]
+    mixed = np.random.default_rng(0).random(design.replicate_weights.shape[1])
+    pattern = (design.replicate_weights / safe) @ mixed  # the same sum: the same pattern
+    rounded = np.round(pattern / (float(np.abs(pattern).max()) or 1.0), DIGITS)
+    return np.asarray(np.unique(rounded, return_inverse=True)[1], dtype=np.int64)

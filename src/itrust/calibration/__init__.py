@@ -4,6 +4,10 @@ from itrust.calibration import scores
 from itrust.calibration.adaptive import PreparedTest as PreparedTest
 from itrust.calibration.adaptive import default_dictionary, klce_test
 from itrust.calibration.adaptive import prepared_test as prepared_test
+from itrust.calibration.clustering import MIN_CLUSTERS as MIN_CLUSTERS
+from itrust.calibration.clustering import IntraClusterCorrelation, intra_cluster_correlation
+from itrust.calibration.clustering import design_effect as design_effect
+from itrust.calibration.clustering import within_pairs as within_pairs
 from itrust.calibration.dictionary import Dictionary, Shape
 from itrust.calibration.dictionary import Entry as Entry
 from itrust.calibration.dictionary.terms import fading as fading
@@ -44,6 +48,7 @@ __all__ = [
     "Finding",
     "FoldResult",
     "Forward",
+    "IntraClusterCorrelation",
     "MulticlassResult",
     "RegionPower",
     "SampleSize",
@@ -51,6 +56,7 @@ __all__ = [
     "WitnessResult",
     "default_dictionary",
     "detectable",
+    "intra_cluster_correlation",
     "klce2",
     "klce_test",
     "multiclass_test",

@@ -24,7 +24,13 @@ from itrust.calibration.multiplicity import step_down as step_down
 from itrust.calibration.multiplicity import unadjusted_pvalues as unadjusted_pvalues
 from itrust.calibration.power import detectable, sample_size
 from itrust.calibration.power import detectable_by as detectable_by
-from itrust.calibration.power_results import Coverage, Detectable, RegionPower, SampleSize
+from itrust.calibration.power_results import (
+    Clustering,
+    Coverage,
+    Detectable,
+    RegionPower,
+    SampleSize,
+)
 from itrust.calibration.power_results import worst_of as worst_of
 from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.scores import Bins as Bins
@@ -42,6 +48,7 @@ __all__ = [
     "Across",
     "CalibrationResult",
     "ClassResult",
+    "Clustering",
     "Coverage",
     "Detectable",
     "Dictionary",

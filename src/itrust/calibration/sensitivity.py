@@ -9,6 +9,10 @@ has a little more. Nothing here looks at a label.
 There are many regions and many entries. So the few entries that see a region best are found first,
 for many regions at once, by the sums of their features there, and only those are worked out. If
 that leaves out the best one, the power computed is smaller than it could be, never larger.
+
+With clusters, the variance of the sum along a feature is that of `clustering`, the covariance of
+several likewise, and critical values are Student's with the degrees of freedom of the clusters.
+Kernels are left out then, for rows that stand for all do not hold whole clusters.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from scipy.stats.qmc import Sobol
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.pipeline import Scores
+from itrust.calibration.power_clusters import ClusterLaw
 from itrust.calibration.prepared import Prepared
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Points
@@ -36,6 +41,7 @@ CELLS_OF_KERNELS = 2**22  # of the matrices of all kernels together
 MIN_KERNEL_ROWS = 16  # of a region, where the matrices hold some of the rows only
 BEST_SINGLES, BEST_FORMS, BEST_KERNELS = 6, 2, 1  # checks that are worked out for a region
 ROOM = 0.8  # of a shift that must fit between 0 and 1 on average
+LEAST_QUANTILE = 0.5  # so that Student's can be compared with it
 LIKELY = 0.84  # standard deviations beyond the critical value, for a power of .8
 # Normal numbers that fill the space of the best singles evenly.
 NORMALS = ndtri(Sobol(BEST_SINGLES, rng=0).random(256))
@@ -108,8 +114,14 @@ class Sensitivity:
         Standardised values that reach the critical score, on the positive and negative side.
     critical_normal : (E,) array
         The same without skewness.
+    effects : (E,) array
+        Design effects of the checks that are made of features; 1 without clusters.
+    normal : (E,) array
+        Normal quantiles with the tails of the critical values, for both sides together.
     n : int
         Number of rows in the whole.
+    law : ClusterLaw or None
+        What clusters do; None if rows are independent.
     """
 
     bank: Bank
@@ -123,7 +135,10 @@ class Sensitivity:
     critical_up: FloatArray
     critical_down: FloatArray
     critical_normal: FloatArray
+    effects: FloatArray
+    normal: FloatArray
     n: int
+    law: ClusterLaw | None = None
 
     @classmethod
     def of(
@@ -133,6 +148,7 @@ class Sensitivity:
         pilot: Points,
         weights: FloatArray,
         critical: float,
+        law: ClusterLaw | None = None,
     ) -> Sensitivity:
         """From a prepared test and rows that stand for all, in random order."""
         bank, times = prepared.bank, scores.n / len(pilot)
@@ -146,6 +162,15 @@ class Sensitivity:
             _inverse_tail(needed + two_sided, np.maximum(sign * scores.skewness, 0.0))
             for sign in (1, -1, 0)
         )
+        covariances = _covariances(bank, features, times * v)
+        effects = np.ones(null_sd.size)
+        if law is not None:
+            effects = _effects(bank, law, covariances)
+            covariances = {
+                check: law.covariance(bank.features_of(check)[0], own)
+                for check, own in covariances.items()
+            }
+            null_sd = null_sd * np.where(bank.single >= 0, np.sqrt(effects), effects)
         return cls(
             bank=bank,
             p=pilot.p,
@@ -153,12 +178,17 @@ class Sensitivity:
             features=features,
             expected=np.where(bank.single >= 0, np.square(null_sd), diagonals),
             null_sd=null_sd,
-            covariances=_covariances(bank, features, times * v),
-            kernels=_on_some_rows(prepared, pilot, v, kernel_sd / scores.n),
+            covariances=covariances,
+            kernels=()
+            if law is not None
+            else _on_some_rows(prepared, pilot, v, kernel_sd / scores.n),
             critical_up=up,
             critical_down=down,
             critical_normal=np.where(scores.is_single, normal, up),
+            effects=effects,
+            normal=np.maximum(-ndtri(np.exp(-needed) / 2), LEAST_QUANTILE),
             n=scores.n,
+            law=law,
         )
 
     def areas(self, inside: csr_array, shares: FloatArray) -> list[Area]:
@@ -231,6 +261,10 @@ class Sensitivity:
         v = np.square(self.weights) * self.p * (1 - self.p)
         f = self.features[:, columns] * np.where(means[columns] < 0, -1.0, 1.0)
         covariance = (f * v[:, None]).T @ f
+        if self.law is not None:
+            signs = np.where(means[columns] < 0, -1.0, 1.0)
+            covariance = self.n / self.p.size * covariance * signs * signs[:, None]
+            covariance = self.law.covariance(columns, covariance) * signs * signs[:, None]
         unit = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
         values, vectors = np.linalg.eigh(covariance / unit / unit[:, None])
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -308,6 +342,15 @@ class Sensitivity:
         normal = self.critical_normal[checks]
         return np.asarray(normal + (side[checks] - normal) * math.sqrt(self.n / n))
 
+    def _student(self, checks: IntArray | int, n: float) -> FloatArray:
+        """What Student's law makes of critical values with n rows; 1 without clusters."""
+        normal = np.asarray(self.normal[checks])
+        return np.ones_like(normal) if self.law is None else self.law.student(normal, n / self.n)
+
+    def _doubt(self, n: float) -> float:
+        """Variance of an estimated standard deviation, relative to it; 0 without clusters."""
+        return 0.0 if self.law is None else 1 / (2 * self.law.freedom_with(n / self.n))
+
     def _swollen(self, observed: FloatArray, expected: FloatArray | float) -> FloatArray:
         """What values are divided by beside their null spread; see `scaling`."""
         if not self.bank.is_studentised:
@@ -323,16 +366,19 @@ class Sensitivity:
         mean = scale * (f @ move.moved)
         own = scale * (squares @ np.square(move.moved))  # the shift's part in the diagonal
         expected = self.expected[checks, None] * n / self.n
-        spread = np.maximum(expected + scale * (squares @ move.change), 0.0)
+        change = self.effects[checks, None] * scale * (squares @ move.change)
+        spread = np.maximum(expected + change, 0.0)
         unit = np.sqrt(expected * self._swollen(spread + own, expected))
         critical = np.where(
             mean > 0,
             self._critical(self.critical_up, checks, n)[:, None],
             self._critical(self.critical_down, checks, n)[:, None],
         )
+        critical = critical * self._student(checks, n)[:, None]
         # How many standard deviations each check is beyond its critical value, on the side on which
         # the shift has moved it; the other side has next to no power.
         beyond = (np.abs(mean) / unit - critical) * unit / (np.sqrt(spread) + 1e-300)
+        beyond = beyond / np.sqrt(1 + self._doubt(n) * np.square(critical))
         together = np.mean((area.normals[:, :, None] > -beyond).any(axis=1), axis=0)
         return np.asarray(np.maximum(together, ndtr(beyond).max(axis=0)))[None]
 
@@ -352,9 +398,11 @@ class Sensitivity:
         value = squares @ np.square(means) - own
         pull = squares[:, None] * means
         noise = n / self.n * np.sum(pull * (self.covariances[check] @ pull), axis=0)
-        noise += scale * np.sum(move.change * np.square(f @ pull), axis=0)
-        total_sd = np.sqrt((null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0)) + 1e-300
-        critical = float(self._critical(self.critical_up, check, n))
+        noise += self.effects[check] * scale * np.sum(move.change * np.square(f @ pull), axis=0)
+        critical = float(self._critical(self.critical_up, check, n) * self._student(check, n) ** 2)
+        doubt = 4 * self._doubt(n) * (critical * null_sd) ** 2
+        variance = (null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0) + doubt
+        total_sd = np.sqrt(variance) + 1e-300
         return np.asarray(ndtr((value - critical * null_sd * swollen) / total_sd))[None]
 
     def _of_kernel(self, check: int, area: Area, move: _Move, n: float) -> FloatArray:
@@ -416,6 +464,14 @@ def _covariances(bank: Bank, features: FloatArray, v: FloatArray) -> dict[int, F
         f = features[:, bank.features_of(check)[0]]
         found[check] = (f * v[:, None]).T @ f
     return found
+
+
+def _effects(bank: Bank, law: ClusterLaw, covariances: dict[int, FloatArray]) -> FloatArray:
+    """Design effects of the checks that are made of features, (E,)."""
+    effects = np.where(bank.single >= 0, law.effects[bank.single], 1.0)
+    for check, independent in covariances.items():
+        effects[check] = law.effect(*bank.features_of(check), independent)
+    return effects
 
 
 def _largest(values: FloatArray, number: int) -> IntArray:

@@ -77,8 +77,9 @@ def detectable(
         As for `klce_test`.
     icc : float, optional
         Intra-cluster correlation of the labels, from 0 (rows are independent) to 1. Default, with
-        clusters: the upper end of its 95 % interval from the labels, because "would have been
-        seen" must hold for any correlation that the labels leave open; it takes 10 clusters.
+        clusters: anything from 0 to the upper end of its 95 % interval from the labels, whichever
+        is worse for a check, because "would have been seen" must hold for any correlation that the
+        labels leave open; it takes 10 clusters.
 
     Returns
     -------

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import ndtr, stdtrit
 
-from itrust._core import FloatArray, InputError, IntArray, Setting
+from itrust._core import FloatArray, InputError, IntArray, Setting, tickets
 from itrust.calibration.clustering import design_effect, intra_cluster_correlation, within_pairs
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.power_results import Clustering
@@ -28,7 +28,8 @@ def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Cluster
     icc : float or None
         As stated; None: estimated from the labels.
     careful : bool
-        Whether to take the upper end of the interval, or else the estimate.
+        Whether to allow for everything from 0 to the upper end of the interval, or else to take
+        the estimate.
 
     Returns
     -------
@@ -53,9 +54,9 @@ def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Cluster
             correlation = intra_cluster_correlation(sample)
         except InputError as error:
             raise error.at(hint="state it with {settings}", settings=(Setting("icc"),)) from None
-        ends = (correlation.lower, correlation.upper)
-        chosen = ends if careful else (correlation.estimate,) * 2
-        least, stated = (min(max(value, 0.0), 1.0) for value in chosen)
+        value = correlation.upper if careful else correlation.estimate
+        stated = min(max(value, 0.0), 1.0)
+        least = 0.0 if careful else stated
     used = stated or 0.0
     noise = sample.weights_or_ones * np.sqrt(_variances(sample))
     return Clustering(
@@ -100,6 +101,10 @@ class ClusterLaw:
         such that their products add up to those of all clusters.
     alone : (R,) array
         Sums of the squares of what was summed, over rows.
+    pilot : (m,) array of int
+        Clusters of the rows that stand for all, in the order of their tickets.
+    n : int
+        Number of rows in the whole.
     """
 
     least: float
@@ -107,6 +112,8 @@ class ClusterLaw:
     freedom: float
     sums: FloatArray
     alone: FloatArray
+    pilot: IntArray
+    n: int
 
     @classmethod
     def of(cls, clustering: Clustering, sample: Sample, bank: Bank) -> ClusterLaw:
@@ -152,6 +159,8 @@ class ClusterLaw:
             freedom=clustering.freedom,
             sums=np.sqrt(times) * sums,
             alone=times * alone,
+            pilot=unit[np.argsort(tickets(0, sample.n))],
+            n=sample.n,
         )
 
     @cached_property
@@ -199,6 +208,24 @@ class ClusterLaw:
         slight = 1 + (self.least / self.icc if self.icc else 0.0) * (most / alone - 1)
         return float(max(slight, most / alone)) if alone > 0 else 1.0
 
+    def shared(self, v: FloatArray) -> SharedNoise:
+        """What rows of a cluster share, among the first of those that stand for all.
+
+        Parameters
+        ----------
+        v : (m,) array
+            Variances of the labels of these rows.
+
+        Returns
+        -------
+        SharedNoise
+            Pairs of rows of a cluster are rarer among them than in the whole, and count for more.
+        """
+        number = v.size
+        unit = np.unique(self.pilot[:number], return_inverse=True)[1]
+        sums = csr_array((np.sqrt(v), (unit, np.arange(number))))
+        return SharedNoise(v, sums, self.least * self.n / number, self.icc * self.n / number)
+
     def student(self, normal: FloatArray, times: float) -> FloatArray:
         """How much larger Student's quantiles are than normal ones, with so many times the rows.
 
@@ -220,3 +247,64 @@ class ClusterLaw:
     def freedom_with(self, times: float) -> float:
         """Degrees of freedom with so many times the rows, at least 1."""
         return max(self.freedom * times, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedNoise:
+    """Noise of labels of some rows, part of which rows of a cluster share.
+
+    Attributes
+    ----------
+    v : (m,) array
+        Variances of the labels.
+    sums : (clusters, m) sparse array
+        The standard deviation of every label, in the row of its cluster.
+    least, most : float
+        How much pairs of rows of a cluster count, at the ends of the correlation.
+    """
+
+    v: FloatArray
+    sums: csr_array
+    least: float
+    most: float
+
+    def variance(self, shares: FloatArray) -> FloatArray:
+        """Variance of sums of shares times residuals, the larger one of both ends.
+
+        Parameters
+        ----------
+        shares : (m, k) array
+            What each row counts.
+
+        Returns
+        -------
+        (k,) array
+            Of each sum.
+        """
+        alone = self.v @ np.square(shares)
+        pairs = np.square(self.sums @ shares).sum(axis=0) - alone
+        return np.asarray(alone + np.maximum(self.least * pairs, self.most * pairs))
+
+    def effect(self, matrix: FloatArray) -> float:
+        """How much larger the standard deviation of a form over pairs of rows is.
+
+        Parameters
+        ----------
+        matrix : (m, m) array
+            Of the form; its diagonal does not count.
+
+        Returns
+        -------
+        float
+            sqrt(tr(P S P S) / tr(P V P V)) with the covariance S and the variances V of the
+            labels, the larger one of both ends; at least that of the rows alone.
+        """
+        pairs = matrix - np.diag(np.diagonal(matrix))
+        alone = pairs * self.v
+        together = np.asarray(self.sums.T @ (self.sums @ pairs)).T - alone
+        size = float(np.sum(alone * alone.T))
+        if not size > 0:
+            return 1.0
+        found = (alone + count * together for count in (self.least, self.most))
+        sizes = [float(np.sum(part * part.T)) / size for part in found]
+        return float(np.sqrt(max(*sizes, 1.0 if self.least == 0 else 1e-12)))

@@ -157,7 +157,8 @@ class Clustering:
     icc : float
         Intra-cluster correlation that the numbers rest on.
     least_icc : float
-        The smallest one that they allow for: contrasts within clusters are less precise then.
+        The smallest one that they allow for, which is the worse one for contrasts within clusters:
+        0 where the correlation was estimated and what was missed is asked.
     clusters : int
         Number of clusters.
     freedom : float

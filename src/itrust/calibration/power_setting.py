@@ -241,12 +241,6 @@ def _law(prepared: Prepared, clustering: Clustering | None) -> ClusterLaw | None
     whole = prepared.survey.source.in_memory
     if clustering is None or clustering.is_independent or whole is None:
         return None
-    if not prepared.bank.entries:
-        raise InputError(
-            "with clusters, power is known of checks that are made of features, not of kernels "
-            "alone",
-            argument="dictionary",
-        )
     return ClusterLaw.of(clustering, whole, prepared.bank)
 
 

@@ -12,7 +12,8 @@ that leaves out the best one, the power computed is smaller than it could be, ne
 
 With clusters, the variance of the sum along a feature is that of `clustering`, the covariance of
 several likewise, and critical values are Student's with the degrees of freedom of the clusters.
-Kernels are left out then, for rows that stand for all do not hold whole clusters.
+Kernels are known on rows that seldom hold whole clusters; pairs within clusters count for those
+that are not there.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from scipy.stats.qmc import Sobol
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.pipeline import Scores
-from itrust.calibration.power_clusters import ClusterLaw
+from itrust.calibration.power_clusters import ClusterLaw, SharedNoise
 from itrust.calibration.prepared import Prepared
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Points
@@ -179,9 +180,7 @@ class Sensitivity:
             expected=np.where(bank.single >= 0, np.square(null_sd), diagonals),
             null_sd=null_sd,
             covariances=covariances,
-            kernels=()
-            if law is not None
-            else _on_some_rows(prepared, pilot, v, kernel_sd / scores.n),
+            kernels=_on_some_rows(prepared, pilot, v, kernel_sd / scores.n, law),
             critical_up=up,
             critical_down=down,
             critical_normal=np.where(scores.is_single, normal, up),
@@ -417,11 +416,13 @@ class Sensitivity:
         spread = np.maximum(kernel.expected + times * (diagonal @ move.change), 0.0)
         swollen = self._swollen(spread + own, kernel.expected)
         null_sd = n * kernel.null_sd
-        noise = kernel.v @ np.square(smoothed)
-        noise += times * np.sum(move.change * np.square(smoothed[rows]), axis=0)
+        noise = kernel.noise(smoothed)
+        noise += kernel.effect * times * np.sum(move.change * np.square(smoothed[rows]), axis=0)
         noise = 4 * scale**3 * np.maximum(noise, 0.0)
-        total_sd = np.sqrt((null_sd * spread / kernel.expected) ** 2 + noise) + 1e-300
-        critical = float(self._critical(self.critical_up, len(self.bank.entries) + check, n))
+        place = len(self.bank.entries) + check
+        critical = float(self._critical(self.critical_up, place, n) * self._student(place, n) ** 2)
+        doubt = 4 * self._doubt(n) * (critical * null_sd) ** 2
+        total_sd = np.sqrt((null_sd * spread / kernel.expected) ** 2 + noise + doubt) + 1e-300
         value = scale**2 * more_pairs * pairs
         return np.asarray(ndtr((value - critical * null_sd * swollen) / total_sd))[None]
 
@@ -435,15 +436,31 @@ class _Dense:
     v: FloatArray
     expected: float
     null_sd: float
+    shared: SharedNoise | None = None  # by rows of a cluster
+    effect: float = 1.0  # of clusters, on the null sd
 
     @classmethod
-    def of(cls, matrix: FloatArray, v: FloatArray, null_sd: float) -> _Dense:
+    def of(
+        cls, matrix: FloatArray, v: FloatArray, null_sd: float, shared: SharedNoise | None
+    ) -> _Dense:
         diagonal = np.diagonal(matrix).copy()
-        return cls(matrix, diagonal, v, float(diagonal @ v), null_sd)
+        effect = 1.0 if shared is None else shared.effect(matrix)
+        expected = float(diagonal @ v)
+        return cls(matrix, diagonal, v, expected, effect * null_sd, shared, effect)
+
+    def noise(self, shares: FloatArray) -> FloatArray:
+        """Null variances of sums of shares times residuals, (k,)."""
+        if self.shared is None:
+            return np.asarray(self.v @ np.square(shares))
+        return self.shared.variance(shares)
 
 
 def _on_some_rows(
-    prepared: Prepared, pilot: Points, v: FloatArray, null_sd: FloatArray
+    prepared: Prepared,
+    pilot: Points,
+    v: FloatArray,
+    null_sd: FloatArray,
+    law: ClusterLaw | None,
 ) -> tuple[_Dense, ...]:
     """The checks that are kernels, on as many rows as their matrices have room for."""
     plans = [kernel.plan for kernel in prepared.kernels if kernel.entry is not None]
@@ -451,8 +468,9 @@ def _on_some_rows(
         raise InputError("a precomputed matrix cannot say what other rows would show")
     known = min(len(pilot), math.isqrt(CELLS_OF_KERNELS // max(len(plans), 1)))
     some = pilot.take(slice(0, known))
+    shared = None if law is None or not plans else law.shared(v[:known])
     return tuple(
-        _Dense.of(plan.matrix(some), v[:known], float(sd))
+        _Dense.of(plan.matrix(some), v[:known], float(sd), shared)
         for plan, sd in zip(plans, null_sd, strict=True)
     )
 

@@ -126,11 +126,11 @@ def intra_cluster_correlation(
             "cluster are",
             argument="sample",
         )
-    pairs = _Pairs.of(sample)
-    if not pairs.total > 0:
+    if not within_pairs(np.sqrt(sample.p * (1 - sample.p)), design).any():
         raise InputError(
             "{argument} has no cluster with two rows whose labels can vary", argument="sample"
         )
+    pairs = _Pairs.of(sample)
     quantile = float(t.isf((1 - confidence) / 2, design.freedom))
     return IntraClusterCorrelation(
         estimate=pairs.estimate,
@@ -160,7 +160,7 @@ class _Pairs:
         w, p, design = sample.weights_or_ones, sample.p, sample.design
         v = p * (1 - p)
         shown, possible = (within_pairs(w * part, design) for part in (sample.y - p, np.sqrt(v)))
-        total = max(float(possible.sum()), 1e-300)
+        total = float(possible.sum())
         # Of two rows E[e^2 e'^2] = v v' + icc s s' (1 - 2p) (1 - 2p').
         spread, growth = (
             2 * float(within_pairs(w**2 * part, design).sum()) / total**2

@@ -170,8 +170,10 @@ class ClusterLaw:
         ratio = np.divide(together, self.alone, out=np.ones_like(together), where=self.alone > 0)
         return np.asarray(1 + np.maximum(self.least * (ratio - 1), self.icc * (ratio - 1)))
 
-    def covariance(self, columns: IntArray, independent: FloatArray) -> FloatArray:
-        """Null covariance of sums along some features.
+    def covariances(
+        self, columns: IntArray, independent: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Null covariances of sums along some features, at both ends of the correlation.
 
         Parameters
         ----------
@@ -182,11 +184,12 @@ class ClusterLaw:
 
         Returns
         -------
-        (r, r) array
+        least, most : (r, r) arrays
             With the part that rows of a cluster share.
         """
         own = self.sums[:, columns]
-        return np.asarray((1 - self.icc) * independent + self.icc * (own.T @ own))
+        shared = own.T @ own - independent
+        return independent + self.least * shared, independent + self.icc * shared
 
     def effect(self, columns: IntArray, scales: FloatArray, independent: FloatArray) -> float:
         """Design effect of a check of several features: the ratio of the norms of covariances.
@@ -194,7 +197,7 @@ class ClusterLaw:
         Parameters
         ----------
         columns, independent
-            As for `covariance`.
+            As for `covariances`.
         scales : (r,) array
             Of the features in the check.
 
@@ -203,10 +206,9 @@ class ClusterLaw:
         float
             The larger of those at the ends of the correlation; 1 where nothing varies.
         """
-        both = (independent, self.covariance(columns, independent))
-        alone, most = (np.linalg.norm(scales[:, None] * part * scales) for part in both)
-        slight = 1 + (self.least / self.icc if self.icc else 0.0) * (most / alone - 1)
-        return float(max(slight, most / alone)) if alone > 0 else 1.0
+        parts = (independent, *self.covariances(columns, independent))
+        alone, *both = (np.linalg.norm(scales[:, None] * part * scales) for part in parts)
+        return float(max(both) / alone) if alone > 0 else 1.0
 
     def shared(self, v: FloatArray) -> SharedNoise:
         """What rows of a cluster share, among the first of those that stand for all.

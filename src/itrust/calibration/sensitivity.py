@@ -108,7 +108,8 @@ class Sensitivity:
         Null means of the diagonals, and null standard deviations, of the checks that are made of
         features, all rows.
     covariances : mapping
-        For checks of several features: their null covariance, all rows.
+        For checks of several features: their null covariances, all rows; with clusters one for each
+        end of what the correlation may be.
     kernels : tuple
         Checks that are kernels, on the first of these rows.
     critical_up, critical_down : (E,) arrays
@@ -131,7 +132,7 @@ class Sensitivity:
     features: FloatArray
     expected: FloatArray
     null_sd: FloatArray
-    covariances: dict[int, FloatArray]
+    covariances: dict[int, tuple[FloatArray, ...]]
     kernels: tuple[_Dense, ...]
     critical_up: FloatArray
     critical_down: FloatArray
@@ -163,13 +164,15 @@ class Sensitivity:
             _inverse_tail(needed + two_sided, np.maximum(sign * scores.skewness, 0.0))
             for sign in (1, -1, 0)
         )
-        covariances = _covariances(bank, features, times * v)
+        independent = _covariances(bank, features, times * v)
+        covariances: dict[int, tuple[FloatArray, ...]]
+        covariances = {check: (own,) for check, own in independent.items()}
         effects = np.ones(null_sd.size)
         if law is not None:
-            effects = _effects(bank, law, covariances)
+            effects = _effects(bank, law, independent)
             covariances = {
-                check: law.covariance(bank.features_of(check)[0], own)
-                for check, own in covariances.items()
+                check: law.covariances(bank.features_of(check)[0], own)
+                for check, own in independent.items()
             }
             null_sd = null_sd * np.where(bank.single >= 0, np.sqrt(effects), effects)
         return cls(
@@ -263,7 +266,7 @@ class Sensitivity:
         if self.law is not None:
             signs = np.where(means[columns] < 0, -1.0, 1.0)
             covariance = self.n / self.p.size * covariance * signs * signs[:, None]
-            covariance = self.law.covariance(columns, covariance) * signs * signs[:, None]
+            covariance = self.law.covariances(columns, covariance)[1] * signs * signs[:, None]
         unit = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
         values, vectors = np.linalg.eigh(covariance / unit / unit[:, None])
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -396,7 +399,8 @@ class Sensitivity:
         null_sd = self.null_sd[check] * n / self.n
         value = squares @ np.square(means) - own
         pull = squares[:, None] * means
-        noise = n / self.n * np.sum(pull * (self.covariances[check] @ pull), axis=0)
+        noises = [np.sum(pull * (own @ pull), axis=0) for own in self.covariances[check]]
+        noise = n / self.n * np.max(noises, axis=0)
         noise += self.effects[check] * scale * np.sum(move.change * np.square(f @ pull), axis=0)
         critical = float(self._critical(self.critical_up, check, n) * self._student(check, n) ** 2)
         doubt = 4 * self._doubt(n) * (critical * null_sd) ** 2

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import itrust as it
 from itrust import tasks
 from itrust._core import InputError
-from itrust.auditing import Audit, ImpossibleLabels, PointBias, Verdict
+from itrust.auditing import Audit, ImpossibleLabels, PointBias, Unknown, Verdict
 from itrust.auditing.verdict import judge
 from itrust.bias import Slice
 from itrust.bias.parts import near_end
@@ -140,8 +141,9 @@ def test_every_row_of_the_table(audit):
     unknown = verdict(audit, test=test, tasks=(), tolerance=0.5, detectable=None)
     assert unknown.verdict is Verdict.INCONCLUSIVE
     assert "is not known" in sentence_of(unknown)
-    clustered = replace(test, clusters=30)  # rows count for less than was reckoned with
-    assert verdict(audit, test=clustered, tasks=(), tolerance=0.5).verdict is Verdict.INCONCLUSIVE
+    few = verdict(audit, tasks=(), **{**seen, "test": replace(test, clusters=4)})
+    assert few.verdict is Verdict.INCONCLUSIVE
+    assert "4 clusters can give no p-value below" in sentence_of(few)
     off = verdict(audit, **seen)
     assert off.verdict is Verdict.NO_EVIDENCE
     assert "One task is biased all the same: mean(age" in sentence_of(off)
@@ -288,3 +290,46 @@ def test_print_fits_any_width(audit, width):
     lines = as_text(audit, width).splitlines()
     assert lines[0].startswith("VERDICT  ")
     assert max(map(len, lines)) <= width
+
+
+def wards(clusters, rows, rng=0):
+    """A calibrated model; labels of a ward share a third of their noise."""
+    rng = np.random.default_rng(rng)
+    unit = np.repeat(np.arange(clusters), rows)
+    p = rng.uniform(0.3, 0.7, unit.size)
+    shared = rng.normal(size=clusters)[unit]
+    scores = np.sqrt(0.1) * shared + np.sqrt(0.9) * rng.normal(size=unit.size)
+    group = rng.choice(["a", "b"], unit.size)
+    return it.Sample(scores < norm.ppf(p), p, {"group": group}, cluster=unit)
+
+
+def test_with_clusters_the_rule_is_that_of_independent_rows():
+    found = it.audit(wards(100, 10), draws=199, rng=0, tolerance=0.15, charts=False)
+    assert found.verdict is Verdict.NO_EVIDENCE
+    detectable = found.missed.detectable
+    assert detectable.worst.shift <= 0.15
+    assert detectable.effective_rows < 900
+    assert (
+        f"(approximate, by 100 clusters with an intra-cluster correlation of at most "
+        f"{detectable.icc:.2g})." in found.sentence
+    )
+    told = found.to_dict()["missed"]
+    assert told["detectable"]["icc"] == detectable.icc
+    assert "approximate, by clusters: rows of a cluster go together" in told["sentence"]
+    strict = it.audit(wards(100, 10), draws=199, rng=0, tolerance=0.02, charts=False)
+    assert strict.verdict is Verdict.INCONCLUSIVE
+    assert "there are too few rows (approximate, by 100 clusters" in strict.sentence
+
+
+def test_where_clusters_cannot_tell_what_was_missed_it_says_why():
+    few = it.audit(wards(8, 40), draws=199, rng=0, tolerance=0.4, charts=False)
+    assert few.missed.detectable is None
+    assert few.missed.unknown is Unknown.FEW_CLUSTERS
+    if not few.judgement.refuted:
+        assert few.verdict is Verdict.INCONCLUSIVE
+    assert few.to_dict()["missed"]["unknown"].startswith("fewer than 10 clusters")
+    assert few.to_dict()["missed"]["sentence"].endswith(Unknown.FEW_CLUSTERS)
+    unit = np.arange(60) // 3
+    none = it.audit(it.Sample(np.zeros(60), np.full(60, 0.01), cluster=unit), draws=199, rng=0)
+    assert none.missed.unknown is Unknown.ALIKE_LABELS
+    assert "is not known: all labels are alike" in none.to_dict()["missed"]["sentence"]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import itrust as it
-from itrust.auditing import Audit, Provenance, Verdict
+from itrust.auditing import Audit, Missed, Provenance, Verdict
 from itrust.calibration import RegionPower
 from itrust.data import Everywhere, Level
 from itrust.render import as_html, as_text, seen
@@ -269,11 +269,11 @@ def test_what_would_be_seen_is_one_sentence_everywhere(survey, everywhere, worst
     )
     found = replace(survey.missed.detectable, regions=regions, pairs=(), power=0.8)
     audit = replace(survey.disclosed(1), missed=replace(survey.missed, detectable=found))
-    assert sentence in seen(found)
-    assert audit.to_dict()["missed"]["sentence"] == seen(found)
-    assert report.content(audit)["conditions"][2]["answer"] == seen(found)
-    assert seen(found) in " ".join(as_text(audit).split())
-    assert seen(found) in as_html(audit)
+    assert sentence in seen(Missed(found, None))
+    assert audit.to_dict()["missed"]["sentence"] == seen(audit.missed)
+    assert report.content(audit)["conditions"][2]["answer"] == seen(Missed(found, None))
+    assert seen(Missed(found, None)) in " ".join(as_text(audit).split())
+    assert seen(Missed(found, None)) in as_html(audit)
 
 
 def test_the_worst_pair_is_told_beside_the_worst_group(survey):
@@ -285,9 +285,9 @@ def test_the_worst_pair_is_told_beside_the_worst_group(survey):
     small = RegionPower(Level("a", "b") & Level("c", "e"), 0.1, 0.3, 0.2)
     found = replace(survey.missed.detectable, regions=regions, pairs=(small, pair))
     told = "of 0.100 everywhere, of 0.200 where a = b, or of 0.400 where a = b and c = d, would be"
-    assert told in seen(found)
+    assert told in seen(Missed(found, None))
     hidden = replace(found, pairs=(small, replace(pair, up=np.inf)))
-    assert "but none below 0.5 where a = b and c = d" in seen(hidden)
+    assert "but none below 0.5 where a = b and c = d" in seen(Missed(hidden, None))
 
 
 def test_pairs_of_groups_have_a_table_of_the_worst(survey, text):
@@ -303,7 +303,7 @@ def test_a_group_that_is_called_everywhere_is_a_group(survey):
         RegionPower(Called("everywhere", "yes"), 0.5, 0.2, 0.2),
     )
     found = replace(survey.missed.detectable, regions=regions)
-    assert "of 0.200 where everywhere" in seen(found)
+    assert "of 0.200 where everywhere" in seen(Missed(found, None))
 
 
 def test_a_verdict_of_a_later_version_is_shown_without_alarm(survey):
@@ -426,8 +426,9 @@ def test_every_kind_of_sample_has_a_page(kind):
     made = report.page(found)
     assert float(facts(made)["pvalue"]) == found.test.pvalue
     assert ("Approximate here" in made) == (kind == "cluster")
-    for independent in ("times from the probabilities themselves", "<caption>With power"):
-        assert (independent in made) == (kind != "cluster")
+    assert ("times from the probabilities themselves" in made) == (kind != "cluster")
+    assert "<caption>With power" in made
+    assert ("rows of a cluster go together" in made) == (kind == "cluster")
     assert ("400 in 100 clusters" in str(found)) == (kind == "cluster")
 
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from itrust.auditing import Judgement, Overlooked, Verdict
-from itrust.calibration import Coverage
+from itrust.auditing import Judgement, Overlooked, Unknown, Verdict
+from itrust.calibration import Clustering, Coverage, IntraClusterCorrelation
 from itrust.data import Level
 from itrust.render import sentence_of
+from itrust.render.text.verdict import clustering_words
 
 GROUPS = Coverage(60, 16, 0, 57, paired_groups=True, paired_fifths=False)
 PAIR = Level("a", "x") & Level("b", "y")
@@ -67,6 +68,28 @@ def test_without_a_promise_it_is_counted_where_a_bias_would_have_been_seen():
     assert "a bias below 0.120 in a group that is not shown might have been missed" in hidden
     unknown = sentence_of(judged(Verdict.INCONCLUSIVE, Overlooked(math.nan, PAIR, GROUPS)))
     assert "is not known" in unknown
+
+
+def test_clusters_are_named_beside_what_they_allow_to_say():
+    correlation = IntraClusterCorrelation(0.12, 0.05, 0.2, 0.03, 60, 11_400)
+    own = Clustering(0.2, 0.0, 60, 59, 4.8, correlation)
+    missed = Overlooked(0.04, PAIR, GROUPS, clustering=own)
+    beside = "(approximate, by 60 clusters with an intra-cluster correlation of at most 0.2)."
+    assert sentence_of(judged(Verdict.NO_EVIDENCE, missed)).endswith(f"60 rows {beside}")
+    assert f"too few rows {beside}" in sentence_of(judged(Verdict.INCONCLUSIVE, missed))
+    assert clustering_words(own, 3_000) == (
+        "rows of a cluster go together (intra-cluster correlation 0.12, at most 0.2): 3,000 rows "
+        "count as 625"
+    )
+    stated = replace(missed, clustering=replace(own, correlation=None))
+    assert "correlation of 0.2)." in sentence_of(judged(Verdict.NO_EVIDENCE, stated))
+
+
+def test_why_it_is_not_known_what_was_missed_is_said():
+    unknown = replace(judged(Verdict.INCONCLUSIVE, None), unknown=Unknown.FEW_CLUSTERS)
+    assert sentence_of(unknown).endswith(
+        "is not known: fewer than 10 clusters cannot tell how far rows of a cluster go together."
+    )
 
 
 def test_too_few_clusters_are_the_reason():

@@ -6,7 +6,7 @@ from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapS
 from itrust.auditing.comparison import Comparison, Difference, ModelReport, compare
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.gate import Check, Gate, gate
-from itrust.auditing.parts import Diagnosis, Missed, Overall, Provenance
+from itrust.auditing.parts import Diagnosis, Missed, Overall, Provenance, Unknown
 from itrust.auditing.verdict import BAD as BAD
 from itrust.auditing.verdict import FAIR as FAIR
 from itrust.auditing.verdict import GOOD as GOOD
@@ -41,6 +41,7 @@ __all__ = [
     "NullChart",
     "Overall",
     "Provenance",
+    "Unknown",
     "Verdict",
     "Withheld",
     "audit",

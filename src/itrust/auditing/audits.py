@@ -16,7 +16,7 @@ from itrust._core import InputError, Result, Rng, as_seed, checked_share, progre
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
-from itrust.auditing.parts import SCORES, Diagnosis, Missed, Overall, Provenance
+from itrust.auditing.parts import SCORES, Diagnosis, Missed, Overall, Provenance, Unknown
 from itrust.auditing.verdict import KINDS, Evidence, Judgement, PointBias, Verdict, judge
 from itrust.bias import (
     MAX_VALUES,
@@ -28,6 +28,7 @@ from itrust.bias import (
     names_of,
 )
 from itrust.calibration import (
+    MIN_CLUSTERS,
     CalibrationResult,
     PreparedTest,
     detectable_by,
@@ -207,7 +208,7 @@ class Audit(Result):
             for item in self.evidence
         ]
         recalibration, comparison = self.recalibration, self.comparison
-        missed = {**self.missed.to_dict(), "sentence": seen(self.missed.detectable)}
+        missed = {**self.missed.to_dict(), "sentence": seen(self.missed)}
         return {
             "schema": SCHEMA,
             "version": __version__,
@@ -434,7 +435,14 @@ def audit(
         diagnosis=Diagnosis(bias, groups, slices),
         tasks=found,
         judgement=judge(
-            test, bias, slices, missed.detectable, found, alpha=alpha, tolerance=tolerance
+            test,
+            bias,
+            slices,
+            missed.detectable,
+            found,
+            alpha=alpha,
+            tolerance=tolerance,
+            unknown=missed.unknown,
         ),
         charts=drawn,
         alpha=alpha,
@@ -464,12 +472,23 @@ def _overall(sample: Sample, test: CalibrationResult) -> Overall:
 
 def _missed(sample: Sample, made: PreparedTest, alpha: float) -> Missed:
     """What the test prepared and drew serves again."""
-    still = bool(np.isin(sample.p, (0.0, 1.0)).all())
-    found = None if still else detectable_by(made, alpha=alpha)
+    unknown = _unknown(sample)
+    found = None if unknown else detectable_by(made, alpha=alpha)
     bound = None
     if sample.weights is None and sample.cluster is None:
         kernel = LocalKernel()
         statistic = made.result.statistic if made.result.names else klce2(sample, kernel)
         blocks = Hoeffding().blocks(sample.n)
         bound = float(np.exp(-blocks * max(statistic, 0.0) ** 2 / 2))
-    return Missed(found, bound)
+    return Missed(found, bound, unknown)
+
+
+def _unknown(sample: Sample) -> Unknown | None:
+    """Why it cannot be known what was missed, if it cannot."""
+    if np.isin(sample.p, (0.0, 1.0)).all():
+        return Unknown.NO_VARIATION
+    if sample.clusters is None:
+        return None
+    if sample.clusters < MIN_CLUSTERS:
+        return Unknown.FEW_CLUSTERS
+    return Unknown.ALIKE_LABELS if np.ptp(sample.y) == 0 else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from itrust.bias import GroupTable, LocalBias, SliceTable
-from itrust.calibration import CalibrationResult, Detectable, ReliabilityCurve
+from itrust.calibration import MIN_CLUSTERS, CalibrationResult, Detectable, ReliabilityCurve
 
 SCORES = ("brier", "log_loss", "ece", "mce", "smooth_ece")
 
@@ -51,6 +52,16 @@ class Overall:
         return {"pvalue": self.test.pvalue, **numbers, "curve": dict(vars(self.curve))}
 
 
+class Unknown(StrEnum):
+    """Why it cannot be said how small a bias would have been seen."""
+
+    NO_VARIATION = "no label can vary"
+    FEW_CLUSTERS = (
+        f"fewer than {MIN_CLUSTERS} clusters cannot tell how far rows of a cluster go together"
+    )
+    ALIKE_LABELS = "all labels are alike, so they cannot tell how far rows of a cluster go together"
+
+
 @dataclass(frozen=True, eq=False)
 class Missed:
     """What the audit could have missed; the paper calls it confidence.
@@ -58,14 +69,17 @@ class Missed:
     Attributes
     ----------
     detectable : Detectable or None
-        The smallest biases that would have been seen; None where no label can vary.
+        The smallest biases that would have been seen; None where they cannot be known.
     hoeffding_bound : float or None
         Hoeffding's distribution-free bound on the p-value of KLCE^2; None with weights or
         clusters.
+    unknown : Unknown or None
+        Why the smallest biases cannot be known, where they cannot.
     """
 
     detectable: Detectable | None
     hoeffding_bound: float | None
+    unknown: Unknown | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.
@@ -73,10 +87,15 @@ class Missed:
         Returns
         -------
         dict
-            "detectable" and "hoeffding_bound".
+            "detectable", "hoeffding_bound" and "unknown".
         """
         found = None if self.detectable is None else self.detectable.to_dict()
-        return {"detectable": found, "hoeffding_bound": self.hoeffding_bound}
+        reason = None if self.unknown is None else self.unknown.value
+        return {
+            "detectable": found,
+            "hoeffding_bound": self.hoeffding_bound,
+            "unknown": reason,
+        }
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from itrust.auditing.parts import Unknown
 from itrust.bias import (
     LocalBias,
     Slice,
@@ -21,6 +22,7 @@ from itrust.bias import (
 )
 from itrust.calibration import (
     CalibrationResult,
+    Clustering,
     Coverage,
     Detectable,
     Finding,
@@ -245,6 +247,8 @@ class Overlooked:
     seen, seen_pairs : int
         In how many of the single regions, and of the pairs, a bias of the tolerance would have been
         seen; only those that count for the coverage.
+    clustering : Clustering or None
+        How alike labels of a cluster were taken to be; None if rows are independent.
     """
 
     shift: float
@@ -252,6 +256,7 @@ class Overlooked:
     coverage: Coverage | None = None
     seen: int = 0
     seen_pairs: int = 0
+    clustering: Clustering | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,6 +290,8 @@ class Judgement:
         check, slice or point holds by itself.
     few_clusters : int or None
         The number of clusters, where it is too small for any p-value of the level.
+    unknown : Unknown or None
+        Why it is not known what would be missed, where it is not.
     """
 
     verdict: Verdict
@@ -297,6 +304,7 @@ class Judgement:
     overlooked: Overlooked | None = None
     is_attributed: bool = True
     few_clusters: int | None = None
+    unknown: Unknown | None = None
 
 
 def judge(
@@ -308,6 +316,7 @@ def judge(
     *,
     alpha: float,
     tolerance: float,
+    unknown: Unknown | None = None,
 ) -> Judgement:
     """Follow the table: refuted or not, and whether a bias of `tolerance` is shown or excluded."""
     refuted = test.pvalue <= alpha or test.impossible > 0
@@ -324,10 +333,10 @@ def judge(
         if beyond:
             return Judgement(Verdict.MISCALIBRATED, tuple(beyond), **common)
         off = tuple(task for task in tasks if task.finding.is_biased)
-        missed = _overlooked(test, detectable, tolerance)
-        enough = missed is not None and missed.shift <= tolerance
+        missed = _overlooked(detectable, tolerance)
+        enough = missed is not None and missed.shift <= tolerance and "few_clusters" not in common
         verdict = Verdict.NO_EVIDENCE if enough else Verdict.INCONCLUSIVE
-        return Judgement(verdict, off, **common, overlooked=missed)
+        return Judgement(verdict, off, **common, overlooked=missed, unknown=unknown)
     large = [*_impossible(test), *_large(bias, slices, tolerance), *beyond]
     findings = test.evidence(alpha)
     known = bias.known
@@ -369,11 +378,8 @@ def _large(bias: LocalBias, slices: SliceTable, tolerance: float) -> list[Eviden
     return found
 
 
-def _overlooked(
-    test: CalibrationResult, detectable: Detectable | None, tolerance: float
-) -> Overlooked | None:
-    # Rows of a cluster count for less than `detectable` takes them for.
-    if test.clusters or detectable is None:
+def _overlooked(detectable: Detectable | None, tolerance: float) -> Overlooked | None:
+    if detectable is None:
         return None
     return Overlooked(
         shift=detectable.worst.shift,
@@ -381,6 +387,7 @@ def _overlooked(
         coverage=detectable.coverage,
         seen=_number_seen(detectable.regions[1:], tolerance),
         seen_pairs=_number_seen(detectable.pairs, tolerance),
+        clustering=detectable.clustering,
     )
 
 

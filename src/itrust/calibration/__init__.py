@@ -4,6 +4,10 @@ from itrust.calibration import scores
 from itrust.calibration.adaptive import PreparedTest as PreparedTest
 from itrust.calibration.adaptive import default_dictionary, klce_test
 from itrust.calibration.adaptive import prepared_test as prepared_test
+from itrust.calibration.clustering import MIN_CLUSTERS as MIN_CLUSTERS
+from itrust.calibration.clustering import IntraClusterCorrelation, intra_cluster_correlation
+from itrust.calibration.clustering import design_effect as design_effect
+from itrust.calibration.clustering import within_pairs as within_pairs
 from itrust.calibration.dictionary import Dictionary, Shape
 from itrust.calibration.dictionary import Entry as Entry
 from itrust.calibration.dictionary.terms import fading as fading
@@ -20,7 +24,13 @@ from itrust.calibration.multiplicity import step_down as step_down
 from itrust.calibration.multiplicity import unadjusted_pvalues as unadjusted_pvalues
 from itrust.calibration.power import detectable, sample_size
 from itrust.calibration.power import detectable_by as detectable_by
-from itrust.calibration.power_results import Coverage, Detectable, RegionPower, SampleSize
+from itrust.calibration.power_results import (
+    Clustering,
+    Coverage,
+    Detectable,
+    RegionPower,
+    SampleSize,
+)
 from itrust.calibration.power_results import worst_of as worst_of
 from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.scores import Bins as Bins
@@ -38,12 +48,14 @@ __all__ = [
     "Across",
     "CalibrationResult",
     "ClassResult",
+    "Clustering",
     "Coverage",
     "Detectable",
     "Dictionary",
     "Finding",
     "FoldResult",
     "Forward",
+    "IntraClusterCorrelation",
     "MulticlassResult",
     "RegionPower",
     "SampleSize",
@@ -51,6 +63,7 @@ __all__ = [
     "WitnessResult",
     "default_dictionary",
     "detectable",
+    "intra_cluster_correlation",
     "klce2",
     "klce_test",
     "multiclass_test",

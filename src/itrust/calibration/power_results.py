@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from itrust._core import InputError, Result, did_you_mean
+from itrust.calibration.clustering import IntraClusterCorrelation
 from itrust.data import Between, Predicate
 
 SMALL_SHARE = 0.01  # regions below this share of the rows do not make the headline
@@ -147,8 +148,69 @@ def _plain(value: Any) -> Any:
     return "no room" if math.isnan(value) else "over 0.5"
 
 
+@dataclass(frozen=True)
+class Clustering:
+    """How alike labels of a cluster are taken to be, and what that makes of the rows.
+
+    Attributes
+    ----------
+    icc : float
+        Intra-cluster correlation that the numbers rest on.
+    least_icc : float
+        The smallest one that they allow for, which is the worse one for contrasts within clusters:
+        0 where the correlation was estimated and what was missed is asked.
+    clusters : int
+        Number of clusters.
+    freedom : float
+        Degrees of freedom: clusters less strata.
+    design_effect : float
+        Variance of the mean residual of all rows over what it would be if rows were independent.
+    correlation : IntraClusterCorrelation or None
+        The estimate behind `icc`; None where it was stated, or no cluster has two rows.
+    """
+
+    icc: float
+    least_icc: float
+    clusters: int
+    freedom: float
+    design_effect: float
+    correlation: IntraClusterCorrelation | None = None
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether it was stated that labels of a cluster are independent."""
+        return self.icc == 0 and self.correlation is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by name; the estimate as a dict.
+        """
+        own = self.correlation
+        return {**vars(self), "correlation": None if own is None else own.to_dict()}
+
+
+class _Clustered:
+    """What results say of clusters; rows are independent where there are none."""
+
+    clustering: Clustering | None
+
+    @property
+    def icc(self) -> float | None:
+        """Intra-cluster correlation that the numbers rest on; None without clusters."""
+        return None if self.clustering is None else self.clustering.icc
+
+    @property
+    def design_effect(self) -> float:
+        """How much larger clusters make the variance of the mean residual; 1 without them."""
+        return 1.0 if self.clustering is None else self.clustering.design_effect
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Detectable(Result):
+class Detectable(_Clustered, Result):
     """Outcome of `detectable`: the smallest bias that this sample would have shown.
 
     Attributes
@@ -176,6 +238,8 @@ class Detectable(Result):
         Makes the same draws again.
     notes : tuple of str
         What the numbers take for granted.
+    clustering : Clustering or None
+        How alike labels of a cluster are taken to be; None if rows are independent.
     """
 
     regions: tuple[RegionPower, ...]
@@ -188,7 +252,13 @@ class Detectable(Result):
     n: int
     draws: int
     seed: int
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    clustering: Clustering | None = None
+
+    @property
+    def effective_rows(self) -> float:
+        """How many independent rows these rows count as, for the mean of all."""
+        return self.n / self.design_effect
 
     @property
     def everywhere(self) -> RegionPower:
@@ -244,6 +314,10 @@ class Detectable(Result):
             "draws": self.draws,
             "seed": self.seed,
             "notes": self.notes,
+            "icc": self.icc,
+            "design_effect": self.design_effect,
+            "effective_rows": self.effective_rows,
+            "clustering": None if self.clustering is None else self.clustering.to_dict(),
         }
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -265,7 +339,7 @@ def worst_of(regions: Sequence[RegionPower]) -> RegionPower:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampleSize(Result):
+class SampleSize(_Clustered, Result):
     """Outcome of `sample_size`.
 
     Attributes
@@ -285,6 +359,10 @@ class SampleSize(Result):
         The size of the test.
     notes : tuple of str
         What the numbers take for granted.
+    clustering : Clustering or None
+        How alike labels of a cluster are taken to be; None if rows are independent.
+    clusters : int or None
+        Clusters of the same kind that have so many rows; None if rows are independent.
     """
 
     rows: int
@@ -294,9 +372,23 @@ class SampleSize(Result):
     power: float
     alpha: float
     notes: tuple[str, ...] = ()
+    clustering: Clustering | None = None
+    clusters: int | None = None
+
+    @property
+    def effective_rows(self) -> float:
+        """How many independent rows they count as, for the mean of all."""
+        return self.rows / self.design_effect
 
     def _facts(self) -> dict[str, Any]:
-        return {**vars(self), "where": str(self.where)}
+        return {
+            **vars(self),
+            "where": str(self.where),
+            "icc": self.icc,
+            "design_effect": self.design_effect,
+            "effective_rows": self.effective_rows,
+            "clustering": None if self.clustering is None else self.clustering.to_dict(),
+        }
 
     def _rows(self) -> list[dict[str, Any]]:
         """One row for each region."""

@@ -21,7 +21,9 @@ from itrust._core import (
 from itrust.calibration.adaptive import PILOT_ROWS, Checks, PreparedTest, as_dictionary
 from itrust.calibration.inputs import checked_draws, checked_source, resolved_kernel
 from itrust.calibration.pipeline import Scores, score
+from itrust.calibration.power_clusters import ClusterLaw
 from itrust.calibration.power_regions import Cut, crossed_columns, cuts_of, pairs_of
+from itrust.calibration.power_results import Clustering
 from itrust.calibration.prepared import Prepared, prepare
 from itrust.calibration.sensitivity import Area, Sensitivity
 from itrust.data import Chunk, Pilot, Points, Predicate, Sample, Scan
@@ -30,7 +32,6 @@ from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
 
 MAX_ROWS = 10**10
 MAX_COUNTED = 200_000  # rows in which groups and pairs of groups are counted
-INDEPENDENT = "rows are taken as independent; with clusters less is seen"
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ class PowerSetting:
         The power that is wanted.
     draws, seed : int
         Behind the critical score.
+    clustering : Clustering or None
+        How alike labels of a cluster are taken to be; None if rows are independent.
     """
 
     prepared: Prepared
@@ -109,6 +112,7 @@ class PowerSetting:
     power: float
     draws: int
     seed: int
+    clustering: Clustering | None = None
 
     @classmethod
     def of(
@@ -119,6 +123,7 @@ class PowerSetting:
         draws: int,
         rng: Rng,
         engine: EngineChoice,
+        clustering: Clustering | None = None,
     ) -> PowerSetting:
         """Prepare the test that `klce_test` would make, and run its draws."""
         source, chosen = checked_source(sample), as_engine(engine)
@@ -129,19 +134,27 @@ class PowerSetting:
         prepared = prepare(
             survey, chosen, as_dictionary(checks, survey), Bernoulli(), draws, default
         )
-        return cls.from_prepared(prepared, None, demand, draws, seed)
+        return cls.from_prepared(prepared, None, demand, draws, seed, clustering)
 
     @classmethod
-    def of_test(cls, test: PreparedTest, demand: Demand) -> PowerSetting:
+    def of_test(
+        cls, test: PreparedTest, demand: Demand, clustering: Clustering | None = None
+    ) -> PowerSetting:
         """Go on from a test; its draws serve again where they were made from probabilities."""
         result = test.result
         seed = result.seed if result.seed is not None else 0
         reused = test.scores if isinstance(result.null, Bernoulli) else None
-        return cls.from_prepared(test.prepared, reused, demand, result.draws, seed)
+        return cls.from_prepared(test.prepared, reused, demand, result.draws, seed, clustering)
 
     @classmethod
     def from_prepared(
-        cls, prepared: Prepared, scores: Scores | None, demand: Demand, draws: int, seed: int
+        cls,
+        prepared: Prepared,
+        scores: Scores | None,
+        demand: Demand,
+        draws: int,
+        seed: int,
+        clustering: Clustering | None = None,
     ) -> PowerSetting:
         """Find the critical score; without scores, draw."""
         prepared = prepared.for_null(Bernoulli())
@@ -153,13 +166,14 @@ class PowerSetting:
         pilot = prepared.survey.rows.first(PILOT_ROWS)
         shuffled = np.argsort(pilot.tickets)  # so that the first of them stand for all, too
         points, weights = pilot.points.take(shuffled), _weights(pilot)[shuffled]
-        sensitivity = Sensitivity.of(prepared, scores, points, weights, critical)
-        return cls(prepared, sensitivity, points, critical, demand.power, draws, seed)
+        law = _law(prepared, clustering)
+        sensitivity = Sensitivity.of(prepared, scores, points, weights, critical, law)
+        return cls(prepared, sensitivity, points, critical, demand.power, draws, seed, clustering)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What the numbers take for granted."""
-        return () if self.prepared.survey.source.clusters is None else (INDEPENDENT,)
+    def is_independent(self) -> bool:
+        """Whether labels of different rows are taken as independent."""
+        return self.sensitivity.law is None
 
     def regions(self) -> list[Region]:
         """All rows, then the parts of every covariate; those without rows are left out."""
@@ -220,6 +234,14 @@ class PowerSetting:
         seed = as_seed(np.random.default_rng([self.seed, 1]))
         combined = score(self.prepared, moved, simulations, seed).combined[1:]
         return float(np.mean(combined > self.critical))
+
+
+def _law(prepared: Prepared, clustering: Clustering | None) -> ClusterLaw | None:
+    """What clusters do to the checks that are made of features."""
+    whole = prepared.survey.source.in_memory
+    if clustering is None or clustering.is_independent or whole is None:
+        return None
+    return ClusterLaw.of(clustering, whole, prepared.bank)
 
 
 def _weights(pilot: Pilot) -> FloatArray:

@@ -9,6 +9,11 @@ has a little more. Nothing here looks at a label.
 There are many regions and many entries. So the few entries that see a region best are found first,
 for many regions at once, by the sums of their features there, and only those are worked out. If
 that leaves out the best one, the power computed is smaller than it could be, never larger.
+
+With clusters, the variance of the sum along a feature is that of `clustering`, the covariance of
+several likewise, and critical values are Student's with the degrees of freedom of the clusters.
+Kernels are known on rows that seldom hold whole clusters; pairs within clusters count for those
+that are not there.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from scipy.stats.qmc import Sobol
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.pipeline import Scores
+from itrust.calibration.power_clusters import ClusterLaw, SharedNoise
 from itrust.calibration.prepared import Prepared
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Points
@@ -36,6 +42,7 @@ CELLS_OF_KERNELS = 2**22  # of the matrices of all kernels together
 MIN_KERNEL_ROWS = 16  # of a region, where the matrices hold some of the rows only
 BEST_SINGLES, BEST_FORMS, BEST_KERNELS = 6, 2, 1  # checks that are worked out for a region
 ROOM = 0.8  # of a shift that must fit between 0 and 1 on average
+LEAST_QUANTILE = 0.5  # so that Student's can be compared with it
 LIKELY = 0.84  # standard deviations beyond the critical value, for a power of .8
 # Normal numbers that fill the space of the best singles evenly.
 NORMALS = ndtri(Sobol(BEST_SINGLES, rng=0).random(256))
@@ -101,15 +108,22 @@ class Sensitivity:
         Null means of the diagonals, and null standard deviations, of the checks that are made of
         features, all rows.
     covariances : mapping
-        For checks of several features: their null covariance, all rows.
+        For checks of several features: their null covariances, all rows; with clusters one for each
+        end of what the correlation may be.
     kernels : tuple
         Checks that are kernels, on the first of these rows.
     critical_up, critical_down : (E,) arrays
         Standardised values that reach the critical score, on the positive and negative side.
     critical_normal : (E,) array
         The same without skewness.
+    effects : (E,) array
+        Design effects of the checks that are made of features; 1 without clusters.
+    normal : (E,) array
+        Normal quantiles with the tails of the critical values, for both sides together.
     n : int
         Number of rows in the whole.
+    law : ClusterLaw or None
+        What clusters do; None if rows are independent.
     """
 
     bank: Bank
@@ -118,12 +132,15 @@ class Sensitivity:
     features: FloatArray
     expected: FloatArray
     null_sd: FloatArray
-    covariances: dict[int, FloatArray]
+    covariances: dict[int, tuple[FloatArray, ...]]
     kernels: tuple[_Dense, ...]
     critical_up: FloatArray
     critical_down: FloatArray
     critical_normal: FloatArray
+    effects: FloatArray
+    normal: FloatArray
     n: int
+    law: ClusterLaw | None = None
 
     @classmethod
     def of(
@@ -133,6 +150,7 @@ class Sensitivity:
         pilot: Points,
         weights: FloatArray,
         critical: float,
+        law: ClusterLaw | None = None,
     ) -> Sensitivity:
         """From a prepared test and rows that stand for all, in random order."""
         bank, times = prepared.bank, scores.n / len(pilot)
@@ -146,6 +164,17 @@ class Sensitivity:
             _inverse_tail(needed + two_sided, np.maximum(sign * scores.skewness, 0.0))
             for sign in (1, -1, 0)
         )
+        independent = _covariances(bank, features, times * v)
+        covariances: dict[int, tuple[FloatArray, ...]]
+        covariances = {check: (own,) for check, own in independent.items()}
+        effects = np.ones(null_sd.size)
+        if law is not None:
+            effects = _effects(bank, law, independent)
+            covariances = {
+                check: law.covariances(bank.features_of(check)[0], own)
+                for check, own in independent.items()
+            }
+            null_sd = null_sd * np.where(bank.single >= 0, np.sqrt(effects), effects)
         return cls(
             bank=bank,
             p=pilot.p,
@@ -153,12 +182,15 @@ class Sensitivity:
             features=features,
             expected=np.where(bank.single >= 0, np.square(null_sd), diagonals),
             null_sd=null_sd,
-            covariances=_covariances(bank, features, times * v),
-            kernels=_on_some_rows(prepared, pilot, v, kernel_sd / scores.n),
+            covariances=covariances,
+            kernels=_on_some_rows(prepared, pilot, v, kernel_sd / scores.n, law),
             critical_up=up,
             critical_down=down,
             critical_normal=np.where(scores.is_single, normal, up),
+            effects=effects,
+            normal=np.maximum(-ndtri(np.exp(-needed) / 2), LEAST_QUANTILE),
             n=scores.n,
+            law=law,
         )
 
     def areas(self, inside: csr_array, shares: FloatArray) -> list[Area]:
@@ -231,6 +263,10 @@ class Sensitivity:
         v = np.square(self.weights) * self.p * (1 - self.p)
         f = self.features[:, columns] * np.where(means[columns] < 0, -1.0, 1.0)
         covariance = (f * v[:, None]).T @ f
+        if self.law is not None:
+            signs = np.where(means[columns] < 0, -1.0, 1.0)
+            covariance = self.n / self.p.size * covariance * signs * signs[:, None]
+            covariance = self.law.covariances(columns, covariance)[1] * signs * signs[:, None]
         unit = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
         values, vectors = np.linalg.eigh(covariance / unit / unit[:, None])
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -308,6 +344,15 @@ class Sensitivity:
         normal = self.critical_normal[checks]
         return np.asarray(normal + (side[checks] - normal) * math.sqrt(self.n / n))
 
+    def _student(self, checks: IntArray | int, n: float) -> FloatArray:
+        """What Student's law makes of critical values with n rows; 1 without clusters."""
+        normal = np.asarray(self.normal[checks])
+        return np.ones_like(normal) if self.law is None else self.law.student(normal, n / self.n)
+
+    def _doubt(self, n: float) -> float:
+        """Variance of an estimated standard deviation, relative to it; 0 without clusters."""
+        return 0.0 if self.law is None else 1 / (2 * self.law.freedom_with(n / self.n))
+
     def _swollen(self, observed: FloatArray, expected: FloatArray | float) -> FloatArray:
         """What values are divided by beside their null spread; see `scaling`."""
         if not self.bank.is_studentised:
@@ -323,16 +368,19 @@ class Sensitivity:
         mean = scale * (f @ move.moved)
         own = scale * (squares @ np.square(move.moved))  # the shift's part in the diagonal
         expected = self.expected[checks, None] * n / self.n
-        spread = np.maximum(expected + scale * (squares @ move.change), 0.0)
+        change = self.effects[checks, None] * scale * (squares @ move.change)
+        spread = np.maximum(expected + change, 0.0)
         unit = np.sqrt(expected * self._swollen(spread + own, expected))
         critical = np.where(
             mean > 0,
             self._critical(self.critical_up, checks, n)[:, None],
             self._critical(self.critical_down, checks, n)[:, None],
         )
+        critical = critical * self._student(checks, n)[:, None]
         # How many standard deviations each check is beyond its critical value, on the side on which
         # the shift has moved it; the other side has next to no power.
         beyond = (np.abs(mean) / unit - critical) * unit / (np.sqrt(spread) + 1e-300)
+        beyond = beyond / np.sqrt(1 + self._doubt(n) * np.square(critical))
         together = np.mean((area.normals[:, :, None] > -beyond).any(axis=1), axis=0)
         return np.asarray(np.maximum(together, ndtr(beyond).max(axis=0)))[None]
 
@@ -351,10 +399,13 @@ class Sensitivity:
         null_sd = self.null_sd[check] * n / self.n
         value = squares @ np.square(means) - own
         pull = squares[:, None] * means
-        noise = n / self.n * np.sum(pull * (self.covariances[check] @ pull), axis=0)
-        noise += scale * np.sum(move.change * np.square(f @ pull), axis=0)
-        total_sd = np.sqrt((null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0)) + 1e-300
-        critical = float(self._critical(self.critical_up, check, n))
+        noises = [np.sum(pull * (own @ pull), axis=0) for own in self.covariances[check]]
+        noise = n / self.n * np.max(noises, axis=0)
+        noise += self.effects[check] * scale * np.sum(move.change * np.square(f @ pull), axis=0)
+        critical = float(self._critical(self.critical_up, check, n) * self._student(check, n) ** 2)
+        doubt = 4 * self._doubt(n) * (critical * null_sd) ** 2
+        variance = (null_sd * spread / expected) ** 2 + 4 * np.maximum(noise, 0.0) + doubt
+        total_sd = np.sqrt(variance) + 1e-300
         return np.asarray(ndtr((value - critical * null_sd * swollen) / total_sd))[None]
 
     def _of_kernel(self, check: int, area: Area, move: _Move, n: float) -> FloatArray:
@@ -369,11 +420,13 @@ class Sensitivity:
         spread = np.maximum(kernel.expected + times * (diagonal @ move.change), 0.0)
         swollen = self._swollen(spread + own, kernel.expected)
         null_sd = n * kernel.null_sd
-        noise = kernel.v @ np.square(smoothed)
-        noise += times * np.sum(move.change * np.square(smoothed[rows]), axis=0)
+        noise = kernel.noise(smoothed)
+        noise += kernel.effect * times * np.sum(move.change * np.square(smoothed[rows]), axis=0)
         noise = 4 * scale**3 * np.maximum(noise, 0.0)
-        total_sd = np.sqrt((null_sd * spread / kernel.expected) ** 2 + noise) + 1e-300
-        critical = float(self._critical(self.critical_up, len(self.bank.entries) + check, n))
+        place = len(self.bank.entries) + check
+        critical = float(self._critical(self.critical_up, place, n) * self._student(place, n) ** 2)
+        doubt = 4 * self._doubt(n) * (critical * null_sd) ** 2
+        total_sd = np.sqrt((null_sd * spread / kernel.expected) ** 2 + noise + doubt) + 1e-300
         value = scale**2 * more_pairs * pairs
         return np.asarray(ndtr((value - critical * null_sd * swollen) / total_sd))[None]
 
@@ -387,15 +440,31 @@ class _Dense:
     v: FloatArray
     expected: float
     null_sd: float
+    shared: SharedNoise | None = None  # by rows of a cluster
+    effect: float = 1.0  # of clusters, on the null sd
 
     @classmethod
-    def of(cls, matrix: FloatArray, v: FloatArray, null_sd: float) -> _Dense:
+    def of(
+        cls, matrix: FloatArray, v: FloatArray, null_sd: float, shared: SharedNoise | None
+    ) -> _Dense:
         diagonal = np.diagonal(matrix).copy()
-        return cls(matrix, diagonal, v, float(diagonal @ v), null_sd)
+        effect = 1.0 if shared is None else shared.effect(matrix)
+        expected = float(diagonal @ v)
+        return cls(matrix, diagonal, v, expected, effect * null_sd, shared, effect)
+
+    def noise(self, shares: FloatArray) -> FloatArray:
+        """Null variances of sums of shares times residuals, (k,)."""
+        if self.shared is None:
+            return np.asarray(self.v @ np.square(shares))
+        return self.shared.variance(shares)
 
 
 def _on_some_rows(
-    prepared: Prepared, pilot: Points, v: FloatArray, null_sd: FloatArray
+    prepared: Prepared,
+    pilot: Points,
+    v: FloatArray,
+    null_sd: FloatArray,
+    law: ClusterLaw | None,
 ) -> tuple[_Dense, ...]:
     """The checks that are kernels, on as many rows as their matrices have room for."""
     plans = [kernel.plan for kernel in prepared.kernels if kernel.entry is not None]
@@ -403,8 +472,9 @@ def _on_some_rows(
         raise InputError("a precomputed matrix cannot say what other rows would show")
     known = min(len(pilot), math.isqrt(CELLS_OF_KERNELS // max(len(plans), 1)))
     some = pilot.take(slice(0, known))
+    shared = None if law is None or not plans else law.shared(v[:known])
     return tuple(
-        _Dense.of(plan.matrix(some), v[:known], float(sd))
+        _Dense.of(plan.matrix(some), v[:known], float(sd), shared)
         for plan, sd in zip(plans, null_sd, strict=True)
     )
 
@@ -416,6 +486,14 @@ def _covariances(bank: Bank, features: FloatArray, v: FloatArray) -> dict[int, F
         f = features[:, bank.features_of(check)[0]]
         found[check] = (f * v[:, None]).T @ f
     return found
+
+
+def _effects(bank: Bank, law: ClusterLaw, covariances: dict[int, FloatArray]) -> FloatArray:
+    """Design effects of the checks that are made of features, (E,)."""
+    effects = np.where(bank.single >= 0, law.effects[bank.single], 1.0)
+    for check, independent in covariances.items():
+        effects[check] = law.effect(*bank.features_of(check), independent)
+    return effects
 
 
 def _largest(values: FloatArray, number: int) -> IntArray:

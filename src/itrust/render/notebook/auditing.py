@@ -23,7 +23,7 @@ def audit_card(audit: Audit) -> str:
         (
             "What this audit could have missed",
             "–",  # noqa: RUF001
-            seen(audit.missed.detectable),
+            seen(audit.missed),
         ),
     ]
     parts = [

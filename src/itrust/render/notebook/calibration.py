@@ -17,6 +17,7 @@ from itrust.calibration import (
 from itrust.render.showing import as_html
 from itrust.render.text.calibration import (
     MAX_PAIRS,
+    clustering_lines,
     covariates_text,
     meaning,
     null_text,
@@ -107,6 +108,7 @@ def _(result: Detectable) -> str:
             [
                 f"power {result.power:g} at alpha {result.alpha:g}",
                 f"looked {coverage_words(result.coverage)}",
+                *clustering_lines(result),
                 *result.notes,
             ]
         ),
@@ -136,7 +138,7 @@ def _(result: SampleSize) -> str:
             f"{result.alpha:g}; most are needed for {result.where}."
         ),
         html.table(["where", "rows"], rows),
-        html.notes(result.notes),
+        html.notes([*clustering_lines(result), *result.notes]),
     )
 
 

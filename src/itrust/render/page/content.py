@@ -149,8 +149,7 @@ def _answer(pvalue: float, alpha: float) -> dict[str, str]:
 
 def _seen(found: Mapping[str, Any]) -> tuple[str, str]:
     seen = found["missed"]["detectable"]
-    unknown = seen is None or found["test"]["clusters"] is not None
-    shifts = [] if unknown else [seen[name]["shift"] for name in ("worst", "everywhere")]
+    shifts = [] if seen is None else [seen[name]["shift"] for name in ("worst", "everywhere")]
     small = [isinstance(shift, float) and shift <= found["tolerance"] for shift in shifts]
     tone = GOOD if small and all(small) else OPEN
     return found["missed"]["sentence"], tone.name

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from itrust._core import counted, shown_name, signed, wrapped
-from itrust.auditing import Audit, Check, Comparison
+from itrust.auditing import Audit, Check, Comparison, Missed
 from itrust.bias import SIGN
 from itrust.calibration import Detectable, Finding, worst_of
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.layout import Section, fitted, laid_out, more
 from itrust.render.text.tasks import finding_text
-from itrust.render.text.verdict import evidence_words, untold
+from itrust.render.text.verdict import clustering_words, evidence_words, untold
 from itrust.tasks import TaskResult
 
 MAX_TOLD = 3
@@ -130,7 +130,7 @@ def _test(audit: Audit) -> list[str]:
 
 
 def _missed(audit: Audit) -> list[str]:
-    return [seen(audit.missed.detectable)]
+    return [seen(audit.missed)]
 
 
 UNKNOWN = "how small a bias would have been seen is not known"
@@ -163,24 +163,29 @@ def task_line(task: TaskResult) -> str:
     )
 
 
-def seen(found: Detectable | None) -> str:
+def seen(missed: Missed) -> str:
     """Say how small a bias would have been seen, for terminal, notebook, page and files.
 
     Parameters
     ----------
-    found : Detectable or None
-        The smallest biases that would have been seen, of independent rows; None where no label can
-        vary.
+    missed : Missed
+        The smallest biases that would have been seen, or why they are not known.
 
     Returns
     -------
     str
         A sentence without a full stop.
     """
+    found = missed.detectable
     if found is None:
-        return f"{UNKNOWN}: no label can vary"
-    if found.notes:  # with clusters
-        return f"{UNKNOWN}: rows of a cluster may go together"
+        return UNKNOWN if missed.unknown is None else f"{UNKNOWN}: {missed.unknown}"
+    told = _shifts(found)
+    if found.clustering is None:
+        return told
+    return f"{told}; approximate, by clusters: {clustering_words(found.clustering, found.n)}"
+
+
+def _shifts(found: Detectable) -> str:
     everywhere = found.everywhere.shift
     if math.isinf(everywhere):
         return "no bias below 0.5 would be seen: too few rows"

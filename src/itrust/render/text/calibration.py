@@ -19,7 +19,7 @@ from itrust.calibration import (
 )
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.verdict import coverage_words, in_words, untold
+from itrust.render.text.verdict import clustering_words, coverage_words, in_words, untold
 
 ALPHA = 0.05  # of the evidence that is shown
 MAX_WIDTH = 80
@@ -272,7 +272,7 @@ def _(result: WitnessResult, width: int = WIDTH) -> str:  # noqa: ARG001
 
 
 @as_text.register
-def _(result: Detectable, width: int = WIDTH) -> str:  # noqa: ARG001
+def _(result: Detectable, width: int = WIDTH) -> str:
     head = (
         f"Smallest bias that these {result.n:,} rows would show with power {result.power:g} at "
         f"alpha {result.alpha:g}"
@@ -290,6 +290,7 @@ def _(result: Detectable, width: int = WIDTH) -> str:  # noqa: ARG001
         f"{worst}{simulated if result.simulations else ''}",
         f"  looked {coverage_words(result.coverage)}",
         "  too low: the truth lies above the prediction. -: no room between 0 and 1.",
+        *(line for text in clustering_lines(result) for line in wrapped(text, width, "  ")),
     ]
     return "\n".join([head, "", *lines, "", *tail, *_warnings_and_notes((), result.notes)])
 
@@ -331,14 +332,38 @@ def size_text(shift: float) -> str:
 
 
 @as_text.register
-def sample_size_text(result: SampleSize, width: int = WIDTH) -> str:  # noqa: ARG001
+def sample_size_text(result: SampleSize, width: int = WIDTH) -> str:
     """How many rows, for what, and which region needs them."""
     several = len(result.by_region) > 1
-    size = f"{result.rows:,} labelled rows show a bias of {result.bias:g}"
+    rows = f"{result.rows:,} labelled rows"
+    if result.clusters is not None:
+        rows += f" in {counted(result.clusters, 'cluster')}"
+    size = f"{rows} show a bias of {result.bias:g}"
     place = "" if several else f", {result.where},"
     asked = f"with power {result.power:g} at alpha {result.alpha:g}"
     most = f"; most are needed for {result.where}" if several else ""
-    return "\n".join([f"{size}{place} {asked}{most}", *(f"note: {n}" for n in result.notes)])
+    together = [line for text in clustering_lines(result) for line in wrapped(text, width, "")]
+    notes = (f"note: {note}" for note in result.notes)
+    return "\n".join([f"{size}{place} {asked}{most}", *together, *notes])
+
+
+def clustering_lines(result: Detectable | SampleSize) -> list[str]:
+    """Say what clusters do to the rows; nothing where rows are independent.
+
+    Parameters
+    ----------
+    result : Detectable or SampleSize
+        What would be seen, or the rows that it takes.
+
+    Returns
+    -------
+    list of str
+        One sentence without a full stop, or none.
+    """
+    if result.clustering is None:
+        return []
+    rows = result.n if isinstance(result, Detectable) else result.rows
+    return [f"approximate, by clusters: {clustering_words(result.clustering, rows)}"]
 
 
 def _some(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from itrust._core import counted, shown_name
 from itrust.auditing import ImpossibleLabels, Judgement, Overlooked, PointBias, Verdict
 from itrust.bias import Slice
-from itrust.calibration import Coverage, Finding, least_pvalue
+from itrust.calibration import Clustering, Coverage, Finding, least_pvalue
 from itrust.data import Everywhere, Predicate
 from itrust.tasks import TaskResult
 
@@ -64,9 +64,57 @@ def _no_evidence(judgement: Judgement) -> str:
     missed = judgement.overlooked
     coverage = None if missed is None else missed.coverage
     where = "" if coverage is None else f" {coverage_words(coverage)}"
+    together = "" if missed is None else _approximately(missed)
     return (
         f"No evidence was found against these probabilities{_given(judgement)}, and a bias of "
-        f"{judgement.tolerance:g} would have been seen{where}.{_biased_task(judgement)}"
+        f"{judgement.tolerance:g} would have been seen{where}{together}.{_biased_task(judgement)}"
+    )
+
+
+def _approximately(missed: Overlooked) -> str:
+    """What a promise rests on where rows come in clusters."""
+    own = missed.clustering
+    if own is None:
+        return ""
+    return (
+        f" (approximate, by {counted(own.clusters, 'cluster')} with an intra-cluster correlation "
+        f"of {_at_most(own)}{own.icc:.2g})"
+    )
+
+
+def _at_most(own: Clustering) -> str:
+    return "" if own.correlation is None else "at most "
+
+
+def clustering_words(own: Clustering, rows: int) -> str:
+    """Say how alike labels of a cluster are taken to be, and how many rows are left of them.
+
+    Parameters
+    ----------
+    own : Clustering
+        What power computations took for granted.
+    rows : int
+        Number of rows.
+
+    Returns
+    -------
+    str
+        A part of a sentence.
+
+    Examples
+    --------
+    >>> clustering_words(Clustering(0.05, 0.05, 60, 59, 1.95), 1_200)
+    'rows of a cluster go together (intra-cluster correlation 0.05): 1,200 rows count as 615'
+    """
+    found = own.correlation
+    value = f"{own.icc:.2g}"
+    if found is not None:
+        value = f"{max(found.estimate, 0.0):.2g}, "
+        value += f"at most {own.icc:.2g}" if own.icc != found.estimate else "as estimated"
+    left = rows / own.design_effect
+    return (
+        f"rows of a cluster go together (intra-cluster correlation {value}): {rows:,} rows count "
+        f"as {left:,.0f}"
     )
 
 
@@ -80,12 +128,14 @@ def _inconclusive(judgement: Judgement) -> str:
         return f"{told}, {why}.{_biased_task(judgement)}"
     if missed is None or math.isnan(missed.shift):
         why = "but how small a bias these rows would have shown is not known"
+        why += "" if judgement.unknown is None else f": {judgement.unknown}"
         return f"{told}, {why}.{_biased_task(judgement)}"
     where = "in a group that is not shown" if missed.where is None else _place(missed.where)
     size = (
         f"a bias below {missed.shift:.3f}" if math.isfinite(missed.shift) else "even a bias of 0.5"
     )
     why = f"but {size} {where} might have been missed: there are too few rows"
+    why += _approximately(missed)
     return f"{told}, {why}.{_seen(missed, judgement.tolerance)}{_biased_task(judgement)}"
 
 

@@ -372,18 +372,18 @@ class Design:
         if self.stratum_count == 1:
             for k, (start, stop) in enumerate(pairwise(cuts)):
                 part[shuffled[start:stop]] = k
-            return np.asarray(part[self._units])
+            return np.asarray(part[self.units])
         wanted = np.append(shares, max(1 - float(np.sum(shares)), 0.0))
         labels = np.append(np.arange(len(shares)), -1)
         owed = np.zeros(wanted.size)
-        in_strata = shuffled[np.argsort(self._stratum_of_unit[shuffled], kind="stable")]
-        ends = np.cumsum(self._stratum_sizes).astype(int)
+        in_strata = shuffled[np.argsort(self.stratum_of_unit[shuffled], kind="stable")]
+        ends = np.cumsum(self.stratum_sizes).astype(int)
         for members in np.split(in_strata, ends[:-1]):
             owed += wanted * members.size
             counts = _rounded(owed, members.size)
             part[members] = np.repeat(labels, counts)
             owed -= counts
-        return np.asarray(part[self._units])
+        return np.asarray(part[self.units])
 
 
 def _rounded(owed: FloatArray, total: int) -> IntArray:

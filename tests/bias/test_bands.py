@@ -14,7 +14,7 @@ from oracles import plausible
 
 def of(y, p, **columns):
     sample = it.Sample(y, p, **columns)
-    return average(sample, Members([Everywhere()]), Bernoulli(), draws=0, seed=0)
+    return average(sample, Members([Everywhere()]), (Bernoulli(),), draws=0, seed=0)
 
 
 @pytest.mark.parametrize(("events", "rows"), [(0, 200), (1, 200), (4, 200), (20, 200), (150, 300)])
@@ -31,7 +31,7 @@ def test_equal_predictions_give_nearly_the_exact_binomial_interval(events, rows)
 
 
 def test_the_null_band_is_nearly_the_binomial_quantile():
-    band = null_band(of(np.arange(400) % 2, np.full(400, 0.05)), 1.96)
+    band = null_band(of(np.arange(400) % 2, np.full(400, 0.05)), np.array([1.96]), 1.96)
     low, high = binom.ppf([0.025, 0.975], 400, 0.05) / 400 - 0.05
     assert band.lower[0] == pytest.approx(low, abs=1 / 400)
     assert band.upper[0] == pytest.approx(high, abs=1 / 400)
@@ -43,7 +43,7 @@ def test_swapping_the_labels_turns_the_interval_round():
     one, other = of(y, p), of(~y, 1 - p)
     a, b = confidence_band(one, 2.5), confidence_band(other, 2.5)
     assert (a.lower, a.upper) == (pytest.approx(-b.upper), pytest.approx(-b.lower))
-    a, b = null_band(one, 2.5), null_band(other, 2.5)
+    a, b = (null_band(found, np.array([2.5]), 2.5) for found in (one, other))
     assert (a.lower, a.upper) == (pytest.approx(-b.upper), pytest.approx(-b.lower))
 
 

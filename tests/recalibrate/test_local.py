@@ -205,7 +205,7 @@ def test_no_answer_is_surer_than_the_model_or_the_rows():
     assert Local().fit(rare).predict([1e-5])[0] < 1e-3
 
 
-@pytest.mark.parametrize("cluster", [None, [0] * 2])
+@pytest.mark.parametrize("cluster", [None, [0, 1]])
 def test_two_rows_are_answered(cluster):
     told = Local().fit(it.Sample([0, 1], [0.3, 0.6], cluster=cluster)).predict([0.4])
     assert told == pytest.approx([0.4])

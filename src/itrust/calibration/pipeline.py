@@ -16,6 +16,7 @@ from itrust.calibration.dictionary.bank import BankSums
 from itrust.calibration.dictionary.entries import Entry
 from itrust.calibration.prepared import Prepared, makes_draws
 from itrust.calibration.scaling import ScaledChecks, null_law, on_one_scale, scaled_by_draws
+from itrust.calibration.symmetry import symmetric_checks
 from itrust.engines import (
     Certificate,
     Drawing,
@@ -140,9 +141,20 @@ def score(
             found.append(checks if block.start == 0 else checks.without_data())
     assert first is not None
     checks = ScaledChecks.joined(found)
-    if null is not None and not null.has_known_moments and not prepared.is_alone:
-        checks = scaled_by_draws(checks, prepared.is_single)
+    if null is not None and null.keeps_clusters and not prepared.is_alone:
+        checks = _by_clusters(prepared, null, checks)
     return _gathered(prepared, null, checks, first)
+
+
+def _by_clusters(prepared: Prepared, null: Null, checks: ScaledChecks) -> ScaledChecks:
+    """Checks on the scale of draws that keep the dependence within clusters."""
+    if not null.keeps_residuals:
+        return scaled_by_draws(checks, prepared.is_single)
+    sample = prepared.survey.source.in_memory
+    if sample is None or sample.design.is_simple:
+        return checks
+    at_least = np.where(symmetric_checks(prepared), 0.0, 1.0)
+    return scaled_by_draws(checks, prepared.is_single, at_least)
 
 
 def score_laws(

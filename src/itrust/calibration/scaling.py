@@ -95,16 +95,33 @@ def on_one_scale(
     return _log_tails(standardised, skewness, is_single), standardised
 
 
-def scaled_by_draws(checks: ScaledChecks, is_single: BoolArray) -> ScaledChecks:
+def scaled_by_draws(
+    checks: ScaledChecks, is_single: BoolArray, at_least: FloatArray | float = 0.0
+) -> ScaledChecks:
     """The same checks on the scale of their own draws, where no closed form has their moments.
 
     The data count as one of the draws, so that nothing tells them apart under the null. Sums along
     a single feature have mean 0 there, for every label keeps its probability.
+
+    Parameters
+    ----------
+    checks : ScaledChecks
+        In units of their spread if rows were independent.
+    is_single : (E,) array of bool
+        Whether a check is the sum along a single feature.
+    at_least : (E,) array or float
+        The spread of the draws counts as this where it is smaller; default: it counts as it is.
+
+    Returns
+    -------
+    ScaledChecks
+        In units of the spread of their draws.
     """
     single = is_single[:, None]
     values = checks.standardised
     values = values - np.where(single, 0.0, values.mean(axis=1, keepdims=True))
     sd = np.sqrt(np.square(values).mean(axis=1, keepdims=True))
+    sd = np.maximum(sd, np.broadcast_to(at_least, is_single.shape)[:, None])
     standardised = np.divide(values, sd, out=np.zeros_like(values), where=sd > 0)
     skewness = (standardised**3).mean(axis=1, keepdims=True)
     log_tails = _log_tails(standardised, skewness, single)

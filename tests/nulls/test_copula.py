@@ -126,7 +126,7 @@ def test_another_seed_gives_other_labels_and_the_same_seed_the_same():
     assert 0.4 < (one != other).mean() < 0.56  # 2 p (1 - p) = .48 for independent draws
 
 
-def simulated(rng, rho, clusters=60, rows=4, low=0.2, high=0.6):
+def simulated(rng, rho, clusters=50, rows=4, low=0.2, high=0.6):
     cluster = np.repeat(np.arange(clusters), rows)
     p = np.repeat(rng.uniform(low, high, clusters), rows)
     shared, own = rng.normal(size=clusters)[cluster], rng.normal(size=cluster.size)
@@ -134,7 +134,7 @@ def simulated(rng, rho, clusters=60, rows=4, low=0.2, high=0.6):
     return Sample(y, p, cluster=cluster)
 
 
-@pytest.mark.parametrize("rho", [0.2, 0.7])
+@pytest.mark.parametrize("rho", [0.35, pytest.param(0.7, marks=pytest.mark.slow)])
 def test_the_true_correlation_is_compatible_with_the_labels_most_of_the_time(rho):
     """Both sides leave 5 % out, so 9 in 10; a correlation far off is not."""
     rng = np.random.default_rng(8)
@@ -147,15 +147,15 @@ def test_the_true_correlation_is_compatible_with_the_labels_most_of_the_time(rho
 
 def test_independent_labels_are_compatible_with_little_correlation():
     rng = np.random.default_rng(9)
-    found = [compatible_correlations(simulated(rng, 0.0), seed) for seed in range(20)]
-    assert sum(own[0] <= 0.05 for own in found) >= 16
+    found = [compatible_correlations(simulated(rng, 0.0), seed) for seed in range(12)]
+    assert sum(own[0] <= 0.05 for own in found) >= 9
     assert sum(0.9 in own for own in found) == 0
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.2, 0.6), (0.005, 0.04)])
 def test_one_label_a_cluster_is_compatible_with_full_correlation(low, high):
     rng = np.random.default_rng(10)
-    found = [compatible_correlations(simulated(rng, 1.0, low=low, high=high), k) for k in range(20)]
+    found = [compatible_correlations(simulated(rng, 1.0, low=low, high=high), k) for k in range(10)]
     assert all(own[-1] == 1.0 for own in found)
 
 

@@ -230,3 +230,19 @@ def test_a_group_that_is_far_off_is_marked_and_the_others_are_not():
 def test_the_test_sees_a_group_that_is_far_off():
     seen = sum(outcome(thin(run, wrong=0.5), run).pvalue <= 0.05 for run in range(8))
     assert seen >= 6
+
+
+def crossed(run):
+    """A slope that differs between regions, far from what the model says; clusters are harmless."""
+    rng = np.random.default_rng(run)
+    x, region = rng.normal(size=(400, 2)), rng.choice(["north", "south", "west"], 400)
+    known = x.sum(axis=1) / 2
+    wrong = 1.2 * x[:, 0] * np.select([region == "south", region == "west"], [1, -1], 0)
+    p, truth = (1 / (1 + np.exp(-z)) for z in (known, known + wrong))
+    columns = {"a": x[:, 0], "b": x[:, 1], "region": region}
+    return it.Sample(rng.random(400) < truth, p, columns, cluster=np.arange(400) // 4)
+
+
+def test_few_draws_see_what_many_draws_see():
+    """The data are one of the values that checks are scaled by, and must not hide themselves."""
+    assert sum(outcome(crossed(run), run).pvalue <= 0.05 for run in range(6)) >= 5

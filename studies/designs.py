@@ -118,16 +118,18 @@ def refused(found: list[tuple[float, ...]], column: int) -> str:
 
 
 def level(pool: ProcessPoolExecutor, runs: int) -> str:
-    methods = ("chosen", "flips as before")
-    rows = []
+    rows, some = [], max(runs // 5, 1)
     for name in HARD:
-        found = repeated(pool, partial(tested, name, 0.0, methods), runs)
-        rows.append([name, rejected(found, 0), refused(found, 0), rejected(found, 1)])
+        found = repeated(pool, partial(tested, name, 0.0, ("chosen",)), runs)
+        before = repeated(pool, partial(tested, name, 0.0, ("flips as before",)), some)
+        rows.append([name, rejected(found, 0), refused(found, 0), rejected(before, 0)])
         print(rows[-1], flush=True)
     text = table(["design", "chosen", "refused", "flips as before"], rows)
     return (
         f"Share of {runs:,} samples of a calibrated model that the test rejects at .05 ({DRAWS} "
-        f"draws; standard error .007 at 1,000 runs). A refused p-value is no rejection.\n\n{text}"
+        f"draws; standard error .007 at 1,000 runs), and of the first {some:,} of them that signs "
+        f"flipped by cluster reject, with checks in units of independent rows, as the package did "
+        f"before. A refused p-value is no rejection.\n\n{text}"
     )
 
 

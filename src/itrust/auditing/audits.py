@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,13 @@ from itrust.bias import (
 )
 from itrust.calibration import (
     MIN_CLUSTERS,
+    Autocorrelation,
     CalibrationResult,
     PreparedTest,
     detectable_by,
     klce2,
     prepared_test,
+    residual_autocorrelation,
     scores,
 )
 from itrust.data import Sample, checked_sample
@@ -53,6 +55,7 @@ from itrust.tasks import (
 SCHEMA = "itrust-audit/2"
 STEPS = 7
 MAX_FINDINGS = 20  # rows of findings in the table
+MIN_TIMES = 10  # days that tell whether residuals go together in time
 MAX_BARS = 30  # groups of a covariate in its chart
 
 
@@ -88,6 +91,9 @@ class Audit(Result):
         The verdict with its evidence.
     charts : Charts
         The numbers behind the charts of the page.
+    autocorrelation : mapping of str to Autocorrelation
+        By the name of a covariate that is a date: whether residuals of one day go with those of
+        the next that has rows.
     comparison : Comparison or None
         Of several models on the same rows, if one was added with `extended`.
     recalibration : RecalibrationTable or None
@@ -113,6 +119,7 @@ class Audit(Result):
     tasks: tuple[TaskResult, ...]
     judgement: Judgement
     charts: Charts
+    autocorrelation: Mapping[str, Autocorrelation] = field(default_factory=dict)
     comparison: Comparison | None = None
     recalibration: RecalibrationTable | None = None
     provenance: Provenance | None = None
@@ -229,6 +236,9 @@ class Audit(Result):
             "missed": missed,
             "diagnosis": self._diagnosis_facts(),
             "tasks": [task.to_dict() for task in self.tasks],
+            "autocorrelation": {
+                name: dict(vars(found)) for name, found in self.autocorrelation.items()
+            },
             "charts": self._chart_facts(),
             "comparison": None if comparison is None else comparison.to_dict(),
             "recalibration": None if recalibration is None else recalibration.to_dict(),
@@ -445,12 +455,25 @@ def audit(
             unknown=missed.unknown,
         ),
         charts=drawn,
+        autocorrelation=_in_time(judged),
         alpha=alpha,
         tolerance=tolerance,
         draws=draws,
         seed=seed,
         elapsed=time.perf_counter() - begun,
     )
+
+
+def _in_time(sample: Sample) -> dict[str, Autocorrelation]:
+    """Whether residuals go together in time, for every covariate that is a date."""
+    found = {}
+    for column in sample.columns:
+        if column.kind == "date":
+            known = np.flatnonzero(~column.missing)
+            days = np.floor(column.values[known])
+            if np.unique(days).size > MIN_TIMES:
+                found[column.name] = residual_autocorrelation(sample.take(known), days)
+    return found
 
 
 def _few_values(values: Any, is_category: bool) -> bool:

@@ -70,7 +70,7 @@ class NullChart:
         NullChart or None
             None for a null that is a formula.
         """
-        drawn = test.null_distribution
+        drawn = None if test.refused is not None else test.null_distribution
         if drawn is None:
             return None
         counts, edges = np.histogram(drawn, bins=min(BARS, max(5, drawn.size // 10)))

@@ -26,8 +26,8 @@ from itrust.calibration import (
     Coverage,
     Detectable,
     Finding,
+    Refusal,
     RegionPower,
-    least_pvalue,
 )
 from itrust.data import Missing, Predicate, level_of
 from itrust.tasks import TaskFinding, TaskResult
@@ -288,8 +288,8 @@ class Judgement:
     is_attributed : bool
         Whether anything tells what carries the bias; False where calibration is refuted, but no
         check, slice or point holds by itself.
-    few_clusters : int or None
-        The number of clusters, where it is too small for any p-value of the level.
+    refused : Refusal or None
+        Why there is no p-value, where clusters are too few for one.
     unknown : Unknown or None
         Why it is not known what would be missed, where it is not.
     """
@@ -303,7 +303,7 @@ class Judgement:
     reach: float | None = None
     overlooked: Overlooked | None = None
     is_attributed: bool = True
-    few_clusters: int | None = None
+    refused: Refusal | None = None
     unknown: Unknown | None = None
 
 
@@ -327,14 +327,14 @@ def judge(
         "refuted": refuted,
         "tolerance": tolerance,
     }
-    if test.clusters is not None and least_pvalue(test.clusters) > alpha:
-        common["few_clusters"] = test.clusters
+    if test.refused is not None:
+        common["refused"] = test.refused
     if not refuted:
         if beyond:
             return Judgement(Verdict.MISCALIBRATED, tuple(beyond), **common)
         off = tuple(task for task in tasks if task.finding.is_biased)
         missed = _overlooked(detectable, tolerance)
-        enough = missed is not None and missed.shift <= tolerance and "few_clusters" not in common
+        enough = missed is not None and missed.shift <= tolerance and test.refused is None
         verdict = Verdict.NO_EVIDENCE if enough else Verdict.INCONCLUSIVE
         return Judgement(verdict, off, **common, overlooked=missed, unknown=unknown)
     large = [*_impossible(test), *_large(bias, slices, tolerance), *beyond]

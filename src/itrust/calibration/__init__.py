@@ -4,6 +4,10 @@ from itrust.calibration import scores
 from itrust.calibration.adaptive import PreparedTest as PreparedTest
 from itrust.calibration.adaptive import default_dictionary, klce_test
 from itrust.calibration.adaptive import prepared_test as prepared_test
+from itrust.calibration.assumptions import Autocorrelation as Autocorrelation
+from itrust.calibration.assumptions import (
+    residual_autocorrelation as residual_autocorrelation,
+)
 from itrust.calibration.clustering import MIN_CLUSTERS as MIN_CLUSTERS
 from itrust.calibration.clustering import IntraClusterCorrelation, intra_cluster_correlation
 from itrust.calibration.clustering import design_effect as design_effect
@@ -15,7 +19,6 @@ from itrust.calibration.folds import Across, Forward
 from itrust.calibration.folds import Folds as Folds
 from itrust.calibration.inputs import checked_draws as checked_draws
 from itrust.calibration.inputs import few_clusters as few_clusters
-from itrust.calibration.inputs import least_pvalue as least_pvalue
 from itrust.calibration.inputs import null_warnings as null_warnings
 from itrust.calibration.klce import klce2, null_sd
 from itrust.calibration.multiclass import multiclass_test
@@ -33,6 +36,7 @@ from itrust.calibration.power_results import (
 )
 from itrust.calibration.power_results import worst_of as worst_of
 from itrust.calibration.results import CalibrationResult, Finding
+from itrust.calibration.results import Refusal as Refusal
 from itrust.calibration.scores import Bins as Bins
 from itrust.calibration.scores import EqualMass as EqualMass
 from itrust.calibration.scores import ReliabilityCurve as ReliabilityCurve

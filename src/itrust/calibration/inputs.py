@@ -11,8 +11,8 @@ from itrust.kernels import LocalKernel
 from itrust.nulls import MIN_CLUSTERS, Null, carriers_of, fitting_null
 
 FEW_CLUSTERS = 20
-SIGNS_BY_CLUSTER = (
-    "signs are flipped by cluster; KLCE^2 itself includes pairs within a cluster, which "
+BY_CLUSTER = (
+    "the p-value is approximate, by clusters; KLCE^2 itself includes pairs within a cluster, which "
     "dependence alone can make positive"
 )
 
@@ -87,7 +87,7 @@ def null_warnings(source: Source, null: Null) -> tuple[str, ...]:
 
 
 def cluster_notes(source: Source, null: Null) -> list[str]:
-    """Say what flipped signs mean for a sample with clusters.
+    """Say what clusters mean for the p-value and for KLCE^2.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def cluster_notes(source: Source, null: Null) -> list[str]:
     """
     if source.clusters is None or not null.keeps_clusters:
         return []
-    return [SIGNS_BY_CLUSTER]
+    return [BY_CLUSTER]
 
 
 def refused_by(source: Source) -> Refusal | None:
@@ -127,7 +127,7 @@ def refused_by(source: Source) -> Refusal | None:
 
 
 def few_clusters(source: Source, null: Null) -> list[str]:
-    """Say so where clusters are too few to flip their signs.
+    """Say so where clusters are few for an approximation.
 
     Parameters
     ----------
@@ -144,25 +144,5 @@ def few_clusters(source: Source, null: Null) -> list[str]:
     clusters = source.clusters
     if clusters is None or not null.keeps_clusters or clusters >= FEW_CLUSTERS:
         return []
-    told = (
-        f"{counted(clusters, 'cluster')} are few for an approximation: signs can be flipped in "
-        f"{2 ** (clusters - 1):,} ways only, so no p-value below about "
-        f"{least_pvalue(clusters):.2g} means anything"
-    )
-    return [told]
-
-
-def least_pvalue(clusters: int) -> float:
-    """Give the smallest p-value that flipped signs of clusters can have.
-
-    Parameters
-    ----------
-    clusters : int
-        How many there are.
-
-    Returns
-    -------
-    float
-        One in the number of ways, where the opposite of all signs is the same way.
-    """
-    return 2.0 ** (1 - clusters)
+    told = counted(clusters, "cluster")
+    return [f"{told} are few for an approximation: p-values and intervals are rough"]

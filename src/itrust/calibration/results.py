@@ -281,6 +281,11 @@ class CalibrationResult(WithFindings, WithRun):
     impossible: int
     refused: Refusal | None = None
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the p-value is valid at every sample size: never where rows come in clusters."""
+        return self.null.exact and self.clusters is None
+
     @cached_property
     def at_least(self) -> int:
         """Number of draws whose score is at least as large, ties counted."""
@@ -383,6 +388,8 @@ class CalibrationResult(WithFindings, WithRun):
             "engine": self.engine,
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
             **self._by_name("elapsed", "weighted", "clusters", "impossible", "warnings", "notes"),
+            "is_exact": self.is_exact,
+            "null_meaning": self.null.meaning,
             "refused": None if self.refused is None else vars(self.refused),
             "is_adaptive": self.is_adaptive,
             "checks": self.checks,

@@ -14,7 +14,7 @@ import numpy as np
 
 from itrust._core import FloatArray, Rng, as_seed, checked_share
 from itrust.calibration.adaptive import klce_test
-from itrust.calibration.inputs import checked_draws, checked_null
+from itrust.calibration.inputs import checked_draws
 from itrust.calibration.results import CalibrationResult
 from itrust.data import Column, Sample, checked_sample
 from itrust.engines import EngineChoice
@@ -141,7 +141,6 @@ def tuned_test(
     checked_sample(sample)
     share = checked_share(share, "share")
     draws, seed = checked_draws(draws), as_seed(rng)
-    null = checked_null(null, sample)
     first, second = sample.split([share, 1 - share], rng=seed)
     tuned = tune_widths(first)
     result = klce_test(second, tuned.kernel, null, draws, seed, engine)

@@ -19,10 +19,10 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from itrust._core import FloatArray, InputError, IntArray, Rng, as_seed
 from itrust.calibration.folds import Folds, Forward
 from itrust.calibration.inputs import checked_draws, checked_null, cluster_notes, null_warnings
-from itrust.calibration.multiplicity import TIE
+from itrust.calibration.multiplicity import unadjusted_pvalues
 from itrust.calibration.results import WithRun
 from itrust.data import Sample, Table, checked_sample
-from itrust.nulls import Null, RowwiseNull
+from itrust.nulls import Null, RowwiseNull, fitting_null
 
 DRAWS_AT_ONCE = 256
 
@@ -85,6 +85,11 @@ class WitnessResult(WithRun):
     def pvalue(self) -> float:
         """Of all folds together."""
         return self.folds.combined(np.array([part.pvalue for part in self.parts]))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the p-value is valid at every sample size: not where rows come in clusters."""
+        return self.null.exact
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -176,7 +181,7 @@ def witness_test(
         # Bits of their own for each fold, so that no draw of one says anything about another's.
         own_seed = as_seed(np.random.default_rng([seed, tested]))
         witness = _learn(model, sample.take(seen))
-        parts.append(_tested(witness, seen.size, sample.take(rows[tested]), null, draws, own_seed))
+        parts.append(_tested(witness, seen.size, sample.take(rows[tested]), draws, own_seed))
     return WitnessResult(
         parts=tuple(parts),
         folds=folds,
@@ -257,22 +262,30 @@ def _learn(regressor: Any, sample: Sample) -> _Witness:
 
 
 def _tested(
-    witness: _Witness, learned_from: int, sample: Sample, null: RowwiseNull, draws: int, seed: int
+    witness: _Witness, learned_from: int, sample: Sample, draws: int, seed: int
 ) -> FoldResult:
+    """The largest p-value of the laws that the rows leave open."""
     direction = witness(sample) * sample.weights_or_ones
+    laws = fitting_null(sample).laws(sample, seed)
+    found = [_sums(direction, sample, law, draws, seed) for law in laws]
+    values = found[0]
+    norm = float(np.linalg.norm(direction) * np.linalg.norm(sample.residuals))
+    return FoldResult(
+        learned_from=learned_from,
+        tested_on=sample.n,
+        correlation=values[0] / norm if norm > 0 and math.isfinite(norm) else 0.0,
+        pvalue=max(float(unadjusted_pvalues(sums[None])[0]) for sums in found),
+    )
+
+
+def _sums(
+    direction: FloatArray, sample: Sample, null: RowwiseNull, draws: int, seed: int
+) -> FloatArray:
+    """Sums of residuals along a direction, the data first, (1 + draws,)."""
     (chunk,) = sample.chunks(sample.n)
     sums = [float(direction @ sample.residuals)]
     for at in range(0, draws, DRAWS_AT_ONCE):
         drawn = null.draw(chunk, range(at, min(at + DRAWS_AT_ONCE, draws)), seed)
         shift = direction @ sample.p if drawn.dtype == bool else 0.0
         sums.extend((direction @ drawn - shift).tolist())
-    values = np.array(sums)
-    tie = TIE * float(np.abs(values).max())
-    as_large = int(np.count_nonzero(values[1:] >= values[0] - tie))
-    norm = float(np.linalg.norm(direction) * np.linalg.norm(sample.residuals))
-    return FoldResult(
-        learned_from=learned_from,
-        tested_on=sample.n,
-        correlation=values[0] / norm if norm > 0 and math.isfinite(norm) else 0.0,
-        pvalue=(1 + as_large) / (1 + draws),
-    )
+    return np.array(sums)

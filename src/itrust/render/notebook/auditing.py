@@ -8,7 +8,7 @@ from itrust.bias import SIGN
 from itrust.render.notebook.bias import SLICE_HEAD, slice_cells
 from itrust.render.notebook.tasks import TASK_HEAD, task_cells
 from itrust.render.showing import as_html
-from itrust.render.text.auditing import by_cluster, judged_on, seen
+from itrust.render.text.auditing import by_cluster, judged_on, seen, short_pvalue
 
 MAX_SLICES = 5
 
@@ -18,8 +18,8 @@ def audit_card(audit: Audit) -> str:
     """Show the verdict, the conditions, tasks and confirmed slices."""
     test, overall = audit.test, audit.overall
     conditions = [
-        ("Overall calibration", f"{overall.test.pvalue:.3g}", f"ECE {overall.ece:.4f}"),
-        ("Calibration given the covariates", f"{test.pvalue:.3g}", judged_on(audit)),
+        ("Overall calibration", short_pvalue(overall.test), f"ECE {overall.ece:.4f}"),
+        ("Calibration given the covariates", short_pvalue(test), judged_on(audit)),
         (
             "What this audit could have missed",
             "–",  # noqa: RUF001

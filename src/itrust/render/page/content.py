@@ -13,7 +13,9 @@ from typing import Any
 from itrust import __version__
 from itrust._core import InputError
 from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure, tone_of
+from itrust.calibration import Autocorrelation
 from itrust.render.text import in_words
+from itrust.render.text.auditing import in_time
 
 MAX_FINDINGS, MAX_ROWS_SHOWN = 15, 300
 LONG_NAME, LONG_TEXT = 80, 700
@@ -47,6 +49,9 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "tone": tone_of(found["verdict"]).name,
         "conditions": _conditions(found),
+        "in_time": in_time(
+            {name: Autocorrelation(**own) for name, own in found["autocorrelation"].items()}
+        ),
         "worst": _worst_slice(found),
         "findings": _findings(found),
         "opening": {
@@ -109,7 +114,7 @@ def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The three conditions: name, the paper's word, question, answer, tone."""
     given = in_words(found["on"])
     seen, tone = _seen(found)
-    exact = "exact" if found["test"]["null"]["exact"] else "approximate"
+    exact = "exact" if found["test"]["is_exact"] else "approximate, by clusters"
     return [
         {
             "key": "overall",
@@ -139,7 +144,9 @@ def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _answer(pvalue: float, alpha: float) -> dict[str, str]:
+def _answer(pvalue: float | None, alpha: float) -> dict[str, str]:
+    if pvalue is None:
+        return {"answer": "not known: too few clusters", "tone": OPEN.name}
     refuted = pvalue <= alpha
     return {
         "answer": "no" if refuted else "not refuted",

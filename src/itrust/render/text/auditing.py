@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
-from itrust._core import counted, shown_name, signed, wrapped
+from itrust._core import Setting, counted, in_door_words, shown_name, signed, wrapped
 from itrust.auditing import Audit, Check, Comparison, Missed
 from itrust.bias import SIGN
-from itrust.calibration import Detectable, Finding, worst_of
+from itrust.calibration import Autocorrelation, CalibrationResult, Detectable, Finding, worst_of
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.calibration import kind_text
 from itrust.render.text.layout import Section, fitted, laid_out, more
 from itrust.render.text.tasks import finding_text
-from itrust.render.text.verdict import clustering_words, evidence_words, untold
+from itrust.render.text.verdict import clustering_words, evidence_words, refusal_words, untold
 from itrust.tasks import TaskResult
 
+STRIKING = 3.0  # standard errors
 MAX_TOLD = 3
 
 
@@ -44,7 +47,7 @@ def sections(audit: Audit) -> list[Section]:
         In the order of the audit, each with a key that names the part.
     """
     found = [
-        Section("rows", "Rows", [f"{audit.n:,}{by_cluster(audit)}, judged on {judged_on(audit)}"]),
+        Section("rows", "Rows", [_rows(audit), *in_time(audit.autocorrelation)]),
         Section("overall", "Overall calibration (reliance)", _overall(audit)),
         Section("test", "Calibration given the covariates (competency)", _test(audit)),
         Section("missed", "What this audit could have missed (confidence)", _missed(audit)),
@@ -54,6 +57,42 @@ def sections(audit: Audit) -> list[Section]:
         lines = [line for task in audit.tasks for line in _task(task)]
         found.append(Section("tasks", "Tasks", lines))
     return found
+
+
+def _rows(audit: Audit) -> str:
+    return f"{audit.n:,}{by_cluster(audit)}, judged on {judged_on(audit)}"
+
+
+def in_time(found: Mapping[str, Autocorrelation]) -> list[str]:
+    """Say whether residuals of one day go with those of the next.
+
+    Parameters
+    ----------
+    found : mapping of str to Autocorrelation
+        By the name of the date.
+
+    Returns
+    -------
+    list of str
+        A line for each date.
+
+    Examples
+    --------
+    >>> in_time({"day": Autocorrelation(1, 0.31, 0.05, 300)})[0]
+    "along day: residuals of a day go with those of the next (correlation 0.31, standard error \
+0.05); name blocks of time with cluster='blocks(day)'"
+    """
+    said = []
+    for name, own in found.items():
+        size = f"correlation {own.correlation:.2g}, standard error {own.stderr:.2g}"
+        if own.correlation > STRIKING * own.stderr:
+            cure = in_door_words(Setting("cluster", f"blocks({name})"))
+            told = f"residuals of a day go with those of the next ({size}); name blocks of time"
+            said.append(f"along {shown_name(name)}: {told} with {cure}")
+        else:
+            told = f"residuals of a day are not seen to go with those of the next ({size})"
+            said.append(f"along {shown_name(name)}: {told}")
+    return said
 
 
 def by_cluster(audit: Audit) -> str:
@@ -111,7 +150,12 @@ def footnotes(audit: Audit) -> list[str]:
 def _overall(audit: Audit) -> list[str]:
     found = audit.overall
     scores = f"Brier {found.brier:.4f}, ECE {found.ece:.4f}, smooth ECE {found.smooth_ece:.4f}"
-    return [f"p {found.test.pvalue:.3g}; {scores}"]
+    return [f"p {short_pvalue(found.test)}; {scores}"]
+
+
+def short_pvalue(test: CalibrationResult) -> str:
+    """The p-value in three digits, or that there is none."""
+    return "none" if test.refused is not None else f"{test.pvalue:.3g}"
 
 
 def _test(audit: Audit) -> list[str]:
@@ -120,9 +164,11 @@ def _test(audit: Audit) -> list[str]:
     checks = ""
     if test.is_adaptive:
         checks = f"; {counted(test.checks, 'check')}, p-values adjusted for all"
+    if test.refused is not None:
+        return [f"no p-value: {refusal_words(test.refused)}"]
     unknown = [] if audit.judgement.is_attributed else [untold(test.names)]
     return [
-        f"p {test.pvalue:.3g}{checks}",
+        f"p {short_pvalue(test)} ({kind_text(test)}){checks}",
         *unknown,
         *(f"{found.pvalue:.3f}  {evidence_words(found)}" for found in leading[:MAX_TOLD]),
         *more(len(leading) - MAX_TOLD),

@@ -50,10 +50,18 @@ def _(result: GroupTable, width: int = WIDTH) -> str:  # noqa: ARG001
     foot = [
         SIGN,
         f"intervals and p-values hold {together}; p is at most {result.alpha:g} where the",
+        *_how_sure(result),
+    ]
+    return "\n".join([head, *lines, *foot, *_notes(result.notes, "")])
+
+
+def _how_sure(table: GroupTable) -> list[str]:
+    if not table.null.exact:
+        return ["interval excludes 0; both are approximate, by clusters"]
+    return [
         'interval excludes 0: exact for "calibrated in every row", asymptotically valid for',
         '"no mean bias in the group"',
     ]
-    return "\n".join([head, *lines, *foot, *_notes(result.notes, "")])
 
 
 @as_text.register

@@ -19,7 +19,13 @@ from itrust.calibration import (
 )
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
-from itrust.render.text.verdict import clustering_words, coverage_words, in_words, untold
+from itrust.render.text.verdict import (
+    clustering_words,
+    coverage_words,
+    in_words,
+    refusal_words,
+    untold,
+)
 
 ALPHA = 0.05  # of the evidence that is shown
 MAX_WIDTH = 80
@@ -191,13 +197,24 @@ def provenance(result: CalibrationResult) -> str:
 
 def pvalue_text(result: CalibrationResult) -> str:
     """The p-value, or what it is below."""
+    if result.refused is not None:
+        return "none"
     return f"{'below ' if result.pvalue_is_below else ''}{result.pvalue:.4g}"
 
 
+def kind_text(result: CalibrationResult | WitnessResult) -> str:
+    """Whether a p-value is exact, or what makes it approximate."""
+    if result.is_exact:
+        return "exact"
+    return "approximate, by clusters" if result.null.keeps_clusters else "approximate"
+
+
 def _origin(result: CalibrationResult) -> str:
+    if result.refused is not None:
+        return f"({refusal_words(result.refused)})"
     if result.null_distribution is None:
         return "(a bound, valid at any n)" if result.null.exact else "(approximate)"
-    kind = "exact" if result.null.exact else "approximate"
+    kind = kind_text(result)
     if result.assumption_warnings:
         kind += " if its assumptions hold, see !"
     return f"({kind}; {result.at_least:,} of {result.draws:,} draws are as large)"
@@ -216,6 +233,8 @@ def meaning(result: CalibrationResult) -> str:
     calibrated = f"If the probabilities were calibrated{given}"
     if not result.null.is_local_calibration:
         calibrated = f"If {result.null.meaning} were what a calibrated model gives (it is not)"
+    if result.refused is not None:
+        return "Whether the probabilities are calibrated cannot be told with so few clusters."
     what = "evidence this strong" if result.is_adaptive else "a KLCE^2 this large"
     if result.null_distribution is None:
         at_most = " at most" if result.null.exact else ""
@@ -250,7 +269,7 @@ def _(result: MulticlassResult, width: int = WIDTH) -> str:  # noqa: ARG001
 
 @as_text.register
 def _(result: WitnessResult, width: int = WIDTH) -> str:  # noqa: ARG001
-    kind = "exact" if result.null.exact else "approximate"
+    kind = kind_text(result)
     lines = [
         "Can the errors be predicted?   H0: P(y = 1 | x, p) = p",
         "",

@@ -10,7 +10,7 @@ from typing import Any
 from itrust._core import counted, shown_name
 from itrust.auditing import ImpossibleLabels, Judgement, Overlooked, PointBias, Verdict
 from itrust.bias import Slice
-from itrust.calibration import Clustering, Coverage, Finding, least_pvalue
+from itrust.calibration import Clustering, Coverage, Finding, Refusal
 from itrust.data import Everywhere, Predicate
 from itrust.tasks import TaskResult
 
@@ -118,13 +118,36 @@ def clustering_words(own: Clustering, rows: int) -> str:
     )
 
 
+def refusal_words(refusal: Refusal) -> str:
+    """Say why there is no p-value, what is there and what would suffice.
+
+    Parameters
+    ----------
+    refusal : Refusal
+        The clusters that are there and what is needed.
+
+    Returns
+    -------
+    str
+        A part of a sentence.
+
+    Examples
+    --------
+    >>> refusal_words(Refusal(60, 6.25, 10.0))
+    '60 clusters carry as much as 6.2 equal ones, and at least 10 are needed'
+    """
+    needed = f"at least {refusal.needed:g} are needed"
+    if refusal.effective > 0.95 * refusal.clusters:
+        return f"there are {counted(refusal.clusters, 'cluster')}, and {needed}"
+    told = counted(refusal.clusters, "cluster")
+    return f"{told} carry as much as {refusal.effective:.2g} equal ones, and {needed}"
+
+
 def _inconclusive(judgement: Judgement) -> str:
     told = f"No evidence was found against these probabilities{_given(judgement)}"
     missed = judgement.overlooked
-    if judgement.few_clusters is not None:
-        least = least_pvalue(judgement.few_clusters)
-        clusters = counted(judgement.few_clusters, "cluster")
-        why = f"but none could be: {clusters} can give no p-value below {least:.2g}"
+    if judgement.refused is not None:
+        why = f"but the test gives no p-value: {refusal_words(judgement.refused)}"
         return f"{told}, {why}.{_biased_task(judgement)}"
     if missed is None or math.isnan(missed.shift):
         why = "but how small a bias these rows would have shown is not known"
@@ -203,7 +226,7 @@ SENTENCES: dict[Verdict, Callable[[Judgement], str]] = {
 def _given(judgement: Judgement) -> str:
     names = judgement.names
     given = f" given {in_words(names)}" if names else ""
-    return f"{given} (p = {judgement.pvalue:.3g})"
+    return given if math.isnan(judgement.pvalue) else f"{given} (p = {judgement.pvalue:.3g})"
 
 
 def _carrier(judgement: Judgement) -> str:

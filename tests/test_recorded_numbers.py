@@ -6,7 +6,8 @@ new recorded_numbers.json belongs into the same commit:
 
     python tests/test_recorded_numbers.py --record
 
-This writes what has moved and keeps what has not, and it says what it has written.
+This writes what has moved and keeps what has not, and it says what it has written. With a word
+after it, such as `--record clustered`, only parts that have the word in their name are written.
 
 "As it is" means up to rounding. Another processor adds in another order, which moves numbers by a
 relative 1e-8 or so: 1e-6 are allowed. Kernels of low rank take other rows for it, and are good to a
@@ -866,12 +867,12 @@ def recorded():
     return json.loads(KEPT.read_text(encoding="utf-8"))
 
 
-def moved(name, found, kept):
-    """Where a part of one case differs from the recorded one, in words."""
+def moved(name, found, kept, part=""):
+    """Where one case, or a part of it, differs from the recorded one, in words."""
     draws = FEW_DRAWS if name == "many_rows" else DRAWS
     if name == "audit_by_size":
         return unmatched(found, kept, draws)
-    return differences(found, kept, draws, name)
+    return differences(found, kept, draws, f"{name}.{part}".strip("."))
 
 
 def both_sides(name):
@@ -935,25 +936,29 @@ def test_every_case_is_recorded_and_no_other():
     assert recorded().keys() == CASES.keys()
 
 
-def merged(name, found, kept):
+def merged(name, found, kept, word):
     """The recorded parts of a case that have not moved, and the others as they are now."""
     if not isinstance(found, dict) or not isinstance(kept, dict):
-        return found if moved(name, found, kept) else kept
-    fresh = [key for key in found if key not in kept or moved(name, found[key], kept[key])]
+        return found if kept is None or (word in name and moved(name, found, kept)) else kept
+    fresh = [
+        key
+        for key in found
+        if key not in kept or (word in f"{name}: {key}" and moved(name, found[key], kept[key], key))
+    ]
     for key in fresh:
         print(f"{name}: {key!r} is written again")
     return {key: found[key] if key in fresh else kept[key] for key in found}
 
 
-def record():
+def record(word=""):
     before = recorded() if KEPT.exists() else {}
-    found = {name: merged(name, numbers_of(name), before.get(name)) for name in CASES}
+    found = {name: merged(name, numbers_of(name), before.get(name), word) for name in CASES}
     lines = [f"{json.dumps(name)}: {json.dumps(found[name], allow_nan=False)}" for name in CASES]
     KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     print(f"wrote {KEPT}: {len(numbers_in(found)):,} numbers in {len(found)} cases")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] != ["--record"]:
-        sys.exit(f"usage: python {sys.argv[0]} --record")
-    record()
+    if sys.argv[1:2] != ["--record"] or len(sys.argv) > 3:
+        sys.exit(f"usage: python {sys.argv[0]} --record [WORD]")
+    record(*sys.argv[2:])

@@ -271,7 +271,7 @@ def _result(
         impossible=scores.impossible,
         refused=refused,
         assumption_warnings=warnings,
-        notes=(*scores.notes, *cluster_notes(source, null)),
+        notes=(*scores.notes, *(cluster_notes(source, null) if refused is None else ())),
     )
     if result.is_adaptive or refused is not None:
         return result

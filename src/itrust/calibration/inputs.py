@@ -8,7 +8,7 @@ from itrust.calibration.results import Refusal
 from itrust.data import Sample, Scan, Source, checked_sample, clusters_in_files
 from itrust.engines import Survey
 from itrust.kernels import LocalKernel
-from itrust.nulls import MIN_CLUSTERS, Null, carriers_of, fitting_null
+from itrust.nulls import Null, carriers_of, fitting_null
 
 FEW_CLUSTERS = 20
 BY_CLUSTER = (
@@ -123,7 +123,7 @@ def refused_by(source: Source) -> Refusal | None:
     if sample is None or sample.design.is_simple:
         return None
     found = carriers_of(sample)
-    return None if found.enough else Refusal(found.clusters, found.effective, MIN_CLUSTERS)
+    return None if found.enough else Refusal(found.clusters, found.effective, found.needed)
 
 
 def few_clusters(source: Source, null: Null) -> list[str]:

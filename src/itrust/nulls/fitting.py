@@ -18,6 +18,7 @@ from itrust.nulls.simulated import Bernoulli, Rademacher
 
 MAX_SKEWNESS2 = 0.05  # squared skewness up to which a sum over clusters is nearly symmetric
 MIN_CLUSTERS = 10.0  # effective ones, below which nothing holds the level
+MIN_SYMMETRIC = 7.0  # the same where signs may be flipped: six can give no p-value below .03
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,14 @@ class Carriers:
         return self.skewness2 <= MAX_SKEWNESS2
 
     @property
+    def needed(self) -> float:
+        """Effective clusters that a p-value needs."""
+        return MIN_SYMMETRIC if self.symmetric else MIN_CLUSTERS
+
+    @property
     def enough(self) -> bool:
         """Whether there are clusters enough for any p-value."""
-        return self.effective >= MIN_CLUSTERS
+        return self.effective >= self.needed
 
 
 def carriers_of(sample: Sample) -> Carriers:

@@ -29,7 +29,7 @@ from hard.kit import repeated, share, table
 from itrust.calibration import pipeline
 from itrust.nulls import Copula, Rademacher, RowwiseNull
 
-DRAWS, ALPHA = 99, 0.05
+DRAWS, ALPHA = 39, 0.05
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "studies" / "designs.md"
 BUILD = ROOT / "build" / "designs"

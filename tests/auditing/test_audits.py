@@ -14,7 +14,7 @@ from itrust.auditing import Audit, ImpossibleLabels, PointBias, Unknown, Verdict
 from itrust.auditing.verdict import judge
 from itrust.bias import Slice
 from itrust.bias.parts import near_end
-from itrust.calibration import Finding
+from itrust.calibration import Finding, Refusal
 from itrust.render import as_text, sentence_of
 from itrust.render.page import page
 
@@ -141,9 +141,10 @@ def test_every_row_of_the_table(audit):
     unknown = verdict(audit, test=test, tasks=(), tolerance=0.5, detectable=None)
     assert unknown.verdict is Verdict.INCONCLUSIVE
     assert "is not known" in sentence_of(unknown)
-    few = verdict(audit, tasks=(), **{**seen, "test": replace(test, clusters=4)})
+    refused = replace(test, clusters=4, refused=Refusal(4, 4.0, 7.0))
+    few = verdict(audit, tasks=(), **{**seen, "test": refused})
     assert few.verdict is Verdict.INCONCLUSIVE
-    assert "4 clusters can give no p-value below" in sentence_of(few)
+    assert "no p-value: there are 4 clusters, and at least 7 are needed" in sentence_of(few)
     off = verdict(audit, **seen)
     assert off.verdict is Verdict.NO_EVIDENCE
     assert "One task is biased all the same: mean(age" in sentence_of(off)

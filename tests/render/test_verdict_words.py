@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from itrust.auditing import Judgement, Overlooked, Unknown, Verdict
-from itrust.calibration import Clustering, Coverage, IntraClusterCorrelation
+from itrust.calibration import Clustering, Coverage, IntraClusterCorrelation, Refusal
 from itrust.data import Level
 from itrust.render import sentence_of
 from itrust.render.text.verdict import clustering_words
@@ -93,8 +93,8 @@ def test_why_it_is_not_known_what_was_missed_is_said():
 
 
 def test_too_few_clusters_are_the_reason():
-    few = replace(judged(Verdict.INCONCLUSIVE, None), few_clusters=5, names=("", "b"))
+    few = replace(judged(Verdict.INCONCLUSIVE, None), refused=Refusal(5, 4.9, 7.0), names=("", "b"))
     assert sentence_of(few) == (
         "No evidence was found against these probabilities given (no name) and b (p = 0.4), but "
-        "none could be: 5 clusters can give no p-value below 0.062."
+        "the test gives no p-value: there are 5 clusters, and at least 7 are needed."
     )

@@ -41,7 +41,7 @@ from itrust.calibration import (
 from itrust.data import Sample, checked_sample
 from itrust.engines import EngineChoice
 from itrust.kernels import LocalKernel
-from itrust.nulls import Hoeffding
+from itrust.nulls import Hoeffding, known_by_replicates
 from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import (
     Task,
@@ -510,6 +510,8 @@ def _unknown(sample: Sample) -> Unknown | None:
     """Why it cannot be known what was missed, if it cannot."""
     if np.isin(sample.p, (0.0, 1.0)).all():
         return Unknown.NO_VARIATION
+    if known_by_replicates(sample.design):
+        return Unknown.REPLICATES
     if sample.clusters is None:
         return None
     if sample.clusters < MIN_CLUSTERS:

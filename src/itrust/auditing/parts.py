@@ -59,6 +59,7 @@ class Unknown(StrEnum):
     FEW_CLUSTERS = (
         f"fewer than {MIN_CLUSTERS} clusters cannot tell how far rows of a cluster go together"
     )
+    REPLICATES = "replicate weights alone do not tell which rows go together, clusters would"
     ALIKE_LABELS = "all labels are alike, so they cannot tell how far rows of a cluster go together"
 
 

@@ -28,7 +28,7 @@ from itrust.data import (
     value_of,
 )
 
-FEW_ROWS = 30
+FEW_ROWS, FEW_CLUSTERS = 30, 10
 PARTS = 4
 MAX_VALUES = 10  # of a number, up to which each is a group
 MAX_GROUPS = 2_000
@@ -43,10 +43,13 @@ class GroupBias(PartBias):
     Attributes
     ----------
     size : float
-        Effective number of rows: fewer than `rows` if weights differ.
+        Effective number of rows, fewer than `rows` if weights differ, or of clusters.
+    enough : float
+        What `size` has to be for the group not to count as small: 30 rows, or 10 clusters.
     """
 
     size: float
+    enough: float = FEW_ROWS
 
     @property
     def name(self) -> str:
@@ -55,8 +58,8 @@ class GroupBias(PartBias):
 
     @property
     def small(self) -> bool:
-        """Whether the group counts for fewer than 30 rows: read the interval, not the value."""
-        return not self.size >= FEW_ROWS  # NaN, without any weight, is small
+        """Whether the group counts for few rows, or clusters: read the interval, not the value."""
+        return not self.size >= self.enough  # NaN, without any weight, is small
 
     def _facts(self) -> Mapping[str, Any]:
         return {"name": self.name, **super()._facts(), "small": self.small}
@@ -211,6 +214,7 @@ def groups_of(
             where=where,
             rows=int(rows),
             size=float(moments.size[k]),
+            enough=FEW_ROWS if sample.cluster is None else FEW_CLUSTERS,
             share=float(moments.mass[k]) / total,
             predicted=float(moments.mean_prediction[k]),
             observed=float(moments.mean_prediction[k] + values[k]),

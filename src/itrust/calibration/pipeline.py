@@ -29,6 +29,8 @@ from itrust.engines import (
 )
 from itrust.nulls import AnalyticNull, Facts, Null, RowwiseNull
 
+MOMENT_DRAWS = 199  # that give the scale where rows come in clusters
+
 
 @dataclass(frozen=True, eq=False)
 class Scores:
@@ -141,20 +143,21 @@ def score(
             found.append(checks if block.start == 0 else checks.without_data())
     assert first is not None
     checks = ScaledChecks.joined(found)
-    if null is not None and null.keeps_clusters and not prepared.is_alone:
-        checks = _by_clusters(prepared, null, checks)
+    if _is_clustered(prepared, null):
+        drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
+        with progress_bar("scale", 1, False) as advance:
+            others = _scaled(prepared, _run(prepared, drawing, advance)).without_data()
+        symmetric = symmetric_checks(prepared)
+        checks = scaled_by_draws(checks, others, prepared.is_single, symmetric)
     return _gathered(prepared, null, checks, first)
 
 
-def _by_clusters(prepared: Prepared, null: Null, checks: ScaledChecks) -> ScaledChecks:
-    """Checks on the scale of draws that keep the dependence within clusters."""
-    if not null.keeps_residuals:
-        return scaled_by_draws(checks, prepared.is_single)
+def _is_clustered(prepared: Prepared, null: Null | None) -> bool:
+    """Whether draws keep the dependence within clusters, so that they give the scale."""
     sample = prepared.survey.source.in_memory
-    if sample is None or sample.design.is_simple:
-        return checks
-    at_least = np.where(symmetric_checks(prepared), 0.0, 1.0)
-    return scaled_by_draws(checks, prepared.is_single, at_least)
+    if null is None or prepared.is_alone or sample is None:
+        return False
+    return null.keeps_clusters and not sample.design.is_simple
 
 
 def score_laws(

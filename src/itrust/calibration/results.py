@@ -186,7 +186,7 @@ class WithRun(Result):
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Refusal(Result):
     """Why there is no p-value: clusters are too few for any null to hold its level.
 
     Attributes
@@ -202,6 +202,9 @@ class Refusal:
     clusters: int
     effective: float
     needed: float
+
+    def _facts(self) -> dict[str, Any]:
+        return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -390,7 +393,7 @@ class CalibrationResult(WithFindings, WithRun):
             **self._by_name("elapsed", "weighted", "clusters", "impossible", "warnings", "notes"),
             "is_exact": self.is_exact,
             "null_meaning": self.null.meaning,
-            "refused": None if self.refused is None else vars(self.refused),
+            "refused": None if self.refused is None else self.refused.to_dict(),
             "is_adaptive": self.is_adaptive,
             "checks": self.checks,
             "dictionary": self.dictionary.to_dict(),

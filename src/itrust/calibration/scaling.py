@@ -96,34 +96,41 @@ def on_one_scale(
 
 
 def scaled_by_draws(
-    checks: ScaledChecks, is_single: BoolArray, at_least: FloatArray | float = 0.0
+    checks: ScaledChecks, others: ScaledChecks, is_single: BoolArray, is_symmetric: BoolArray
 ) -> ScaledChecks:
-    """The same checks on the scale of their own draws, where no closed form has their moments.
+    """The same checks on the scale of draws, where no closed form has their moments.
 
-    The data count as one of the draws, so that nothing tells them apart under the null. Sums along
-    a single feature have mean 0 there, for every label keeps its probability.
+    The moments are those of other draws, so that data and draws are treated alike, and a strong
+    bias does not hide itself by what it adds to them. Sums along a single feature have mean 0, for
+    every label keeps its probability. Where few events may happen, some draws tell little of
+    a tail: there spread and skewness are at least those of independent rows.
 
     Parameters
     ----------
     checks : ScaledChecks
         In units of their spread if rows were independent.
+    others : ScaledChecks
+        The same of draws that are not among them.
     is_single : (E,) array of bool
         Whether a check is the sum along a single feature.
-    at_least : (E,) array or float
-        The spread of the draws counts as this where it is smaller; default: it counts as it is.
+    is_symmetric : (E,) array of bool
+        Whether its law is nearly symmetric, so that draws tell it well.
 
     Returns
     -------
     ScaledChecks
-        In units of the spread of their draws.
+        In units of the spread of the other draws.
     """
-    single = is_single[:, None]
-    values = checks.standardised
-    values = values - np.where(single, 0.0, values.mean(axis=1, keepdims=True))
-    sd = np.sqrt(np.square(values).mean(axis=1, keepdims=True))
-    sd = np.maximum(sd, np.broadcast_to(at_least, is_single.shape)[:, None])
-    standardised = np.divide(values, sd, out=np.zeros_like(values), where=sd > 0)
-    skewness = (standardised**3).mean(axis=1, keepdims=True)
+    single, symmetric = is_single[:, None], is_symmetric[:, None]
+    mean = np.where(single, 0.0, others.standardised.mean(axis=1, keepdims=True))
+    drawn = others.standardised - mean
+    sd = np.sqrt(np.square(drawn).mean(axis=1, keepdims=True))
+    sd = np.where(symmetric, sd, np.maximum(sd, 1.0))
+    sd = np.where(sd > 0, sd, 1.0)
+    known, seen = checks.skewness[:, None], ((drawn / sd) ** 3).mean(axis=1, keepdims=True)
+    more = ~symmetric & (np.abs(seen) > np.abs(known))
+    skewness = np.where(more, seen, known)
+    standardised = (checks.standardised - mean) / sd
     log_tails = _log_tails(standardised, skewness, single)
     law = checks.sd * sd[:, 0], skewness[:, 0]
     return ScaledChecks(log_tails, standardised, checks.statistic, *law)

@@ -269,8 +269,9 @@ class Sensitivity:
             covariance = self.law.covariances(columns, covariance)[1] * signs * signs[:, None]
         unit = np.sqrt(np.maximum(np.diagonal(covariance), 1e-300))
         values, vectors = np.linalg.eigh(covariance / unit / unit[:, None])
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return np.asarray(NORMALS[:, : checks.size] @ root.T)
+        # The symmetric root: signs of eigenvectors, which differ between machines, cancel.
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        return np.asarray(NORMALS[:, : checks.size] @ root)
 
     @cached_property
     def _single_scales(self) -> FloatArray:

@@ -23,7 +23,7 @@ from itrust.nulls.base import RowwiseNull
 DIGITS = 2**16
 EDGES = ndtri(np.arange(DIGITS + 1) / DIGITS)  # of the normal numbers that share a digit
 LOWER, UPPER = EDGES[:-1], EDGES[1:]
-GRID = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
+GRID = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
 SET_DRAWS = 399
 SURPRISING = 0.05  # on either side: a correlation whose draws are this far from the labels is out
 MAX_SET_ROWS = 20_000  # whole clusters up to so many rows judge the correlation

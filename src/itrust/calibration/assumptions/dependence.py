@@ -51,9 +51,11 @@ class Dependence:
 
 
 def dependence(whole: Rows) -> Dependence | None:
-    """The plainest sign of dependence; None without one, or if clusters are named."""
+    """The plainest sign of dependence; None without one, or if clusters are known."""
     sample = whole.sample
-    if sample.cluster is not None or sample.n < MIN_ROWS or np.ptp(sample.y) == 0:
+    design = sample.design
+    known = design.cluster is not None or design.replicate_weights is not None
+    if known or sample.n < MIN_ROWS or np.ptp(sample.y) == 0:
         return None
     columns = [found for units in by_column(whole) if (found := agreement(whole, units))]
     if columns:

@@ -12,6 +12,7 @@ from itrust.calibration import (
     Detectable,
     Finding,
     MulticlassResult,
+    Refusal,
     RegionPower,
     SampleSize,
     Shape,
@@ -169,7 +170,7 @@ def _certificate_rows(result: CalibrationResult) -> list[tuple[str, str]]:
     bound, sampled = 100 * result.certificate.bound, 100 * result.certificate.sampled
     at_most = f"at most {bound:.2g} % of its sd" if bound < 100 else "no useful bound"
     text = f"under the null {at_most} (sampled: {sampled:.2g} %)"
-    return [("approximation", f"{text}; the p-value is exact for the approximate kernel")]
+    return [("approximation", f"{text}; the p-value is that of the approximate kernel")]
 
 
 def rows_text(result: CalibrationResult) -> str:
@@ -200,6 +201,11 @@ def pvalue_text(result: CalibrationResult) -> str:
     if result.refused is not None:
         return "none"
     return f"{'below ' if result.pvalue_is_below else ''}{result.pvalue:.4g}"
+
+
+@as_text.register
+def _(result: Refusal, width: int = WIDTH) -> str:  # noqa: ARG001
+    return refusal_words(result)
 
 
 def kind_text(result: CalibrationResult | WitnessResult) -> str:

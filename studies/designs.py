@@ -1,7 +1,7 @@
 """Rows in clusters and strata, beside what else one would run: `make study NAME=designs`.
 
 Writes docs/studies/designs.md. RUNS=100 gives a quick look, SECTION=level,power some parts (the
-page is made when all parts have been).
+page holds those that have been made).
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def parts(pool: ProcessPoolExecutor, runs: int) -> str:
 
 
 def power(pool: ProcessPoolExecutor, runs: int) -> str:
-    methods = ("chosen", "flips as before", "copula", "skewed multipliers", "independent rows")
+    methods = ("chosen", "flips as before", "copula", "skewed multipliers")
     rows = []
     for name, bias in POWER.items():
         right = repeated(pool, partial(tested, name, 0.0, methods), runs)
@@ -193,11 +193,10 @@ def main() -> None:
             text = f"## {title}\n\n{make(pool, int(os.environ.get('RUNS', usual)))}\n"
             (BUILD / f"{name}.json").write_text(json.dumps(text), encoding="utf-8")
             print(f"{text}\n{name}: {time.perf_counter() - begun:.0f} s\n", flush=True)
-    made = [BUILD / f"{name}.json" for name in SECTIONS]
-    if all(path.exists() for path in made):
-        texts = [json.loads(path.read_text(encoding="utf-8")) for path in made]
-        PAGE.write_text("\n".join([HEAD, *texts]), encoding="utf-8")
-        print(f"wrote {PAGE.relative_to(ROOT)}")
+    made = [path for name in SECTIONS if (path := BUILD / f"{name}.json").exists()]
+    texts = [json.loads(path.read_text(encoding="utf-8")) for path in made]
+    PAGE.write_text("\n".join([HEAD, *texts]), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

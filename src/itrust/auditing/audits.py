@@ -41,7 +41,7 @@ from itrust.calibration import (
 from itrust.data import Sample, checked_sample
 from itrust.engines import EngineChoice
 from itrust.kernels import LocalKernel
-from itrust.nulls import Hoeffding, known_by_replicates
+from itrust.nulls import Hoeffding
 from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import (
     Task,
@@ -220,6 +220,7 @@ class Audit(Result):
             "schema": SCHEMA,
             "version": __version__,
             "n": self.n,
+            "design": self.sample.design.to_dict(),
             "on": list(self.test.names),
             "verdict": self.verdict.value,
             "sentence": self.sentence,
@@ -469,7 +470,7 @@ def _in_time(sample: Sample) -> dict[str, Autocorrelation]:
     found = {}
     for column in sample.columns:
         if column.kind == "date":
-            known = np.flatnonzero(~column.missing)
+            known = np.flatnonzero(~column.missing & (sample.p > 0) & (sample.p < 1))
             days = np.floor(column.values[known])
             if np.unique(days).size > MIN_TIMES:
                 found[column.name] = residual_autocorrelation(sample.take(known), days)
@@ -498,7 +499,7 @@ def _missed(sample: Sample, made: PreparedTest, alpha: float) -> Missed:
     unknown = _unknown(sample)
     found = None if unknown else detectable_by(made, alpha=alpha)
     bound = None
-    if sample.weights is None and sample.cluster is None:
+    if sample.weights is None and sample.design.rows_are_independent:
         kernel = LocalKernel()
         statistic = made.result.statistic if made.result.names else klce2(sample, kernel)
         blocks = Hoeffding().blocks(sample.n)
@@ -510,7 +511,7 @@ def _unknown(sample: Sample) -> Unknown | None:
     """Why it cannot be known what was missed, if it cannot."""
     if np.isin(sample.p, (0.0, 1.0)).all():
         return Unknown.NO_VARIATION
-    if known_by_replicates(sample.design):
+    if sample.design.known_by_replicates:
         return Unknown.REPLICATES
     if sample.clusters is None:
         return None

@@ -130,6 +130,11 @@ class Redraws:
                 f"impossible (p = 0 and y = 1, or p = 1 and y = 0): the model is miscalibrated "
                 f"there, whatever the size"
             )
+        if sample.design.known_by_replicates:
+            said.append(
+                "where few events may happen, replicate weights alone give no p-value, and 1 "
+                "stands in its place; clusters would give one"
+            )
         if sample.clusters is not None:
             said.append(
                 f"p-values and bands are approximate, by clusters ({sample.clusters:,} of them); "

@@ -22,7 +22,7 @@ from itrust.bias.spreading import Spreading
 from itrust.calibration import normal_score
 from itrust.data import Chunk, Points, Predicate, Sample
 from itrust.engines import available_threads, one_blas_thread
-from itrust.nulls import MAX_SKEWNESS2, MIN_CLUSTERS, RowwiseNull
+from itrust.nulls import RowwiseNull, is_symmetric
 
 CHUNK_ROWS = 8_192
 CHUNK_BYTES = 2**26  # of random numbers held at once by a thread
@@ -118,12 +118,7 @@ class Moments:
         There the variance between clusters and Student's law suffice; elsewhere labels must be
         redrawn. Known without labels.
         """
-        _, variance, third, squared = self.carried
-        skewness2 = np.divide(
-            third**2, variance**3, out=np.full_like(third, np.inf), where=variance > 0
-        )
-        effective = np.divide(variance**2, squared, out=np.zeros_like(variance), where=squared > 0)
-        return np.asarray((skewness2 <= MAX_SKEWNESS2) & (effective >= MIN_CLUSTERS))
+        return is_symmetric(*self.carried[1:])
 
     @property
     def mean_prediction(self) -> FloatArray:
@@ -291,9 +286,10 @@ def average(
 ) -> Averages:
     """Mean residuals at all places: one pass over the rows.
 
-    Cost O(n m draws) at most; places without a share in a tile are skipped. Memory O(m draws) a
-    thread. The answer is the same to the last bit for any number of threads. Large work is done
-    in single precision, data and draws alike; values and moments never are.
+    Cost O(n m draws) at most, for every law; places without a share in a tile are skipped. Memory
+    O(m draws) a law and thread, and O(m) a stratum. The answer is the same to the last bit for
+    any number of threads. Large work is done in single precision, data and draws alike; values and
+    moments never are.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -11,9 +12,11 @@ from scipy.special import ndtri
 
 from itrust._core import AnyArray, FloatArray, IntArray, keyed_bits, keyed_fractions
 from itrust.data import Design
-from itrust.nulls import known_by_replicates, worst_moments
+from itrust.nulls import worst_moments
 
 NORMALS = ndtri((np.arange(2**16) + 0.5) / 2**16)
+
+UNITS_AT_ONCE = 8_192
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +45,7 @@ class Spreading(ABC):
         """The one that fits a design."""
         if design.is_simple:
             return _ByRows(design, draws, seed, dtype)
-        if known_by_replicates(design):
+        if design.known_by_replicates:
             return _ByReplicates(design, draws, seed, dtype)
         return _ByClusters(design, draws, seed, dtype)
 
@@ -133,17 +136,23 @@ class _ByClusters(Spreading):
 
     def _within_strata(self, unit: IntArray) -> AnyArray:
         """Normal numbers of clusters less the mean of their stratum, scaled, (rows, draws)."""
-        design = self.design
-        wanted = np.unique(design.stratum_of_unit[unit])
-        found = np.empty((unit.size, self.draws), dtype=self.dtype)
-        for stratum in wanted:
-            members = np.flatnonzero(design.stratum_of_unit == stratum)
-            normals = self._of_units(members)
-            factor = np.sqrt(members.size / max(members.size - 1, 1))
-            normals = (normals - normals.mean(axis=0)) * factor
-            here = np.flatnonzero(design.stratum_of_unit[unit] == stratum)
-            found[here] = normals[np.searchsorted(members, unit[here])]
-        return found
+        numbers, where = np.unique(unit, return_inverse=True)
+        stratum, sizes = self.design.stratum_of_unit[numbers], self.design.stratum_sizes
+        factor = np.sqrt(sizes / np.maximum(sizes - 1, 1)).astype(self.dtype)
+        centred = self._of_units(numbers) - self._means[stratum]
+        return np.asarray((centred * factor[stratum][:, None])[where])
+
+    @cached_property
+    def _means(self) -> AnyArray:
+        """Means of the normal numbers of every stratum, (strata, draws)."""
+        stratum, sizes = self.design.stratum_of_unit, self.design.stratum_sizes
+        order = np.argsort(stratum, kind="stable")
+        found = np.zeros((sizes.size, self.draws))
+        for at in range(0, order.size, UNITS_AT_ONCE):
+            some = order[at : at + UNITS_AT_ONCE]
+            first = np.flatnonzero(np.diff(stratum[some], prepend=-1))
+            found[stratum[some[first]]] += np.add.reduceat(self._of_units(some), first, axis=0)
+        return (found / sizes[:, None]).astype(self.dtype)
 
     def totals(self, a: FloatArray, e: FloatArray, rows: IntArray) -> FloatArray:
         unit = self.design.units[rows]

@@ -24,7 +24,7 @@ from itrust.calibration.multiplicity import unadjusted_pvalues
 from itrust.calibration.pipeline import Scores, score_laws
 from itrust.calibration.prepared import Prepared, prepare, prepare_one
 from itrust.calibration.results import CalibrationResult, Finding, Refusal
-from itrust.data import Sample, Scan
+from itrust.data import Sample, Scan, Source
 from itrust.engines import EngineChoice, Survey, as_engine
 from itrust.kernels import Kernel, LocalKernel
 from itrust.nulls import Null, RowwiseNull
@@ -171,6 +171,12 @@ def prepared_test(
     return PreparedTest(result, prepared, scores)
 
 
+def _independent(source: Source) -> bool:
+    """Whether rows are independent, as far as the design says."""
+    sample = source.in_memory
+    return source.clusters is None if sample is None else sample.design.rows_are_independent
+
+
 def _share_above(scores: Scores) -> float:
     """The p-value of the largest check under one law."""
     return float(unadjusted_pvalues(scores.combined[None])[0])
@@ -270,6 +276,7 @@ def _result(
         clusters=source.clusters,
         impossible=scores.impossible,
         refused=refused,
+        independent=_independent(source),
         assumption_warnings=warnings,
         notes=(*scores.notes, *(cluster_notes(source, null) if refused is None else ())),
     )

@@ -126,7 +126,7 @@ def intra_cluster_correlation(
             "cluster are",
             argument="sample",
         )
-    if not within_pairs(np.sqrt(sample.p * (1 - sample.p)), design).any():
+    if not can_go_together(sample):
         raise InputError(
             "{argument} has no cluster with two rows whose labels can vary", argument="sample"
         )
@@ -141,6 +141,12 @@ def intra_cluster_correlation(
         pairs=round(within_pairs(np.ones(sample.n), design).sum() / 2),
         confidence=confidence,
     )
+
+
+def can_go_together(sample: Sample) -> bool:
+    """Whether a cluster has two rows that count and whose labels can vary."""
+    spread = sample.weights_or_ones * np.sqrt(sample.p * (1 - sample.p))
+    return bool(within_pairs(spread, sample.design).sum() > 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,9 @@ def null_warnings(source: Source, null: Null) -> tuple[str, ...]:
         One sentence for each; each is a Python warning, too.
     """
     found = (*assumption_notes(source), *few_clusters(source, null))
-    if source.clusters is None or null.keeps_clusters:
+    sample = source.in_memory
+    alone = source.clusters is None if sample is None else sample.design.rows_are_independent
+    if alone or null.keeps_clusters:
         return found
     name = type(null).__name__
     return (*found, f"{name}() takes rows as independent and ignores the clusters")
@@ -120,10 +122,13 @@ def refused_by(source: Source) -> Refusal | None:
         The clusters that are there, what they count for and what is needed.
     """
     sample = source.in_memory
-    if sample is None or sample.design.is_simple:
+    if sample is None or sample.design.rows_are_independent:
         return None
     found = carriers_of(sample)
-    return None if found.enough else Refusal(found.clusters, found.effective, found.needed)
+    if found.enough:
+        return None
+    by_replicates = sample.design.known_by_replicates
+    return Refusal(found.clusters, found.effective, found.needed, by_replicates)
 
 
 def few_clusters(source: Source, null: Null) -> list[str]:
@@ -145,4 +150,4 @@ def few_clusters(source: Source, null: Null) -> list[str]:
     if clusters is None or not null.keeps_clusters or clusters >= FEW_CLUSTERS:
         return []
     told = counted(clusters, "cluster")
-    return [f"{told} are few for an approximation: p-values and intervals are rough"]
+    return [f"{told} are few for an approximation: what is said of them is rough"]

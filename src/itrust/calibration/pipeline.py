@@ -108,7 +108,13 @@ def correlation_of_draws(scores: Scores, checks: IntArray) -> FloatArray:
 
 
 def score(
-    prepared: Prepared, null: Null | None, draws: int, seed: int, progress: bool | None = None
+    prepared: Prepared,
+    null: Null | None,
+    draws: int,
+    seed: int,
+    progress: bool | None = None,
+    *,
+    symmetric: BoolArray | None = None,
 ) -> Scores:
     """Score the data and all draws by every check.
 
@@ -124,6 +130,8 @@ def score(
         Same seed, same draws.
     progress : bool, optional
         Default: a bar in a terminal once the work has taken a second.
+    symmetric : (E,) array of bool, optional
+        From `symmetric_checks`, if it is known already.
 
     Returns
     -------
@@ -147,7 +155,7 @@ def score(
         drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
         with progress_bar("scale", 1, False) as advance:
             others = _scaled(prepared, _run(prepared, drawing, advance)).without_data()
-        symmetric = symmetric_checks(prepared)
+        symmetric = symmetric_checks(prepared) if symmetric is None else symmetric
         checks = scaled_by_draws(checks, others, prepared.is_single, symmetric)
     return _gathered(prepared, null, checks, first)
 
@@ -157,7 +165,7 @@ def _is_clustered(prepared: Prepared, null: Null | None) -> bool:
     sample = prepared.survey.source.in_memory
     if null is None or prepared.is_alone or sample is None:
         return False
-    return null.keeps_clusters and not sample.design.is_simple
+    return null.keeps_clusters and not sample.design.rows_are_independent
 
 
 def score_laws(
@@ -178,7 +186,8 @@ def score_laws(
     laws: tuple[Null, ...] = (null,)
     if isinstance(null, RowwiseNull):
         laws = null.laws(prepared.survey.source, seed)
-    return tuple(score(prepared, law, draws, seed, progress) for law in laws)
+    symmetric = symmetric_checks(prepared) if _is_clustered(prepared, null) else None
+    return tuple(score(prepared, law, draws, seed, progress, symmetric=symmetric) for law in laws)
 
 
 def _run(prepared: Prepared, drawing: Drawing, advance: Advance) -> Outcome:

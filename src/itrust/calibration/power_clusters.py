@@ -10,7 +10,11 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr, stdtrit
 
 from itrust._core import FloatArray, InputError, IntArray, Setting, tickets
-from itrust.calibration.clustering import design_effect, intra_cluster_correlation, within_pairs
+from itrust.calibration.clustering import (
+    can_go_together,
+    design_effect,
+    intra_cluster_correlation,
+)
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.power_results import Clustering
 from itrust.data import Sample, Source
@@ -38,6 +42,14 @@ def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Cluster
     """
     sample = source.in_memory
     stated = None if icc is None else _checked(icc)
+    if sample is not None and sample.design.known_by_replicates:
+        raise InputError(
+            "{argument} has replicate weights alone, which do not tell how far rows of a cluster "
+            "go together",
+            argument="sample",
+            hint="name the clusters with {settings}",
+            settings=(Setting("cluster"),),
+        )
     if sample is None or sample.cluster is None:
         if stated is None:
             return None
@@ -49,7 +61,7 @@ def assumed_clustering(source: Source, icc: object, *, careful: bool) -> Cluster
             settings=(Setting("cluster"),),
         )
     least, correlation = stated or 0.0, None
-    if stated is None and within_pairs(np.sqrt(_variances(sample)), sample.design).any():
+    if stated is None and can_go_together(sample):
         try:
             correlation = intra_cluster_correlation(sample)
         except InputError as error:

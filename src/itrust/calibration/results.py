@@ -197,11 +197,14 @@ class Refusal(Result):
         As many clusters of equal variance would carry as much.
     needed : float
         Effective clusters that a p-value needs.
+    by_replicates : bool
+        Whether the clusters are counted by the degrees of freedom of replicate weights.
     """
 
     clusters: int
     effective: float
     needed: float
+    by_replicates: bool = False
 
     def _facts(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -257,6 +260,8 @@ class CalibrationResult(WithFindings, WithRun):
         Number of clusters; None where rows are independent.
     impossible : int
         Rows with a label that the model gave probability 0.
+    independent : bool
+        Whether rows are independent, as far as the design says.
     refused : Refusal or None
         Why there is no p-value (NaN), where there is none.
     assumption_warnings : tuple of str
@@ -283,11 +288,12 @@ class CalibrationResult(WithFindings, WithRun):
     clusters: int | None
     impossible: int
     refused: Refusal | None = None
+    independent: bool = True
 
     @property
     def is_exact(self) -> bool:
         """Whether the p-value is valid at every sample size: never where rows come in clusters."""
-        return self.null.exact and self.clusters is None
+        return self.null.exact and self.independent
 
     @cached_property
     def at_least(self) -> int:

@@ -8,12 +8,14 @@ where it is larger.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, IntArray
+from itrust._core import BoolArray, IntArray
 from itrust.calibration.prepared import Prepared
 from itrust.data import Sample
-from itrust.nulls import MAX_SKEWNESS2, MIN_CLUSTERS
+from itrust.nulls import is_symmetric
 
 ROWS_AT_ONCE = 65_536
 
@@ -23,7 +25,7 @@ def symmetric_checks(prepared: Prepared) -> BoolArray:
 
     Whether labels of a cluster are independent or all one, the squared skewness of a feature's sum
     must be small and many clusters must carry it. Kernels, which look at small places, are not
-    marked, and neither are checks of rows in files.
+    marked, and neither are checks of rows in files or of rows whose clusters are not named.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def symmetric_checks(prepared: Prepared) -> BoolArray:
     found = np.zeros(prepared.weights.size, dtype=bool)
     sample = prepared.survey.source.in_memory
     bank = prepared.bank
-    if sample is None or not bank.entries:
+    if sample is None or not bank.entries or sample.design.known_by_replicates:
         return found
     features = _symmetric_features(prepared, sample)
     for k in range(len(bank.entries)):
@@ -48,41 +50,34 @@ def symmetric_checks(prepared: Prepared) -> BoolArray:
 
 def _symmetric_features(prepared: Prepared, sample: Sample) -> BoolArray:
     """The same for every feature and mixture of features, (R + Q,)."""
-    width = prepared.bank.selector.shape[1]
-    design, clusters = sample.design, sample.design.clusters
-    alone, together = np.zeros((2, 3, width)), np.zeros((3, width, clusters))
-    spread = np.zeros((width, clusters))
-    for chunk in sample.chunks(min(prepared.bank.max_rows, ROWS_AT_ONCE)):
-        rows = slice(chunk.rows.start, chunk.rows.stop)
-        w = np.ones(chunk.p.size) if chunk.weights is None else chunk.weights
-        f = prepared.bank.matrix(chunk.points) * w
-        v = chunk.p * (1 - chunk.p)
-        alone[0, 0] += np.square(f) @ v
-        alone[0, 1] += f**3 @ (v * (1 - 2 * chunk.p))
-        unit = design.units[rows]
-        parts = f, np.abs(f), np.abs(f) * chunk.p
-        for kind, part in enumerate(parts):
-            _add(together[kind], part, unit)
-        _add(spread, np.square(f) * v, unit)
-    alone[0, 2] = np.square(spread).sum(axis=1)
-    mass, size, predicted = together
-    mean = np.divide(predicted, size, out=np.zeros_like(size), where=size > 0)
-    variance = mass**2 * mean * (1 - mean)
-    third = variance * mass * (1 - 2 * mean)
-    alone[1] = variance.sum(axis=1), third.sum(axis=1), np.square(variance).sum(axis=1)
-    return np.asarray(_is_symmetric(alone[0]) & _is_symmetric(alone[1]))
+    width, units = prepared.bank.selector.shape[1], sample.design.units
+    order = np.argsort(units, kind="stable")
+    alone, together = np.zeros((3, width)), np.zeros((3, width))
+    for rows in _whole_clusters(units[order], min(prepared.bank.max_rows, ROWS_AT_ONCE)):
+        chosen = order[rows]
+        p, w = sample.p[chosen], sample.weights_or_ones[chosen]
+        f = prepared.bank.matrix(sample.points.take(chosen)) * w
+        v = p * (1 - p)
+        first = np.flatnonzero(np.diff(units[chosen], prepend=-1))
+        parts = np.square(f) * v, f, np.abs(f), np.abs(f) * p
+        spread, mass, size, predicted = (np.add.reduceat(part, first, axis=1) for part in parts)
+        third = f**3 @ (v * (1 - 2 * p))
+        alone += np.stack([spread.sum(axis=1), third, np.square(spread).sum(axis=1)])
+        # If a cluster had one label, its probability being the mean over the feature's size.
+        mean = np.divide(predicted, size, out=np.zeros_like(size), where=size > 0)
+        variance = mass**2 * mean * (1 - mean)
+        skew = variance * mass * (1 - 2 * mean)
+        sums = variance.sum(axis=1), skew.sum(axis=1), np.square(variance).sum(axis=1)
+        together += np.stack(sums)
+    return np.asarray(is_symmetric(*alone) & is_symmetric(*together))
 
 
-def _add(totals: FloatArray, part: FloatArray, unit: IntArray) -> None:
-    """Add a (features, rows) array to sums over units, (features, units)."""
-    order = np.argsort(unit, kind="stable")
-    first = np.flatnonzero(np.diff(unit[order], prepend=-1))
-    totals[:, unit[order[first]]] += np.add.reduceat(part[:, order], first, axis=1)
-
-
-def _is_symmetric(moments: FloatArray) -> BoolArray:
-    """Whether variance, third moment and squared variances, (3, m), are of a symmetric sum."""
-    variance, third, squares = moments
-    safe = np.where(variance > 0, variance, 1.0)
-    few = variance**2 < MIN_CLUSTERS * squares
-    return np.asarray((variance > 0) & (third**2 <= MAX_SKEWNESS2 * safe**3) & ~few)
+def _whole_clusters(units: IntArray, size: int) -> Iterator[slice]:
+    """Some rows at a time, of units in ascending order, that are never torn apart."""
+    ends = np.append(np.flatnonzero(np.diff(units)) + 1, units.size)
+    at = 0
+    while at < units.size:
+        last = int(np.searchsorted(ends, at + size, side="right")) - 1
+        stop = int(ends[last]) if last >= 0 and ends[last] > at else int(ends[ends > at][0])
+        yield slice(at, stop)
+        at = stop

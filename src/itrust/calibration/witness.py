@@ -211,7 +211,7 @@ def default_regressor(seed: int = 0) -> HistGradientBoostingRegressor:
 
 def _fold_rows(sample: Sample, number: int, seed: int) -> list[IntArray]:
     """Rows of each fold, at random; clusters stay whole."""
-    codes = np.arange(sample.n) if sample.cluster is None else sample.cluster
+    codes = sample.design.drawn_together
     units, unit = np.unique(codes, return_inverse=True)
     if units.size < 2 * number:
         what = "rows" if sample.cluster is None else "clusters"

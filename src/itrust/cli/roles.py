@@ -101,6 +101,8 @@ def _drawn(source: InputFiles, options: Options) -> tuple[str, ...]:
 
 
 def _units(source: InputFiles, given: Sequence[str]) -> list[str]:
+    if any(not text.strip() for text in given):
+        raise InputError("an option names columns, but its value is empty", hint="leave it out")
     return [part for text in given for part in split_units(text, source.columns)]
 
 

@@ -28,6 +28,7 @@ from itrust._core import (
 
 METHODS = ("jk1", "jk2", "brr", "fay", "sdr", "bootstrap")
 RANK_TOLERANCE = 1e-9
+DIGITS = 9  # by which the replicate weights of two rows are told apart
 ROUNDING = 1e-9
 
 
@@ -170,6 +171,52 @@ class Design:
         """Whether rows are independent draws from one stratum."""
         return self.cluster is None and self.strata is None and self.replicate_weights is None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Give what the design has, without the rows' own values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers of clusters, strata and replicates, the method of these, whether rows have
+            weights, and the degrees of freedom; None for what there is not.
+        """
+        sets = self.replicate_weights
+        return {
+            "weighted": self.weights is not None,
+            "clusters": None if self.cluster is None else self.clusters,
+            "strata": None if self.strata is None else self.stratum_count,
+            "replicates": None if sets is None else int(sets.shape[1]),
+            "replicate_method": None if self.replication is None else str(self.replication),
+            "freedom": None if self.is_simple else self.freedom,
+        }
+
+    @property
+    def rows_are_independent(self) -> bool:
+        """Whether each row was drawn by itself, if within strata."""
+        return self.cluster is None and self.replicate_weights is None
+
+    @property
+    def known_by_replicates(self) -> bool:
+        """Whether replicate weights are all that tells about clusters."""
+        return self.cluster is None and self.replicate_weights is not None
+
+    @cached_property
+    def drawn_together(self) -> IntArray:
+        """Which rows were drawn together, numbered from 0, (n,).
+
+        Replicate weights without clusters tell it as well: rows of one cluster are left out, and
+        counted more, together.
+        """
+        if not self.known_by_replicates:
+            return self.units
+        assert self.replicate_weights is not None
+        base = np.ones(self.n) if self.weights is None else self.weights
+        safe = np.where(base > 0, base, 1.0)[:, None]
+        mixed = np.random.default_rng(0).random(self.replicate_weights.shape[1])
+        pattern = (self.replicate_weights / safe) @ mixed  # the same sum: the same pattern
+        rounded = np.round(pattern / (float(np.abs(pattern).max()) or 1.0), DIGITS)
+        return np.asarray(np.unique(rounded, return_inverse=True)[1], dtype=np.int64)
+
     @cached_property
     def units(self) -> IntArray:
         """Clusters numbered from 0, (n,); a row is one of its own where there are none."""
@@ -194,7 +241,11 @@ class Design:
         found[self.units] = self.strata
         _, found, sizes = np.unique(found, return_inverse=True, return_counts=True)
         lonely = sizes[found] == 1
-        found[lonely] = sizes.size
+        if np.count_nonzero(lonely) > 1:
+            found[lonely] = sizes.size
+        elif sizes.size > 1:  # one alone has nobody to differ from: it joins the smallest other
+            others = np.where(sizes == 1, np.iinfo(np.int64).max, sizes)
+            found[lonely] = int(np.argmin(others))
         return np.asarray(np.unique(found, return_inverse=True)[1], dtype=np.int64)
 
     @cached_property
@@ -234,12 +285,12 @@ class Design:
         (..., clusters) array
             Of the clusters.
         """
-        rows = np.atleast_2d(np.asarray(shares, dtype=float))
-        flat = rows.reshape(-1, self.n)
+        rows = np.asarray(shares, dtype=float)
         if self.cluster is None:
-            return np.asarray(shares, dtype=float)
-        sums = np.stack([np.bincount(self.units, own, self.clusters) for own in flat])
-        return np.asarray(sums.reshape(*np.shape(shares)[:-1], self.clusters))
+            return rows
+        flat = rows.reshape(-1, self.n)
+        sums = np.array([np.bincount(self.units, own, self.clusters) for own in flat])
+        return np.asarray(sums.reshape(*rows.shape[:-1], self.clusters))
 
     def centred(self, totals: FloatArray) -> FloatArray:
         """Take the mean of their stratum off the totals of clusters, and scale them.
@@ -365,6 +416,8 @@ class Design:
         array([[0, 1],
                [0, 1]])
         """
+        if self.known_by_replicates:
+            return Design(self.n, cluster=self.drawn_together).parts(shares, rng)
         units = self.clusters
         shuffled = as_generator(rng).permutation(units)
         cuts = np.rint(np.cumsum([0.0, *shares]) * units).astype(int)

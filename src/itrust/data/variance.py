@@ -7,8 +7,6 @@ import numpy as np
 from itrust._core import FloatArray, IntArray
 from itrust.data.design import Design
 
-DIGITS = 9  # by which the replicate weights of two rows are told apart
-
 
 def linear_moves(design: Design, shares: FloatArray) -> FloatArray:
     """How far every set of replicate weights moves a sum of shares, (R,).
@@ -50,18 +48,5 @@ def design_variance(design: Design, shares: FloatArray, moves: FloatArray | None
 
 
 def variance_units(design: Design) -> IntArray | None:
-    """Which rows were drawn together, (n,); None if each was drawn by itself.
-
-    Replicate weights without clusters tell it as well: rows of one cluster are left out, and
-    counted more, together.
-    """
-    if design.cluster is not None:
-        return np.asarray(np.unique(design.cluster, return_inverse=True)[1], dtype=np.int64)
-    if design.replicate_weights is None:
-        return None
-    base = np.ones(design.n) if design.weights is None else design.weights
-    safe = np.where(base > 0, base, 1.0)[:, None]
-    mixed = np.random.default_rng(0).random(design.replicate_weights.shape[1])
-    pattern = (design.replicate_weights / safe) @ mixed  # the same sum: the same pattern
-    rounded = np.round(pattern / (float(np.abs(pattern).max()) or 1.0), DIGITS)
-    return np.asarray(np.unique(rounded, return_inverse=True)[1], dtype=np.int64)
+    """Which rows were drawn together, (n,); None if each was drawn by itself."""
+    return None if design.rows_are_independent else design.drawn_together

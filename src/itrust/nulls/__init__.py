@@ -3,12 +3,10 @@
 from itrust.nulls.analytic import Hoeffding, Spectral
 from itrust.nulls.base import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull
 from itrust.nulls.copula import Copula
-from itrust.nulls.fitting import MAX_SKEWNESS2 as MAX_SKEWNESS2
-from itrust.nulls.fitting import MIN_CLUSTERS as MIN_CLUSTERS
 from itrust.nulls.fitting import Carriers as Carriers
 from itrust.nulls.fitting import carriers_of as carriers_of
 from itrust.nulls.fitting import fitting_null as fitting_null
-from itrust.nulls.fitting import known_by_replicates as known_by_replicates
+from itrust.nulls.fitting import is_symmetric as is_symmetric
 from itrust.nulls.fitting import places_null as places_null
 from itrust.nulls.fitting import worst_moments as worst_moments
 from itrust.nulls.replicates import Replicates

@@ -26,7 +26,7 @@ LOWER, UPPER = EDGES[:-1], EDGES[1:]
 GRID = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
 SET_DRAWS = 399
 SURPRISING = 0.05  # on either side: a correlation whose draws are this far from the labels is out
-MAX_SET_ROWS = 20_000  # whole clusters up to so many rows judge the correlation
+MAX_SET_ROWS = 20_000  # so many rows at most judge the correlation
 
 
 @dataclass(frozen=True)
@@ -161,17 +161,19 @@ def compatible_correlations(sample: Sample, seed: int) -> tuple[float, ...]:
 
 
 def _some_clusters(sample: Sample) -> Sample:
-    """Rows in the order of their clusters: all of them, or those of some random clusters."""
+    """Rows in the order of their clusters: all of them, or some random ones of each."""
     assert sample.cluster is not None
-    rows = np.argsort(sample.cluster, kind="stable")
+    unit = sample.design.units
+    tickets = keyed_fractions(0, np.arange(sample.n), np.zeros(1, dtype=np.int64))
+    rows = np.lexsort((tickets, unit))
     if sample.n > MAX_SET_ROWS:
-        units, unit = np.unique(sample.cluster, return_inverse=True)
-        tickets = keyed_fractions(0, np.arange(units.size), np.zeros(1, dtype=np.int64))
-        order = np.argsort(tickets, kind="stable")
-        sizes = np.bincount(unit)[order]
-        chosen = np.zeros(units.size, dtype=bool)
-        chosen[order[: max(2, int(np.searchsorted(np.cumsum(sizes), MAX_SET_ROWS)))]] = True
-        rows = rows[chosen[unit[rows]]]
+        some = MAX_SET_ROWS // 2  # clusters at most, and so many rows of each that they fit
+        most = max(MAX_SET_ROWS // min(sample.design.clusters, some), 2)
+        chance = keyed_fractions(1, np.arange(sample.design.clusters), np.zeros(1, dtype=np.int64))
+        chosen = np.argsort(np.argsort(chance, kind="stable")) < some
+        sizes = np.bincount(unit)
+        within = np.arange(sample.n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        rows = rows[(within < most) & chosen[unit[rows]]]
     return sample.take(rows)
 
 

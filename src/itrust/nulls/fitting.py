@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from itrust._core import FloatArray
-from itrust.data import Design, Sample, Source
+from itrust._core import BoolArray, FloatArray
+from itrust.data import Sample, Source
 from itrust.nulls.base import RowwiseNull
 from itrust.nulls.copula import Copula
 from itrust.nulls.replicates import Replicates
@@ -71,7 +71,7 @@ def carriers_of(sample: Sample) -> Carriers:
     """
     design, w = sample.design, sample.weights_or_ones
     mass, predicted = design.totals(w), design.totals(w * sample.p)
-    if design.cluster is None and design.replicate_weights is not None:
+    if design.known_by_replicates:
         count = int(design.freedom) + 1
         mean = float(predicted.sum() / mass.sum())
         mass, predicted = np.ones(count), np.full(count, mean)
@@ -116,9 +116,10 @@ def fitting_null(source: Source) -> RowwiseNull:
     Returns
     -------
     RowwiseNull
-        Labels redrawn from the probabilities, which is exact for independent rows. With clusters
-        or strata, signs flipped by cluster where sums over clusters are nearly symmetric, else
-        labels redrawn alike within clusters. With replicate weights alone, mixtures of these.
+        Labels redrawn from the probabilities, which is exact for independent rows, drawn within
+        strata or not. With clusters, signs flipped by cluster where sums over clusters are nearly
+        symmetric, else labels redrawn alike within clusters. With replicate weights alone,
+        mixtures of these.
 
     Examples
     --------
@@ -128,13 +129,11 @@ def fitting_null(source: Source) -> RowwiseNull:
     (Bernoulli(), Rademacher())
     """
     sample = source.in_memory
-    if sample is None or sample.design.is_simple:
+    if sample is None or sample.design.rows_are_independent:
         return Bernoulli()
-    if known_by_replicates(sample.design):
+    if sample.design.known_by_replicates:
         return Replicates.of(sample.design)
-    if carriers_of(sample).symmetric:
-        return Rademacher()
-    return Bernoulli() if sample.cluster is None else Copula()
+    return Rademacher() if carriers_of(sample).symmetric else Copula()
 
 
 def places_null(sample: Sample) -> RowwiseNull:
@@ -148,13 +147,29 @@ def places_null(sample: Sample) -> RowwiseNull:
     Returns
     -------
     RowwiseNull
-        Labels redrawn from the probabilities, alike within clusters where there are any.
+        Labels redrawn from the probabilities, alike within clusters where there are any; with
+        replicate weights alone, mixtures of these.
     """
-    if known_by_replicates(sample.design):
+    if sample.design.known_by_replicates:
         return Replicates.of(sample.design)
     return Bernoulli() if sample.cluster is None else Copula()
 
 
-def known_by_replicates(design: Design) -> bool:
-    """Whether replicate weights are all that tells about clusters."""
-    return design.cluster is None and design.replicate_weights is not None
+def is_symmetric(variance: FloatArray, third: FloatArray, squares: FloatArray) -> BoolArray:
+    """Mark sums over clusters that are nearly symmetric and that many clusters carry.
+
+    Parameters
+    ----------
+    variance, third : (m,) arrays
+        Variance and third moment of each sum.
+    squares : (m,) array
+        Sum of the squared variances of its clusters.
+
+    Returns
+    -------
+    (m,) array of bool
+        False where nothing varies.
+    """
+    safe = np.where(variance > 0, variance, 1.0)
+    many = variance**2 >= MIN_CLUSTERS * squares
+    return np.asarray((variance > 0) & (third**2 <= MAX_SKEWNESS2 * safe**3) & many)

@@ -463,9 +463,8 @@ def _errors(gains: FloatArray, sample: Sample) -> float:
     w = sample.weights_or_ones
     mean = float(np.average(gains, weights=w))
     left = w * (gains - mean)
-    if sample.cluster is not None:
-        units = np.unique(sample.cluster, return_inverse=True)[1]
-        left = np.asarray(np.bincount(units, weights=left), dtype=float)
+    if not sample.design.rows_are_independent:
+        left = np.asarray(np.bincount(sample.design.drawn_together, weights=left), dtype=float)
     error = float(np.sqrt(np.square(left).sum())) / float(w.sum())
     return mean / error if error else float(np.sign(mean)) * np.inf if mean else 0.0
 
@@ -494,10 +493,8 @@ def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterato
 def _folds(sample: Sample, rng: int, number: int = 4) -> IntArray:
     """The fold of every row; clusters are never torn apart."""
     drawn = np.random.default_rng(rng)
-    if sample.cluster is None:
-        return drawn.permutation(sample.n) % number
-    levels, codes = np.unique(sample.cluster, return_inverse=True)
-    return np.asarray((drawn.permutation(levels.size) % number)[codes])
+    codes = sample.design.drawn_together
+    return np.asarray((drawn.permutation(int(codes.max()) + 1) % number)[codes])
 
 
 def _crossed(

@@ -340,7 +340,8 @@ class LabelLaw:
         carried = (1 - self.alike) * apart + self.alike * together
         stratum = np.zeros(carried.size, dtype=np.int64)
         if self.design.strata is not None:
-            stratum[unit] = self.design.strata
+            pooled = self.design.stratum_of_unit[self.design.units]
+            stratum[unit] = self.design.strata if self.design.known_by_replicates else pooled
         effective = satterthwaite(carried, stratum)
         return effective if effective < whole / 2 else whole
 

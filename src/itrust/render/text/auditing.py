@@ -96,9 +96,21 @@ def in_time(found: Mapping[str, Autocorrelation]) -> list[str]:
 
 
 def by_cluster(audit: Audit) -> str:
-    """Say how many clusters the rows come in; nothing where they come in none."""
-    clusters = audit.test.clusters
-    return "" if clusters is None else f" in {counted(clusters, 'cluster')}"
+    """Say how the rows were drawn; nothing where each was drawn by itself."""
+    design = audit.sample.design
+    parts = []
+    if design.cluster is not None:
+        parts.append(counted(design.clusters, "cluster"))
+    if design.strata is not None:
+        parts.append(f"{design.stratum_count:,} strat{'um' if design.stratum_count == 1 else 'a'}")
+    if design.replication is not None and design.replicate_weights is not None:
+        sets = counted(design.replicate_weights.shape[1], "set")
+        parts.append(f"with {sets} of replicate weights ({design.replication})")
+    if not parts:
+        return ""
+    freedom = counted(int(design.freedom), "degree") + " of freedom"
+    lead = " " if parts[0].startswith("with") else " in "
+    return f"{lead}{' and '.join(parts)} ({freedom})"
 
 
 def judged_on(audit: Audit) -> str:
@@ -150,7 +162,8 @@ def footnotes(audit: Audit) -> list[str]:
 def _overall(audit: Audit) -> list[str]:
     found = audit.overall
     scores = f"Brier {found.brier:.4f}, ECE {found.ece:.4f}, smooth ECE {found.smooth_ece:.4f}"
-    return [f"p {short_pvalue(found.test)}; {scores}"]
+    kind = "" if found.test.refused is not None else f" ({kind_text(found.test)})"
+    return [f"p {short_pvalue(found.test)}{kind}; {scores}"]
 
 
 def short_pvalue(test: CalibrationResult) -> str:

@@ -137,6 +137,9 @@ def refusal_words(refusal: Refusal) -> str:
     '60 clusters carry as much as 6.2 equal ones, and at least 10 are needed'
     """
     needed = f"at least {refusal.needed:g} are needed"
+    if refusal.by_replicates:
+        told = counted(refusal.clusters, "cluster")
+        return f"these replicate weights stand for {told}, and {needed}"
     if refusal.effective > 0.95 * refusal.clusters:
         return f"there are {counted(refusal.clusters, 'cluster')}, and {needed}"
     told = counted(refusal.clusters, "cluster")
@@ -157,7 +160,8 @@ def _inconclusive(judgement: Judgement) -> str:
     size = (
         f"a bias below {missed.shift:.3f}" if math.isfinite(missed.shift) else "even a bias of 0.5"
     )
-    why = f"but {size} {where} might have been missed: there are too few rows"
+    why = f"but {size} {where} might have been missed: there are too few "
+    why += "rows" if missed.clustering is None else "clusters"
     why += _approximately(missed)
     return f"{told}, {why}.{_seen(missed, judgement.tolerance)}{_biased_task(judgement)}"
 

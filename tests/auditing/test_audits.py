@@ -319,7 +319,7 @@ def test_with_clusters_the_rule_is_that_of_independent_rows():
     assert "approximate, by clusters: rows of a cluster go together" in told["sentence"]
     strict = it.audit(wards(100, 10), draws=199, rng=0, tolerance=0.02, charts=False)
     assert strict.verdict is Verdict.INCONCLUSIVE
-    assert "there are too few rows (approximate, by 100 clusters" in strict.sentence
+    assert "there are too few clusters (approximate, by 100 clusters" in strict.sentence
 
 
 def test_where_clusters_cannot_tell_what_was_missed_it_says_why():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust import InputError, Sample
-from itrust.data import Design
+from itrust.data import Design, Replication
 
 N = 12
 Y, P = [0, 1] * 6, [0.3, 0.6] * 6
@@ -312,3 +312,22 @@ def test_weeks_by_hand_and_by_name_are_the_same():
     dates = np.arange("2024-01-01", "2024-01-13", dtype="datetime64[D]")
     s = Sample(Y, P, cluster=it.blocks(dates, "week"))
     assert s.cluster.tolist() == [0] * 7 + [1] * 5
+
+
+def test_a_stratum_that_is_left_with_one_cluster_still_varies():
+    """It joins another: alone it would have no variance at all."""
+    strata, cluster = np.array([0, 0, 1, 1, 2]), np.arange(5)
+    design = Design(5, cluster=cluster, strata=strata)
+    only = np.array([0.0, 0.0, 0.0, 0.0, 1.0])
+    assert design.stratum_count == 2
+    assert design.linearised_variance(only) > 0
+
+
+def test_replicate_weights_tell_which_rows_are_drawn_together():
+    sets = np.array([[0.0, 2.0, 1.0], [0.0, 2.0, 1.0], [2.0, 0.0, 1.0], [2.0, 0.0, 1.0]])
+    design = Design(4, replicate_weights=sets, replication=Replication("brr"))
+    assert (design.drawn_together == [0, 0, 1, 1]).all() or (
+        design.drawn_together == [1, 1, 0, 0]
+    ).all()
+    parts = design.parts(np.array([0.5, 0.5]), rng=0)
+    assert parts[0] == parts[1] != parts[2] == parts[3]

@@ -76,7 +76,7 @@ def test_clusters_are_named_beside_what_they_allow_to_say():
     missed = Overlooked(0.04, PAIR, GROUPS, clustering=own)
     beside = "(approximate, by 60 clusters with an intra-cluster correlation of at most 0.2)."
     assert sentence_of(judged(Verdict.NO_EVIDENCE, missed)).endswith(f"60 rows {beside}")
-    assert f"too few rows {beside}" in sentence_of(judged(Verdict.INCONCLUSIVE, missed))
+    assert f"too few clusters {beside}" in sentence_of(judged(Verdict.INCONCLUSIVE, missed))
     assert clustering_words(own, 3_000) == (
         "rows of a cluster go together (intra-cluster correlation 0.12, at most 0.2): 3,000 rows "
         "count as 625"

@@ -72,7 +72,7 @@ def outcome(sample, rng=0, **settings):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("design", "runs"),
-    [(rare, 150), (shared_labels, 80), (paired, 300)],
+    [(rare, 40), (shared_labels, 15), (paired, 60)],
     ids=["rare", "shared labels", "paired"],
 )
 def test_a_calibrated_model_is_not_rejected_too_often(design, runs):

@@ -59,9 +59,6 @@ def test_a_shift_that_is_promised_is_seen_by_a_test_of_its_region(wards, found, 
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=False, reason="flipped signs do not divide every check by its own sd with clusters"
-)
 def test_a_shift_within_clusters_that_is_promised_is_seen_by_the_test(wards, found):
     region = found.region("g = a")
     truth = wards.p + region.up * region.where.rows(wards.points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -39,6 +40,38 @@ def signed(value: float) -> str:
     ('+0.071', '-0.0004', '+0.000', '+0.000')
     """
     return f"{value:+.1g}" if NOTHING < abs(value) < LEAST_SHOWN else f"{value + 0.0:+.3f}"
+
+
+def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
+    """A number with as many digits as its interval can tell: two of the interval's width.
+
+    Parameters
+    ----------
+    value : float
+        The number, or an end of the interval.
+    lower, upper : float
+        The interval; where it has no width, or none that is known, four digits are shown.
+    sign : {"-", "+"}
+        "+" gives positive numbers a sign, too.
+
+    Returns
+    -------
+    str
+        The number for people.
+
+    Examples
+    --------
+    >>> rounded(0.039214, 0.0171, 0.0613), rounded(55.9604, 55.1, 56.8)
+    ('0.039', '56.0')
+    >>> rounded(12.0, 3.0, 21_003.0, "+")
+    '+12'
+    """
+    width = upper - lower
+    if not (math.isfinite(width) and width > 0 and math.isfinite(value)):
+        return format(value, f"{sign}.4g")
+    places = min(max(1 - math.floor(math.log10(width)), 0), 6)
+    told = round(value, places) + 0.0  # nothing has no sign
+    return format(told, f"{sign},.{places}f")
 
 
 def listed(values: Iterable[object], max_items: int = 6) -> str:

@@ -5,8 +5,9 @@ from itrust.auditing.audits import Audit, audit
 from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide, NullChart
 from itrust.auditing.comparison import Comparison, Difference, ModelReport, compare
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
+from itrust.auditing.gate import Asked as Asked
 from itrust.auditing.gate import Check, Gate, gate
-from itrust.auditing.parts import Diagnosis, Missed, Overall, Provenance, Unknown
+from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
 from itrust.auditing.verdict import BAD as BAD
 from itrust.auditing.verdict import FAIR as FAIR
 from itrust.auditing.verdict import GOOD as GOOD
@@ -36,6 +37,7 @@ __all__ = [
     "Judgement",
     "MapChart",
     "MapSide",
+    "MeanBias",
     "Missed",
     "ModelReport",
     "NullChart",

@@ -282,7 +282,8 @@
   }
 
   // A chart of intervals, one a row; on a narrow screen names stand above their intervals.
-  function intervals(id, rows, label, tolerance) {
+  function intervals(id, rows, label) {
+    const { tolerance } = data;
     const beside = wide();
     const seen = new Map();
     const values = rows.map((row) => { // two rows of one name would be drawn as one
@@ -291,22 +292,22 @@
       return { ...row, name: short(row.name, beside ? 60 : 46) + "\u200b".repeat(times) };
     });
     const ends = values.flatMap((row) => [row.lower, row.upper]).filter((end) => end !== null);
-    const reach = Math.max(...ends.map(Math.abs), tolerance || 0, 0.01) * 1.06;
-    const low = Math.min(...ends, -(tolerance || 0)) < 0 ? -reach : 0;
-    const x = { field: "lower", type: "quantitative", title: BIAS, scale: { domain: [low, reach], nice: false }, axis: { tickCount: wide() ? 8 : 5 } };
+    const [low, high] = [Math.min(...ends, -1.2 * tolerance), Math.max(...ends, 1.2 * tolerance)];
+    const room = 0.03 * (high - low);
+    const x = { field: "lower", type: "quantitative", title: BIAS, scale: { domain: [low - room, high + room], nice: false }, axis: { tickCount: wide() ? 8 : 5 } };
     const y = { field: "name", type: "nominal", sort: values.map((row) => row.name), title: null, scale: { paddingOuter: 0.3 },
       axis: beside ? { grid: false, domain: false, ticks: false, labelLimit: 360, labelColor: "var(--ink)" } : null };
     const tooltip = [
       { field: "name", title: " " }, { field: "biasText", title: "bias" }, { field: "intervalText", title: "interval" },
       { field: "pText", title: "adjusted p" }, { field: "rowsText", title: "rows" },
     ];
-    const shade = [{ from: -(tolerance || 0), to: tolerance || 0 }];
+    const shade = [{ from: -tolerance, to: tolerance }];
     const offset = beside ? 0 : 9;
     return draw(id, {
       height: (beside ? 27 : 44) * values.length + 60,
       data: { values },
       layer: [
-        ...(tolerance ? [{ data: { values: shade }, mark: { type: "rect", color: "var(--soft)" }, encoding: { x: { field: "from", type: "quantitative" }, x2: { field: "to" } } }] : []),
+        { data: { values: shade }, mark: { type: "rect", color: "var(--soft)" }, encoding: { x: { field: "from", type: "quantitative" }, x2: { field: "to" } } },
         { data: { values: [{}] }, mark: { type: "rule", color: "var(--muted)", strokeWidth: 1.5 }, encoding: { x: { datum: 0 } } },
         { mark: { type: "rule", strokeWidth: 2, yOffset: offset }, encoding: { y, x, x2: { field: "upper" }, color: marks.stroke } },
         { mark: { type: "point", size: 90, opacity: 1, strokeWidth: 1.5, yOffset: offset }, encoding: { y, x: { ...x, field: "bias" }, ...marks, tooltip } },
@@ -324,7 +325,7 @@
     const rows = data.forest.rows.map((part) => rowOf(part.name, part, part.shown,
       part.kind === "slice" ? `judged on ${whole(part.judged_on)} of ${whole(part.rows)}` : whole(part.rows)));
     if (!rows.length) return null;
-    return intervals("chart-forest", rows, `Bias of confirmed slices and of groups: ${spread(rows, "rows")}. The tables below have the numbers.`, data.tolerance);
+    return intervals("chart-forest", rows, `Bias of confirmed slices and of groups: ${spread(rows, "rows")}. The tables below have the numbers.`);
   }
 
   const pointsOf = (part) => part.x.map((x, k) => ({
@@ -384,7 +385,7 @@
     const rows = levelRows(own);
     table("curve", `Bias by ${short(own.name, 60)}`, [["group", ""], ...biasHead.map(([name, kind]) => [name === "rows nearby" ? "rows" : name, kind])],
       rows.map((row) => [[row.name], ...biasCells(row)]));
-    return intervals("chart-curve", rows, `Bias by ${short(own.name, 60)}: ${spread(rows, "groups")}. The table below has the numbers.`, data.tolerance);
+    return intervals("chart-curve", rows, `Bias by ${short(own.name, 60)}: ${spread(rows, "groups")}. The table below has the numbers.`);
   }
 
   function curves() {
@@ -451,6 +452,8 @@
       field: "bias", type: "quantitative", legend: null,
       scale: { type: "threshold", domain: STEPS, range: [0, 1, 2, 3, 4, 5, 6].map((k) => `var(--d${k})`) },
     };
+    // Strong colours are dark on light ground and light on dark: paper stands out from both.
+    const contrast = { condition: { test: `abs(datum.bias) >= ${data.tolerance}`, value: "var(--paper)" }, value: "var(--ink)" };
     const channel = (side, field, low, high, middle) => {
       const title = short(side.name, 50);
       if (side.kind === "level") {
@@ -477,8 +480,8 @@
         { data: { values: cells }, mark: { type: "rect", strokeWidth: 0.8 },
           encoding: { x, ...(x2 ? { x2 } : {}), y, ...(y2 ? { y2 } : {}), fill: color, stroke: color, tooltip } },
         { data: { values: cells.filter((cell) => cell.state !== "not") },
-          mark: { type: "point", size: wide() ? 26 : 9, opacity: 1, fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: wide() ? 0.8 : 0.3, clip: true },
-          encoding: { x: xm, y: ym, shape: marks.shape, tooltip } },
+          mark: { type: "point", size: wide() ? 30 : 14, opacity: 1, strokeWidth: 0, clip: true },
+          encoding: { x: xm, y: ym, shape: marks.shape, fill: contrast, tooltip } },
       ],
     }, `Map of the bias over ${short(across.name, 60)} and ${short(up.name, 60)}: ${spread(cells)}. The table below has the numbers.`);
   }
@@ -601,7 +604,7 @@
   function stamp(svg, x, y, own, radius, ink) {
     const up = own === "high" ? -1 : 1;
     if (own === "not") svg.append(shape("circle", { cx: x, cy: y, r: radius * 0.6, class: "not" }));
-    else svg.append(shape("path", { d: `M${x - radius},${y + up * radius * 0.7}L${x + radius},${y + up * radius * 0.7}L${x},${y - up * radius}Z`, class: ink ? "ink" : own }));
+    else svg.append(shape("path", { d: `M${x - radius},${y + up * radius * 0.7}L${x + radius},${y + up * radius * 0.7}L${x},${y - up * radius}Z`, class: ink || own }));
   }
   const byRun = (points) => [...points.reduce((runs, point) => runs.set(point.run, [...(runs.get(point.run) || []), point]), new Map()).values()];
   const trace = (points, x, y) => points.map((point, k) => `${k ? "L" : "M"}${x(point)},${y(point)}`).join("");
@@ -649,16 +652,16 @@
     const cells = cellsOf(own);
     const [made, svg] = small(`${short(across.name, 40)} and ${short(up.name, 40)}`, spread(cells, "cells"));
     const ends = (side) => [side.at[0], side.at[side.at.length - 1]].map((at) => short(at, 8));
-    frame(svg, ends(across), ends(up), short(`${short(across.name, 20)}, up: ${short(up.name, 20)}`, 44));
+    frame(svg, ends(across), up.edges.length ? ends(up) : ends(up).reverse(), short(`${short(across.name, 20)}, up: ${short(up.name, 20)}`, 44));
     const span = (side) => (side.edges.length ? [side.edges[0], side.edges[side.edges.length - 1]] : [0, side.at.length]);
     const [horizontal, vertical] = inner();
     const [sx, sy] = [scale(span(across), horizontal), scale(span(up), vertical)];
     for (const cell of cells) {
       const [x0, x1] = across.edges.length ? [sx(cell.x0), sx(cell.x1)] : [sx(cell.i), sx(cell.i + 1)];
-      const [y0, y1] = up.edges.length ? [sy(cell.y0), sy(cell.y1)] : [sy(cell.j), sy(cell.j + 1)];
+      const [y0, y1] = up.edges.length ? [sy(cell.y0), sy(cell.y1)] : [sy(up.at.length - cell.j - 1), sy(up.at.length - cell.j)]; // the first level on top
       const step = STEPS.filter((end) => cell.bias >= end).length;
       svg.append(shape("rect", { x: x0, y: y1, width: x1 - x0, height: y0 - y1, class: `f${step}` }));
-      if (cell.state !== "not") stamp(svg, (x0 + x1) / 2, (y0 + y1) / 2, cell.state, 1.6, true);
+      if (cell.state !== "not") stamp(svg, (x0 + x1) / 2, (y0 + y1) / 2, cell.state, 1.6, Math.abs(cell.bias) >= data.tolerance ? "paper" : "ink");
     }
     return made;
   }

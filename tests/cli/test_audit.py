@@ -85,7 +85,8 @@ def first(folder):
     names = {name: str(folder / f"out.{name}") for name in ("json", "xml", "md")}
     outputs = ["--json", names["json"], "--junit", names["xml"], "--summary", names["md"]]
     task = ["--task", 'mean(age | region == "west")']
-    result = run("audit", folder / "homes.csv", *COLUMNS, *DRAWS, *task, *outputs)
+    words = ["--title", "Homes, 2nd wave", "--model", "gbm 2.1"]
+    result = run("audit", folder / "homes.csv", *COLUMNS, *DRAWS, *task, *words, *outputs)
     return result, names
 
 
@@ -109,6 +110,8 @@ def test_the_json_says_how_to_make_it_again(first):
     found = json.loads(Path(first[1]["json"]).read_text())["provenance"]
     assert found["command"].startswith("itrust audit ")
     assert "--seed 0" in found["command"]
+    assert "--title 'Homes, 2nd wave' --model 'gbm 2.1'" in found["command"]
+    assert (found["title"], found["model"]) == ("Homes, 2nd wave", "gbm 2.1")
     assert len(found["sha256"]) == 64
 
 

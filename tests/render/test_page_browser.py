@@ -359,6 +359,12 @@ def test_it_prints_on_a4_without_choices_lost(show):
     assert browser.execute_script(
         "return getComputedStyle(document.querySelector('nav')).display === 'none'"
     )
+    script = """
+      dispatchEvent(new Event("beforeprint"));
+      return [...document.querySelectorAll(".scroll")]
+        .every((part) => part.scrollHeight <= part.clientHeight + 1);
+    """
+    assert browser.execute_script(script)  # no table runs over what stands below it
     printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
     assert len(printed["data"]) > 10_000
 

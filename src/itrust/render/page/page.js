@@ -661,7 +661,7 @@
       const [y0, y1] = up.edges.length ? [sy(cell.y0), sy(cell.y1)] : [sy(up.at.length - cell.j - 1), sy(up.at.length - cell.j)]; // the first level on top
       const step = STEPS.filter((end) => cell.bias >= end).length;
       svg.append(shape("rect", { x: x0, y: y1, width: x1 - x0, height: y0 - y1, class: `f${step}` }));
-      if (cell.state !== "not") stamp(svg, (x0 + x1) / 2, (y0 + y1) / 2, cell.state, 1.6, Math.abs(cell.bias) >= data.tolerance ? "paper" : "ink");
+      if (cell.state !== "not") stamp(svg, (x0 + x1) / 2, (y0 + y1) / 2, cell.state, 1.6, Math.abs(cell.bias) >= data.tolerance ? "ground" : "ink");
     }
     return made;
   }

@@ -85,7 +85,8 @@ def first(folder):
     names = {name: str(folder / f"out.{name}") for name in ("json", "xml", "md")}
     outputs = ["--json", names["json"], "--junit", names["xml"], "--summary", names["md"]]
     task = ["--task", 'mean(age | region == "west")']
-    result = run("audit", folder / "homes.csv", *COLUMNS, *DRAWS, *task, *outputs)
+    words = ["--title", "Homes, 2nd wave", "--model", "gbm 2.1"]
+    result = run("audit", folder / "homes.csv", *COLUMNS, *DRAWS, *task, *words, *outputs)
     return result, names
 
 
@@ -95,7 +96,7 @@ def test_the_json_holds_the_numbers_that_python_gives(first, folder):
     found = json.loads(Path(names["json"]).read_text())
     sample = it.scan(folder / "homes.csv", label="y", prob="p", on=["age", "region"]).load()
     audit = it.audit(sample, ['mean(age | region == "west")'], draws=79, rng=0)
-    expected = json.loads(json.dumps(audit.to_dict()))
+    expected = json.loads(json.dumps(audit.disclosed().to_dict()))
     for name in ("n", "statistic", "pvalue", "verdict", "seed", "version", "schema", "sentence"):
         assert found[name] == expected[name]
     assert found["tasks"] == expected["tasks"]
@@ -109,6 +110,8 @@ def test_the_json_says_how_to_make_it_again(first):
     found = json.loads(Path(first[1]["json"]).read_text())["provenance"]
     assert found["command"].startswith("itrust audit ")
     assert "--seed 0" in found["command"]
+    assert "--title 'Homes, 2nd wave' --model 'gbm 2.1'" in found["command"]
+    assert (found["title"], found["model"]) == ("Homes, 2nd wave", "gbm 2.1")
     assert len(found["sha256"]) == 64
 
 

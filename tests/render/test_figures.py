@@ -1,5 +1,7 @@
 """Figures are drawn from kept data, into any axes, with labels that come from the columns."""
 
+from pathlib import Path
+
 import matplotlib as mpl
 
 mpl.use("Agg")
@@ -12,6 +14,7 @@ import itrust as it
 from itrust import figures
 from itrust._core import InputError
 
+PAGE = Path(it.__file__).parent / "render" / "page" / "page.css"
 HOSTILE = "$x_{1}$ <script> " + "é" * 120
 
 
@@ -89,16 +92,23 @@ def test_labels_come_from_the_columns(town):
     assert display.figure_.axes[1].get_ylabel().endswith("model underestimates")
 
 
-def test_empty_regions_stay_blank_and_wrong_ones_are_outlined():
+def test_empty_regions_stay_blank_and_miscalibrated_ones_are_marked():
     sample = it.simulate.survey(4_000, rng=0).sample
     display = figures.BiasMapDisplay.from_sample(sample, "age", "region", draws=99, rng=0)
-    hatches = {patch.get_hatch() for patch in display.ax_.patches}
-    assert hatches == {"///", "..."}  # signs can be told apart without colour
+    markers = {line.get_marker() for line in display.ax_.lines if line.get_xdata().size}
+    assert markers == {"^", "v"}  # signs can be told apart without colour
     blank = figures.BiasMapDisplay.from_sample(sample, "age", "income", draws=49, rng=0)
     mesh = blank.ax_.collections[0]
     assert (
         np.ma.getmaskarray(mesh.get_array()).ravel().sum() == np.isnan(blank.map.values).sum() > 0
     )
+
+
+def test_what_is_shown_has_the_colours_of_the_page():
+    style = PAGE.read_text()
+    assert f"--low: {figures.LOW}; --high: {figures.HIGH};" in style
+    steps = " ".join(f"--d{k}: {color};" for k, color in enumerate(figures.style.SIZES))
+    assert steps in style
 
 
 def test_signs_are_told_apart_by_marker_in_a_forest():
@@ -109,7 +119,7 @@ def test_signs_are_told_apart_by_marker_in_a_forest():
     sample = it.Sample(rng.random(900) < p + shift, p, {"g": g})
     display = figures.GroupDisplay.from_sample(sample, "g", draws=99, rng=0)
     markers = [line.get_marker() for line in display.ax_.lines if line.get_marker() != "None"]
-    assert sorted(markers) == ["<", ">", "o"]
+    assert sorted(markers) == ["^", "o", "v"]
 
 
 def test_names_from_the_users_file_are_text_and_nothing_else(tmp_path):
@@ -233,9 +243,20 @@ def test_long_group_names_can_be_told_apart():
 def test_a_single_flagged_point_is_drawn():
     sample = it.simulate.survey(4_000, rng=0).sample
     display = figures.BiasCurveDisplay.from_sample(sample, "age", "region", draws=99, rng=0)
-    thick = [line for line in display.axes_[1].lines if line.get_linewidth() > 3]
-    assert all(line.get_marker() == "o" for line in thick)
-    assert len(thick) == 2
+    marked = [line for line in display.axes_[1].lines if line.get_marker() in "^v"]
+    assert len(marked) == 2
+    assert all(line.get_linestyle() == "None" for line in marked)
+
+
+def test_curve_and_band_break_where_there_is_no_estimate():
+    rng = np.random.default_rng(0)
+    age = np.concatenate([rng.uniform(20, 30, 300), rng.uniform(60, 70, 300)])
+    sample = it.Sample(rng.random(600) < 0.5, np.full(600, 0.5), {"age": age})
+    display = figures.BiasCurveDisplay.from_sample(sample, "age", draws=19, rng=0)
+    values = display.curve.parts[0].values
+    assert np.isnan(values).any()
+    (band,) = display.ax_.collections
+    assert len(band.get_paths()) == 2
 
 
 def test_a_comparison_has_a_panel_for_every_task():

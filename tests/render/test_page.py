@@ -18,7 +18,8 @@ from itrust.data import Everywhere, Level
 from itrust.render import as_html, as_text, seen
 from itrust.render import page as report
 from itrust.render.page.content import cut
-from itrust.render.page.html import MINUS, embedded, fact, rendered, shown
+from itrust.render.page.html import MINUS, embedded, fact, in_its_interval, rendered, shown
+from itrust.render.page.words import WORDS
 
 GAP = 'mean(age | region == "south") - mean(age | region == "west")'
 HOSTILE = {
@@ -143,12 +144,17 @@ def chart_data(text: str) -> dict[str, Any]:
     return json.loads(next(block for block in Reader(text).blocks if block.startswith('{"alpha"')))
 
 
-FORMS = {"rate": ".3f", "bias": "+.3f", "p": ".3g", "rows": ",.0f"}
+def in_interval(found: Any, path: str) -> str:
+    """A number of a task, with the digits that the interval of its bias can tell."""
+    place, name = path.rsplit(".", 1)
+    task = at(found, place)
+    sign = "+" if name in ("bias", "lower", "upper") else "-"
+    return in_its_interval(task[name], task["lower"], task["upper"], sign)
 
 
 def test_numbers_that_people_read_are_those_of_the_json(survey, text):
     """What stands between the tags is compared, not the attribute beside it."""
-    found = json.loads(json.dumps(survey.to_dict()))
+    found = json.loads(json.dumps(survey.disclosed().to_dict()))
     seen = Numbers(text).shown
     assert {"pvalue", "overall.pvalue", "seed", "n", "alpha"} <= seen.keys()
     for path, told in seen.items():
@@ -156,6 +162,8 @@ def test_numbers_that_people_read_are_those_of_the_json(survey, text):
         number = told.replace("\N{MINUS SIGN}", "-").replace(",", "")
         if value is None:
             assert told == "\N{EN DASH}", path
+        elif path.startswith("tasks.") and not path.endswith("pvalue"):
+            assert told == in_interval(found, path), path
         elif number.endswith("%"):
             assert float(number[:-1]) == pytest.approx(100 * value, abs=0.06), path
         elif isinstance(value, str):
@@ -165,8 +173,6 @@ def test_numbers_that_people_read_are_those_of_the_json(survey, text):
     for k, group in enumerate(found["diagnosis"]["groups"]["groups"]):
         told = seen[f"diagnosis.groups.groups.{k}.observed"]
         assert told == f"{group['observed']:.3f}"
-    for k, task in enumerate(found["tasks"]):
-        assert seen[f"tasks.{k}.bias"].replace("\N{MINUS SIGN}", "-") == f"{task['bias']:+.4g}"
     words = shown_text(text)
     assert found["sentence"] in words
     assert all(item["text"] in words for item in found["evidence"])
@@ -182,15 +188,16 @@ def test_the_worst_slice_has_the_estimate_of_the_audit_and_the_judged_rows(surve
     )
     estimate = f"{part.estimate(survey.tolerance):+.3f}"
     assert estimate != f"{part.estimate():+.3f}"
-    assert f"estimate {estimate} (without what being singled out adds)" in words
-    assert "observed 0.200 on 226 judged rows of 443" in words
+    assert f"{estimate} without what being singled out adds" in words
+    assert "observed 0.200; judged on 226 of 443 rows" in words
 
 
 def test_curves_maps_and_bars_that_are_drawn_are_those_of_the_json(survey, text):
-    charts = json.loads(json.dumps(survey.to_dict()))["charts"]
+    charts = json.loads(json.dumps(survey.disclosed().to_dict()))["charts"]
     drawn = chart_data(text)
     assert {name: drawn[name] for name in charts} == charts
-    assert drawn.keys() - charts.keys() == {"alpha", "tolerance", "opening"}
+    more = {"alpha", "tolerance", "opening", "forest", "recalibrations"}
+    assert drawn.keys() - charts.keys() == more
     assert len(drawn["curves"]) == 3
     assert len(drawn["maps"]) == 6
     age = next(curve for curve in drawn["curves"] if curve["name"] == "age")
@@ -306,6 +313,82 @@ def test_a_group_that_is_called_everywhere_is_a_group(survey):
     assert "of 0.200 where everywhere" in seen(Missed(found, None))
 
 
+def test_what_the_audit_says_in_words_stands_under_the_verdict(survey):
+    kept = survey.disclosed().to_dict()
+    task = {"title": "mean <age>", "finding": "safe to report", "sentence": "Report it."}
+    said = {
+        "summary": {"text": "1,500 rows; mean prediction 0.5, observed rate 0.6"},
+        "action": "Recalibrate it first.",
+        "overall": {**kept["overall"], "pvalue": 0.07, "unadjusted_pvalue": 0.01},
+        "tasks": [{**kept["tasks"][0], **task}],
+    }
+    made = report.page({**kept, **said})
+    words = shown_text(made)
+    assert words.index("observed rate 0.6") < words.index(kept["sentence"])
+    assert words.index(kept["sentence"]) < words.index("Recalibrate it first.")
+    assert words.index("mean <age>") < words.index("Report it.")
+    assert "p = 0.07 (exact); the predictions alone give 0.01" in words
+    assert '<td data-label="finding" class="line good">' in made
+
+
+def test_a_page_has_the_title_and_the_model_that_it_was_given(survey):
+    made = Provenance("itrust audit x.csv", title="Wave <3>", model="gbm & co 2.1")
+    page = report.page(survey.extended(provenance=made))
+    assert (
+        f"<title>Wave &lt;3&gt;: gbm &amp; co 2.1: {survey.verdict} (itrust audit)</title>" in page
+    )
+    assert '<p class="brand"><bdi>Wave &lt;3&gt;</bdi></p>' in page
+    assert 'model <bdi class="model">gbm &amp; co 2.1</bdi>' in page
+    assert f"<title>{survey.verdict} (itrust audit)</title>" in report.page(survey)
+
+
+def test_five_pieces_of_evidence_are_told_and_the_others_folded(survey):
+    kept = survey.disclosed().to_dict()
+    many = [{"kind": "point", "text": f"evidence {k}"} for k in range(70)]
+    made = report.page({**kept, "evidence": many})
+    listed = made[made.index('id="evidence"') :].split("</ul>", 1)[0]
+    assert [f"evidence {k}<" in listed for k in range(6)] == [True] * 5 + [False]
+    assert "Table: 65 more" in made
+    assert "evidence 69" in shown_text(made)
+
+
+def test_the_forest_holds_confirmed_slices_and_groups_the_largest_shown_bias_first(survey):
+    kept = json.loads(json.dumps(survey.disclosed().to_dict()))
+    group = kept["diagnosis"]["groups"]["groups"][0]
+    more = [{**group, "name": f"g = {k}", "lower": 0.001 * k, "upper": 0.9} for k in range(40)]
+    kept["diagnosis"]["groups"]["groups"] = more
+    told = report.content(kept)["forest"]
+    confirmed = kept["diagnosis"]["slices"]["confirmed"]
+    kinds = [row["kind"] for row in told["rows"]]
+    assert kinds == ["slice"] * confirmed + ["group"] * (30 - confirmed)
+    assert told["rows"][confirmed]["name"] == "g = 39"
+    assert told["more"] == 10 + confirmed
+    assert f"{told['more']} more are in the tables below" in shown_text(report.page(kept))
+    ends = [max(row["lower"], -row["upper"]) for row in told["rows"][confirmed:]]
+    assert ends == sorted(ends, reverse=True)
+
+
+def test_the_bias_stands_next_to_the_name(text):
+    for name in ("table-groups", "table-slices"):
+        table = text[text.index(f'id="{name}"') :].split("</thead>", 1)[0]
+        assert re.findall(r'class="sort">([^<]+)', table)[1:3] == ["bias", "interval"]
+
+
+def test_every_word_that_is_linked_is_explained(text):
+    linked = set(re.findall(r'href="#word-(\w+)"', text))
+    assert linked <= WORDS.keys()
+    assert {"calibrated", "pvalue", "band", "slice", "tolerance", "ece", "brier"} <= linked
+    for key, word in WORDS.items():
+        assert f'id="word-{key}"' in text
+        assert word.meaning in shown_text(text)
+
+
+def test_digits_come_from_the_interval_and_nothing_is_rounded_to_nothing():
+    assert in_its_interval(55.9604, 55.1, 56.8) == "56.0"
+    assert in_its_interval(-0.0004, -0.9, -0.0004, "+") == f"{MINUS}0.0004"
+    assert in_its_interval(0.0, -1.0, 1.0, "+") == "0.0"
+
+
 def test_a_verdict_of_a_later_version_is_shown_without_alarm(survey):
     kept = {**survey.disclosed().to_dict(), "verdict": "something new"}
     made = report.page(kept)
@@ -315,8 +398,8 @@ def test_a_verdict_of_a_later_version_is_shown_without_alarm(survey):
 
 
 def test_first_things_come_first(text):
-    order = ["verdict", "tasks-title", "worst-title", "reliability", "null", "evidence", "curves"]
-    order += ["maps", "groups", "slices", "method", "again"]
+    order = ["verdict", "tasks", "key-title", "groups", "chart-forest", "curves", "maps"]
+    order += ["reliability", "missed", "evidence", "null", "method", "words", "again"]
     places = [text.index(f'id="{name}"') for name in order]
     assert places == sorted(places)
 
@@ -351,11 +434,15 @@ def test_only_the_scripts_of_the_page_may_run(text):
 def test_charts_have_tables_and_names(text):
     reader = Reader(text)
     charts = [own for _, own in reader.elements if own.get("class") == "chart"]
-    assert len(charts) == 4
+    assert len(charts) == 6
     assert all(own["role"] == "img" and own["aria-label"] for own in charts)
     tags = [tag for tag, _ in reader.elements]
-    assert tags.count("figure") == len(charts)
-    assert tags.count("details") >= len(charts)
+    assert tags.count("figure") == len(charts) - 1  # the histogram stands below the reliability
+    ids = {own.get("id") for _, own in reader.elements}
+    made = {"table-curve", "table-map"}  # when they are drawn
+    assert {name for own in charts for name in own["data-table"].split()} <= ids | made
+    saved = [own["data-of"] for _, own in reader.elements if own.get("data-save") == "csv"]
+    assert {*saved, "chart-histogram"} == {own["id"] for own in charts}
     assert {"main", "nav", "header", "footer", "h1"} <= set(tags)
 
 
@@ -393,8 +480,8 @@ def test_cut_text_is_short_enough(value, most):
 @pytest.mark.slow
 def test_page_does_not_grow_with_the_rows():
     sizes = []
-    for n in (600, 2_400):
-        found = it.audit(it.simulate.survey(n, rng=3).sample, draws=99, rng=0)
+    for n in (400, 1_600):
+        found = it.audit(it.simulate.survey(n, rng=3).sample, draws=79, rng=0)
         sizes.append(len(json.dumps(report.content(found))))
     assert sizes[1] < 1.5 * sizes[0]
 

@@ -1,10 +1,12 @@
 """The page in a real browser: Debian's Chromium, headless, without a network."""
 
+import csv
 import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -61,14 +63,19 @@ def address(tmp_path_factory) -> str:
     rng = np.random.default_rng(0)
     n = 800
     levels = [PLANTED, "<img src=x onerror=window.pwned=2>", "\u05d0\u05d1 " + "z" * 10_000]
+    old = rng.random(n) < 0.5  # nobody is between 40 and 60: a gap
     x = {
-        "age": rng.integers(20, 80, n),
+        "age": np.where(old, rng.integers(60, 80, n), rng.integers(20, 40, n)),
         "income": rng.lognormal(10, 0.5, n),
         PLANTED: rng.choice(levels, n).astype(object),
     }
     p = rng.uniform(0.1, 0.9, n)
     y = rng.random(n) < np.clip(p + 0.3 * (x["age"] > 50), 0, 1)
-    audit = it.audit(it.Sample(y, p, x), ["mean(age)"], draws=99, rng=0)
+    sample = it.Sample(y, p, x)
+    learn, judge = sample.split([0.5, 0.5], rng=0)
+    methods = [it.recalibrate.Platt(), it.recalibrate.Isotonic()]
+    learned = it.recalibrate.compare(methods, learn, judge, draws=99, rng=0, slices=False)
+    audit = it.audit(sample, ["mean(age)"], draws=99, rng=0).extended(recalibration=learned)
     place: Path = tmp_path_factory.mktemp("page") / "report.html"
     return audit.to_html(place).as_uri()
 
@@ -133,7 +140,17 @@ def test_the_page_loads_without_errors_and_without_a_network(show, browser):
         if event["method"] == "Network.requestWillBeSent"
     ]
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
-    for name in ("reliability", "null", "curve", "map"):
+    charts = (
+        "forest",
+        "curve",
+        "map",
+        "reliability",
+        "histogram",
+        "errors",
+        "recalibration",
+        "null",
+    )
+    for name in charts:
         assert "<svg" in chart(browser, f"chart-{name}")
 
 
@@ -149,7 +166,7 @@ def test_choices_change_charts_tables_and_descriptions(show):
         labels.add(place.get_attribute("aria-label"))
     assert len(seen) == len(labels) >= 3
     choose(browser, "choose-covariate", "chart-curve", 0)
-    table = browser.find_element(By.ID, "table-curve")
+    table = browser.find_element(By.ID, "place-curve")
     before = chart(browser, "chart-curve"), table.get_attribute("innerHTML")
     groups = Select(browser.find_element(By.ID, "choose-group"))
     other = next(k for k, option in enumerate(groups.options) if not option.is_selected())
@@ -206,7 +223,71 @@ def test_hovering_shows_values(show):
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_sticks_out_of_the_window(show, width):
-    assert overflow(show(width)) <= 0
+    browser = show(width)
+    assert overflow(browser) <= 0
+    script = """
+      document.querySelectorAll("details").forEach((part) => { part.open = true; });
+      return [...document.querySelectorAll("#groups td.strong")]
+        .every((cell) => cell.getBoundingClientRect().right <= innerWidth);
+    """
+    assert browser.execute_script(script)  # every bias of a group or slice is in sight
+    assert overflow(browser) <= 0
+
+
+def test_the_menu_stays_in_sight(show):
+    browser = show(390)
+    browser.execute_script("document.getElementById('method').scrollIntoView()")
+    script = "return document.querySelector('nav').getBoundingClientRect().top"
+    assert browser.execute_script(script) == 0
+    title = "return document.getElementById('method-title').getBoundingClientRect().top"
+    assert browser.execute_script(title) > 20  # the menu does not cover it
+
+
+def test_the_band_breaks_where_there_is_no_estimate(show):
+    browser = show()
+    for select, wanted in (("choose-covariate", "age"), ("choose-group", "all rows")):
+        options = Select(browser.find_element(By.ID, select)).options
+        position = [option.text for option in options].index(wanted)
+        if not options[position].is_selected():
+            choose(browser, select, "chart-curve", position)
+    script = """
+      const curves = JSON.parse(document.getElementById("data").textContent).curves;
+      const width = (own) => own.getBoundingClientRect().width;
+      const whole = width(document.querySelector("#chart-curve svg"));
+      const bands = [...document.querySelectorAll("#chart-curve .mark-area path")];
+      return [curves.find((own) => own.name === "age").parts[0].bias,
+        bands.map((path) => width(path) / whole)];
+    """
+    bias, widths = browser.execute_script(script)
+    known = "".join(" " if value is None else "x" for value in bias)
+    assert len(known.split()) == len(widths) == 2
+    assert max(widths) < 0.5
+
+
+@pytest.mark.parametrize("kind", ["svg", "csv"])
+def test_a_chart_can_be_saved_without_a_network(show, kind, tmp_path):
+    browser = show(scheme="dark")
+    behaviour = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
+    browser.execute_script(
+        "document.querySelector(arguments[0]).click()",
+        f"button[data-save={kind}][data-of=chart-forest]",
+    )
+    place = tmp_path / f"itrust-forest.{kind}"
+    wait(place.exists)
+    saved = place.read_bytes().decode()
+    if kind == "svg":
+        assert ElementTree.fromstring(saved).tag == "{http://www.w3.org/2000/svg}svg"
+        assert "var(" not in saved
+    else:
+        tables = [list(csv.reader(part.splitlines())) for part in saved.split("\r\n\r\n")]
+        assert [table[0][:4] for table in tables] == [
+            ["rule", "bias", "lower", "upper"],
+            ["group", "bias", "lower", "upper"],
+        ]
+        assert all(float(row[2]) <= float(row[3]) for table in tables for row in table[1:])
+        assert any(row[0] == f"{PLANTED} = {PLANTED}" for row in tables[1])
+    assert browser.get_log("browser") == []
 
 
 def test_dark_is_dark_and_still_fits(show):
@@ -244,6 +325,32 @@ def luminance(colour: str) -> float:
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
+def test_every_view_is_in_the_print(show):
+    """Counted while the page is printed; on screen they are not there."""
+    browser = show()
+    script = """
+      addEventListener("beforeprint", () => {
+        const titles = (name) => [...document.querySelectorAll(`#print-${name} figcaption`)]
+          .map((own) => own.textContent);
+        window.printed = ["curves", "maps", "reliability", "recalibration"].map(titles);
+        window.folded = document.querySelectorAll("details[data-print]:not([open])").length;
+      });
+      return JSON.parse(document.getElementById("data").textContent);
+    """
+    data = browser.execute_script(script)
+    browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+    curves, maps, groups, methods = browser.execute_script("return window.printed")
+    assert browser.execute_script("return window.folded") == 0
+    assert len(curves) == sum(len(own["parts"]) for own in data["curves"]) + len(data["groups"])
+    assert len(set(curves)) == len(curves) > 3
+    assert maps[0].startswith("age and income")
+    assert len(maps) == len(data["maps"]) > 1
+    assert len(groups) == len(data["reliability_by_group"]) > 0
+    assert methods == ["Platt (dashed: before)", "Isotonic (dashed: before)"]
+    assert browser.find_elements(By.CLASS_NAME, "small-view") == []
+    assert browser.get_log("browser") == []
+
+
 def test_it_prints_on_a4_without_choices_lost(show):
     browser = show(scheme="dark")
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
@@ -252,6 +359,12 @@ def test_it_prints_on_a4_without_choices_lost(show):
     assert browser.execute_script(
         "return getComputedStyle(document.querySelector('nav')).display === 'none'"
     )
+    script = """
+      dispatchEvent(new Event("beforeprint"));
+      return [...document.querySelectorAll(".scroll")]
+        .every((part) => part.scrollHeight <= part.clientHeight + 1);
+    """
+    assert browser.execute_script(script)  # no table runs over what stands below it
     printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
     assert len(printed["data"]) > 10_000
 

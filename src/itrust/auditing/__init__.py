@@ -2,7 +2,16 @@
 
 from itrust.auditing.audits import SCHEMA as SCHEMA
 from itrust.auditing.audits import Audit, audit
-from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide, NullChart
+from itrust.auditing.charts import (
+    Charts,
+    CurveChart,
+    CurveLine,
+    HistogramChart,
+    MapChart,
+    MapSide,
+    NullChart,
+    ReliabilityLine,
+)
 from itrust.auditing.comparison import Comparison, Difference, ModelReport, compare
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.gate import Asked as Asked
@@ -34,6 +43,7 @@ __all__ = [
     "Difference",
     "Disclosure",
     "Gate",
+    "HistogramChart",
     "Judgement",
     "MapChart",
     "MapSide",
@@ -43,6 +53,7 @@ __all__ = [
     "NullChart",
     "Overall",
     "Provenance",
+    "ReliabilityLine",
     "Unknown",
     "Verdict",
     "Withheld",

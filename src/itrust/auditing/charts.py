@@ -1,4 +1,4 @@
-"""The numbers behind the charts of an audit: curves, maps and the null distribution."""
+"""The numbers behind the charts of an audit: curves, maps, histogram and null distribution."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ import numpy as np
 
 from itrust._core import BoolArray, FloatArray, plain, smallest_tickets, tickets
 from itrust.bias import MIN_NEIGHBOURS, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
-from itrust.calibration import CalibrationResult
+from itrust.calibration import CalibrationResult, EqualMass, ReliabilityCurve, reliability_curve
 from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
 
 # What bounds cost and size of the charts, whatever the number of rows and covariates.
 MAX_ROWS = 20_000
 MAX_AXES, MAX_SPLITS, MAX_GROUPS, MAX_MAPS = 6, 4, 12, 8
 POINTS, SIDE, BARS, DRAWS = 40, 26, 40, 199
+COLUMNS, NICE = 24, (1, 2, 5, 10)  # bars of predictions, about; steps between their ends
+BINS, ROWS_OF_BIN = 10, 40  # of the reliability in a group: most bins, fewest rows of each, about
 DIGITS = 5
 
 Numbers = tuple[float | None, ...]
@@ -84,6 +86,84 @@ class NullChart:
             draws=test.draws,
             combined=test.is_adaptive,
         )
+
+
+@dataclass(frozen=True)
+class HistogramChart:
+    """How many rows have which prediction.
+
+    Attributes
+    ----------
+    edges : tuple of float
+        Ends of the bars, one more than there are bars.
+    counts : tuple of int or None
+        Rows in each bar; None where disclosure control keeps it back.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int | None, ...]
+
+    @classmethod
+    def of(cls, p: FloatArray) -> HistogramChart:
+        """Count predictions in about 24 bars between round numbers.
+
+        Parameters
+        ----------
+        p : (n,) array of float
+            Predictions.
+
+        Returns
+        -------
+        HistogramChart
+            All rows are in one of its bars.
+        """
+        low, high = float(p.min()), float(p.max())
+        step = _nice_step(max(high - low, 0.01) / COLUMNS)
+        first, last = math.floor(low / step), math.ceil(high / step)
+        edges = np.arange(first, max(last, first + 1) + 1) * step
+        edges[[0, -1]] = min(edges[0], low), max(edges[-1], high)  # against rounding
+        counts, _ = np.histogram(p, edges)
+        return cls(
+            tuple(float(f"{edge:.{DIGITS}g}") for edge in edges),
+            tuple(int(count) for count in counts),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityLine:
+    """The reliability curve of one group.
+
+    Attributes
+    ----------
+    where : Predicate
+        The rows of the group.
+    by : str
+        The covariate that makes the groups.
+    group : str
+        The group in words.
+    rows : int
+        Number of rows of the group.
+    curve : ReliabilityCurve
+        In up to ten bins of equal weight.
+    """
+
+    where: Predicate
+    by: str
+    group: str
+    rows: int
+    curve: ReliabilityCurve
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all numbers, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The group in words, and the curve bin by bin.
+        """
+        bins = {name: _rounded(part) for name, part in vars(self.curve).items()}
+        told = {"by": self.by, "group": self.group, "rows": self.rows, "curve": bins}
+        return dict(plain(told))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +303,10 @@ class Charts:
         Rows that curves and maps were computed from: 20,000 of many.
     computed : bool
         Whether curves and maps were computed at all.
+    histogram : HistogramChart or None
+        Of the predictions.
+    by_group : tuple of ReliabilityLine
+        Reliability in every group; empty if `audit` was told `charts=False`.
     """
 
     null: NullChart | None
@@ -230,6 +314,8 @@ class Charts:
     maps: tuple[MapChart, ...]
     rows: int
     computed: bool
+    histogram: HistogramChart | None = None
+    by_group: tuple[ReliabilityLine, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Give all numbers, ready for JSON.
@@ -237,7 +323,8 @@ class Charts:
         Returns
         -------
         dict
-            "null", "curves" and "maps" as lists of numbers and texts.
+            "null", "curves", "maps", "histogram" and "reliability_by_group" as lists of numbers
+            and texts.
         """
         return {
             "null": None if self.null is None else plain(vars(self.null)),
@@ -249,6 +336,8 @@ class Charts:
                 plain({**vars(chart), "across": _values(chart.across), "up": _values(chart.up)})
                 for chart in self.maps
             ],
+            "histogram": None if self.histogram is None else plain(vars(self.histogram)),
+            "reliability_by_group": [line.to_dict() for line in self.by_group],
             "rows": self.rows,
             "computed": self.computed,
         }
@@ -294,6 +383,8 @@ def charts_of(
         maps=drawer.maps() if computed else (),
         rows=drawer.rows,
         computed=computed,
+        histogram=HistogramChart.of(sample.p),
+        by_group=drawer.by_group(sample) if computed else (),
     )
 
 
@@ -370,6 +461,14 @@ class _Drawer:
             flagged=tuple(bool(flag) for flag in flagged[some]),
         )
 
+    def by_group(self, whole: Sample) -> tuple[ReliabilityLine, ...]:
+        """Reliability in each level of the categories that curves are split by; of all rows."""
+        return tuple(
+            line
+            for name in self._levels[:MAX_SPLITS]
+            for line in _reliability_lines(whole, whole.column(name))
+        )
+
     def maps(self) -> tuple[MapChart, ...]:
         """Over pairs of covariates, and of each with the prediction."""
         covariates = [name for name in self._ordered if name != PREDICTION]
@@ -384,6 +483,26 @@ class _Drawer:
         shares = [self._known(name) for name in (first, second) if name in self._ordered]
         points = round(SIDE / max(min(shares, default=1.0), 0.5))
         return _map(bias_map(self.sample, first, second, points=points, **self.settings))
+
+
+def _reliability_lines(sample: Sample, column: Column) -> list[ReliabilityLine]:
+    """Every level with rows for two bins and, in a design, with more than one cluster."""
+    lines = []
+    for value in np.unique(column.values[~column.missing]):
+        where = level_of(column, float(value))
+        part = sample.take(np.flatnonzero(where.rows(sample.points)))
+        bins = min(BINS, part.n // ROWS_OF_BIN)
+        if bins < 2 or not (part.design.is_simple or part.design.freedom > 0):
+            continue
+        curve = reliability_curve(part, EqualMass(bins))
+        lines.append(ReliabilityLine(where, column.name, str(where), part.n, curve))
+    return lines
+
+
+def _nice_step(least: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is at least this."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in NICE if step * power >= least * (1 - 1e-9))
 
 
 def _map(found: BiasMap) -> MapChart:

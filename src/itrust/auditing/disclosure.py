@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from itrust._core import InputError
-from itrust.auditing.charts import Charts, CurveChart, CurveLine, MapChart, MapSide
+from itrust.auditing.charts import (
+    Charts,
+    CurveChart,
+    CurveLine,
+    HistogramChart,
+    MapChart,
+    MapSide,
+    ReliabilityLine,
+)
 from itrust.auditing.verdict import Evidence, Judgement, PointBias
 from itrust.bias import GroupBias, GroupTable, Slice, SliceTable
 from itrust.calibration import CalibrationResult, Detectable, Finding, ReliabilityCurve
@@ -36,9 +44,9 @@ class Withheld:
     curves : int
         Lines of charts and levels of maps.
     points : int
-        Points of curves and of the evidence, and cells of maps.
+        Points of curves and of the evidence, cells of maps, and bars of the histogram.
     recalibration : int
-        Slices in the comparison of recalibrators.
+        Slices and bins in the comparison of recalibrators.
     confirmed : int
         Of the slices, those that were confirmed.
     """
@@ -102,11 +110,11 @@ class Disclosure:
 
         These are groups, slices, findings about such groups and parts, bins of the reliability
         curve, regions of `missed.detectable`, points of curves and of the evidence, cells of maps,
-        and slices in the comparison of recalibrators. Where one group of a covariate, or one bin,
-        would be all that is left out, totals would give it away, so another one goes, too: the
-        smallest that no slice names. A slice, part or region that leaves out fewer rows than that
-        is as telling as one that holds them. Tasks are shown as the user asked for them, and
-        scores of models are about all rows.
+        bars of the histogram, and slices and bins in the comparison of recalibrators. Where one
+        group of a covariate, or one bin, would be all that is left out, totals would give it away,
+        so another one goes, too: the smallest that no slice names. A slice, part or region that
+        leaves out fewer rows than that is as telling as one that holds them. Tasks are shown as
+        the user asked for them, and scores of models are about all rows.
 
         An audit that this was applied to before is never shown with less care than then: the
         larger `min_cell` counts, and `withheld` tells all that is left out of the whole audit.
@@ -328,8 +336,12 @@ def _recalibration(
         for k, row in enumerate(table.recalibrations)
         if row.slice is not None and not hidden.allows(row.slice, table.test_rows)
     ]
-    rows = tuple(replace(row, slice=None) if k in gone else row for k, row in enumerate(table))
-    return replace(table, recalibrations=rows), len(gone)
+    curves = [_bins(row.curve, hidden.least) for row in table]
+    rows = tuple(
+        replace(row, slice=None if k in gone else row.slice, curve=curves[k][0])
+        for k, row in enumerate(table)
+    )
+    return replace(table, recalibrations=rows), len(gone) + sum(few for _, few in curves)
 
 
 POINTWISE = ("bias", "lower", "upper", "null_lower", "null_upper", "neighbours", "pvalue")
@@ -339,13 +351,42 @@ def _charts(charts: Charts, hidden: _Hidden) -> tuple[Charts, int, int]:
     """Charts without lines and levels of hidden groups and without points of few neighbours."""
     curves = [_curve(curve, hidden) for curve in charts.curves]
     maps = [_map(chart, hidden) for chart in charts.maps]
+    lines = [_reliability(line, hidden) for line in charts.by_group]
+    bars, few_bars = _bars(charts.histogram, hidden.least)
     kept = replace(
         charts,
         curves=tuple(curve for curve, *_ in curves if curve.parts),
         maps=tuple(chart for chart, *_ in maps if chart.bias),
+        histogram=bars,
+        by_group=tuple(line for line, *_ in lines if line is not None),
     )
-    gone = [numbers for _, *numbers in (*curves, *maps)]
-    return kept, sum(lines for lines, _ in gone), sum(points for _, points in gone)
+    gone = [numbers for _, *numbers in (*curves, *maps, *lines)]
+    return kept, sum(lines for lines, _ in gone), few_bars + sum(points for _, points in gone)
+
+
+def _bars(chart: HistogramChart | None, least: int) -> tuple[HistogramChart | None, int]:
+    """Bars of few rows go; empty ones tell nobody. Nor are there ends without any."""
+    if chart is None:
+        return None, 0
+    held = [k for k, count in enumerate(chart.counts) if count]
+    few = {held[k] for k in too_few([chart.counts[k] or 0 for k in held], least)}
+    if not few:
+        return chart, 0
+    kept = [k for k in held if k not in few]
+    if not kept:
+        return None, len(few)
+    first, last = kept[0], kept[-1] + 1
+    counts = tuple(None if k in few else chart.counts[k] for k in range(first, last))
+    return HistogramChart(chart.edges[first : last + 1], counts), len(few)
+
+
+def _reliability(line: ReliabilityLine, hidden: _Hidden) -> tuple[ReliabilityLine | None, int, int]:
+    if line.rows < hidden.least or line.where in hidden.places:
+        return None, 1, 0
+    curve, few = _bins(line.curve, hidden.least)
+    if not curve.rows.size:
+        return None, 1, few
+    return replace(line, curve=curve), 0, few
 
 
 def _curve(curve: CurveChart, hidden: _Hidden) -> tuple[CurveChart, int, int]:

@@ -234,8 +234,14 @@ class Provenance:
         Name of the file that was audited.
     sha256 : str or None
         Checksum of the file.
+    title : str or None
+        Of the page.
+    model : str or None
+        What the model is called, with its version.
     """
 
     command: str
     file: str | None = None
     sha256: str | None = None
+    title: str | None = None
+    model: str | None = None

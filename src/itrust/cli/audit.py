@@ -40,7 +40,10 @@ def run(options: Options) -> int:
         samples = read_samples(source, roles, covariates, options)
         audit, comparison = _judge(options, roles, samples, tasks, log)
         learned = _recalibration(options, roles, covariates, samples)
-        made = Provenance(options.echo(vars(roles)), source.name, source.checksum)
+        command = options.echo(vars(roles))
+        made = Provenance(
+            command, source.name, source.checksum, title=options.title, model=options.model
+        )
         whole = audit.extended(comparison=comparison, recalibration=learned, provenance=made)
         shown = Disclosure(options.min_cell).apply(whole)
         facts = shown.to_dict() if _needs_facts(options) else {}

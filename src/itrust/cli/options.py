@@ -135,6 +135,11 @@ def _output(name: str, help: str | dict[str, str], *others: str, streams: bool =
     return Option(name, Kind.WRITTEN, help, "FILE", FILES, commands=commands, streams=streams)
 
 
+def _words(name: str, metavar: str, help: str) -> Option:
+    """Words that stand on the page of an audit."""
+    return Option(name, Kind.TEXT, help, metavar, FILES, commands=(AUDIT,), echo=Echo.ALWAYS)
+
+
 def _method(name: str, kind: Kind, metavar: str, help: str, default: object = None) -> Option:
     """An option about recalibration, for that command alone."""
     return Option(name, kind, help, metavar, METHOD, default, (RECALIBRATE,))
@@ -182,6 +187,8 @@ TABLE = (
     _output("json", "All numbers; - for standard output.", streams=True),
     _output("junit", "JUnit XML for build servers."),
     _output("summary", "Markdown for a pull request."),
+    _words("title", "TEXT", "Title of the page."),
+    _words("model", "NAME", "What the model is called, and its version, for the page."),
     Option("min-cell", Kind.COUNT, MIN_CELL, "ROWS", FILES, 10, (AUDIT,), echo=Echo.ALWAYS),
     Option(
         "gate",

@@ -12,7 +12,15 @@ from sklearn.base import clone
 
 from itrust._core import AnyArray, InputError, Result, Rng, as_seed, plain
 from itrust.bias import Slice, bias_slices
-from itrust.calibration import CalibrationResult, klce_test, null_sd, scores
+from itrust.calibration import (
+    CalibrationResult,
+    EqualMass,
+    ReliabilityCurve,
+    klce_test,
+    null_sd,
+    reliability_curve,
+    scores,
+)
 from itrust.data import Sample, checked_sample, share_codes
 from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.local import Local
@@ -21,6 +29,10 @@ from itrust.recalibrate.notes import outside_note, unchanged_note
 NONE = "none"
 MIN_FOR_SLICES = 40
 TOO_MANY_SHARED = 0.5
+NUMBERS = (
+    *("name", "brier", "log_loss", "ece", "mce", "smooth_ece"),
+    *("klce2", "null_sd", "pvalue", "seconds"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +56,10 @@ class Recalibration:
         Expected calibration error in 10 bins of equal width.
     mce : float
         Maximum calibration error in the same bins.
+    smooth_ece : float
+        Calibration error without bins.
+    curve : ReliabilityCurve
+        Observed rate against prediction in ten bins of equal weight.
     test : CalibrationResult
         The default test of local calibration, exact because the rows were not used in fitting.
     null_sd : float
@@ -67,6 +83,8 @@ class Recalibration:
     log_loss: float
     ece: float
     mce: float
+    smooth_ece: float
+    curve: ReliabilityCurve
     test: CalibrationResult
     null_sd: float
     slice: Slice | None
@@ -97,11 +115,11 @@ class Recalibration:
         dict
             The attributes but for `fitted` and `test`, of which `klce2` and `pvalue` stand there.
         """
-        names = ("name", "brier", "log_loss", "ece", "mce", "klce2", "null_sd", "pvalue", "seconds")
-        facts = {name: getattr(self, name) for name in names}
+        facts = {name: getattr(self, name) for name in NUMBERS}
         worst = None if self.slice is None else self.slice.to_dict()
         where = {"outside": self.outside, "at_edge": self.at_edge}
-        return dict(plain({**facts, **where, "unchanged": self.unchanged, "slice": worst}))
+        more = {"unchanged": self.unchanged, "slice": worst, "curve": dict(vars(self.curve))}
+        return dict(plain({**facts, **where, **more}))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,7 +189,8 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
 
     def _rows(self) -> list[dict[str, Any]]:
         rows = [own.to_dict() for own in self.recalibrations]
-        return [{**row, "slice": row["slice"] and row["slice"]["rule"]} for row in rows]
+        told = [{name: row[name] for name in row if name != "curve"} for row in rows]
+        return [{**row, "slice": row["slice"] and row["slice"]["rule"]} for row in told]
 
     def __repr__(self) -> str:
         return str(self)
@@ -239,6 +258,8 @@ def compare(
             log_loss=scores.log_loss(told),
             ece=scores.ece(told),
             mce=scores.mce(told),
+            smooth_ece=scores.smooth_ece(told),
+            curve=reliability_curve(told, EqualMass(10)),
             test=result,
             null_sd=null_sd(told),
             slice=_worst_slice(told, alpha, draws, seed) if slices else None,

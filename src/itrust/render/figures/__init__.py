@@ -2,8 +2,8 @@
 
 Each display keeps its data: make one with `from_sample`, or hand the result in, then `.plot(ax=)`;
 `result.plot()` does the same. Nothing is computed while drawing. Colours are told apart by
-colour-blind people, and signs also by hatching, line style or marker, so that a print in grey can
-be read.
+colour-blind people, and signs also by line style or marker, so that a print in grey can be read.
+Triangles mark what is shown to be miscalibrated, as on the page.
 """
 
 from itrust.render.figures.auditing import AuditDisplay

@@ -20,7 +20,7 @@ from itrust.calibration import (
     reliability_curve,
 )
 from itrust.data import Sample
-from itrust.render.figures.style import FAINT, INK, LOW, OVER, PALE, UNDER, Display, axes_of
+from itrust.render.figures.style import FAINT, INK, OVER, PALE, UNDER, Display, axes_of
 
 HISTOGRAM_BARS = 40
 
@@ -188,7 +188,7 @@ class NullDisplay(Display, shows=CalibrationResult, made_by="klce_test"):
         reach = max(high - low, 1e-12)
         off = observed > high + 1.5 * reach
         at = high + 0.8 * reach if off else observed
-        ax.axvline(at, color=LOW, linewidth=2, linestyle=":" if off else "-")
+        ax.axvline(at, color=INK, linewidth=2, linestyle=":" if off else "-")
         told = f"observed {observed:.4g}, far off →" if off else "observed"
         left = not off and observed < (low + high) / 2
         ax.annotate(
@@ -197,7 +197,7 @@ class NullDisplay(Display, shows=CalibrationResult, made_by="klce_test"):
             xycoords=("data", "axes fraction"),
             ha="left" if left else "right",
             va="top",
-            color=LOW,
+            color=INK,
             fontweight="bold",
         )
         if off:

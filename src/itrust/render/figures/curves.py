@@ -29,6 +29,8 @@ from itrust.render.figures.style import (
     HIGH,
     LOW,
     MARKERS,
+    SHOWN_HIGH,
+    SHOWN_LOW,
     STYLES,
     Display,
     axes_of,
@@ -44,7 +46,8 @@ from itrust.render.figures.style import (
 class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
     """Bias along a covariate with its confidence band, one panel for each group.
 
-    Where the curve is drawn thick, the model is shown to be miscalibrated (adjusted p-values).
+    Triangles stand where the model is shown to be miscalibrated (adjusted p-values): up where it is
+    too low, down where it is too high. Curve and band break where too few rows are near.
 
     Attributes
     ----------
@@ -125,7 +128,7 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
         sign_words(panels[0])
         cover = f"{100 * (1 - self.curve.bias.alpha):g} %"
         title = f"Bias along {short(self.curve.axis.name, 40)}"
-        note = f"band: {cover} confidence, all points at once; thick: shown to be miscalibrated"
+        note = f"band: {cover} confidence, all points at once; ▲ ▼ shown to be miscalibrated"
         if alone and len(parts) > 1:
             self.figure_.suptitle(f"{title}   ({note})", x=0.01, ha="left", fontsize=10)
         else:
@@ -148,17 +151,15 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
             return
         ax.plot(part.grid, part.values, color=color, linestyle=style, label=short(part.group))
         flagged = np.nan_to_num(part.pvalues, nan=1.0) <= self.curve.bias.alpha
-        for sign, tone in ((1, LOW), (-1, HIGH)):
+        for sign, tone, marker in ((1, LOW, SHOWN_LOW), (-1, HIGH, SHOWN_HIGH)):
             told = np.where(flagged & (sign * part.values > 0), part.values, np.nan)
             ax.plot(
                 part.grid,
                 told,
                 color=tone if alone else color,
-                linewidth=3.4,
-                solid_capstyle="round",
-                linestyle=style,
-                marker="o",  # a single point has no line
-                markersize=2.6,
+                linestyle="none",
+                marker=marker,
+                markersize=5.5,
             )
         bias_axis(ax)
         if alone and part.group != ALL_ROWS:

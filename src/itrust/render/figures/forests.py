@@ -21,7 +21,10 @@ from itrust.render.figures.style import (
     HIGH,
     INK,
     LOW,
+    NOT_SHOWN,
     OVER,
+    SHOWN_HIGH,
+    SHOWN_LOW,
     UNDER,
     Display,
     axes_of,
@@ -40,7 +43,7 @@ def forest(ax: Axes, labels: Sequence[str], rows: Sequence[Any], alpha: float) -
         shown = p <= alpha
         color = FAINT if not shown else LOW if value > 0 else HIGH
         ax.plot([low, high], [row, row], color=color, linewidth=2.2 if shown else 1.1)
-        marker = "o" if not shown else ">" if value > 0 else "<"
+        marker = NOT_SHOWN if not shown else SHOWN_LOW if value > 0 else SHOWN_HIGH
         ax.plot(
             [value],
             [row],
@@ -78,7 +81,8 @@ def forest(ax: Axes, labels: Sequence[str], rows: Sequence[Any], alpha: float) -
 class GroupDisplay(Display, shows=GroupTable, made_by="bias_groups"):
     """Bias of groups with intervals: a forest plot.
 
-    A marker is filled, and points to the side of the bias, where the p-value is at most `alpha`.
+    A marker is a filled triangle where the p-value is at most `alpha`: up if the model is too low,
+    down if it is too high.
 
     Attributes
     ----------

@@ -7,15 +7,25 @@ from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.colors import TwoSlopeNorm
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from itrust._core import BoolArray, FloatArray
+from itrust._core import FloatArray
 from itrust.bias import BiasMap, bias_map
 from itrust.data import Sample
-from itrust.render.figures.style import INK, OVER, UNDER, Display, axes_of, short, signed
+from itrust.render.figures.style import (
+    INK,
+    OVER,
+    SHOWN_HIGH,
+    SHOWN_LOW,
+    SIZES,
+    UNDER,
+    Display,
+    axes_of,
+    short,
+    signed,
+)
 
 LONG_LABELS = 48  # characters on an axis above which they are turned
 
@@ -24,8 +34,8 @@ LONG_LABELS = 48  # characters on an axis above which they are turned
 class BiasMapDisplay(Display, shows=BiasMap, made_by="bias_map"):
     """Bias over two covariates.
 
-    Regions where the model is shown to be miscalibrated are outlined and hatched; where too few
-    rows are near, the map is blank.
+    Triangles stand in cells where the model is shown to be miscalibrated: up where it is too low,
+    down where it is too high. Where too few rows are near, the map is blank.
 
     Attributes
     ----------
@@ -67,17 +77,18 @@ class BiasMapDisplay(Display, shows=BiasMap, made_by="bias_map"):
         mesh = ax.pcolormesh(
             *edges,
             np.ma.masked_invalid(self.map.values),
-            cmap="PuOr_r",
+            cmap=LinearSegmentedColormap.from_list("bias", SIZES),
             norm=TwoSlopeNorm(0.0, -reach, reach),
             rasterized=True,
         )
         flagged, values = self.map.flagged, self.map.values
         low, high = flagged & (values > 0), flagged & (values < 0)
         dark = np.abs(np.nan_to_num(values)) > 0.55 * reach
-        for shown, hatch, style in ((low, "///", "solid"), (high, "...", "dashed")):
-            self._hatch(ax, edges, shown & dark, hatch, "white")
-            self._hatch(ax, edges, shown & ~dark, hatch, INK)
-            self._outline(ax, edges, shown, style)
+        for shown, marker in ((low, SHOWN_LOW), (high, SHOWN_HIGH)):
+            for inside, color in ((shown & dark, "white"), (shown & ~dark, INK)):
+                rows, columns = np.nonzero(inside)
+                x, y = across.positions[columns], up.positions[rows]
+                ax.plot(x, y, linestyle="none", marker=marker, markersize=3.4, color=color)
         bar = self.figure_.colorbar(mesh, ax=ax, format=FuncFormatter(signed), pad=0.02)
         bar.set_label(f"{OVER}  ←  bias  →  {UNDER}", fontsize="small")
         bar.outline.set_visible(False)
@@ -93,15 +104,11 @@ class BiasMapDisplay(Display, shows=BiasMap, made_by="bias_map"):
         if across.labels and sum(map(len, across.labels)) > LONG_LABELS:
             ax.tick_params(axis="x", rotation=35)
         handles = [
-            Patch(facecolor="white", edgecolor=INK, hatch=hatch, label=words)
-            for shown, hatch, words in ((low, "///", UNDER), (high, "...", OVER))
+            Line2D([], [], linestyle="none", marker=marker, color=INK, label=words)
+            for shown, marker, words in ((low, SHOWN_LOW, UNDER), (high, SHOWN_HIGH, OVER))
             if shown.any()
         ]
-        told = (
-            "outlined: shown to be miscalibrated"
-            if handles
-            else "nowhere shown to be miscalibrated"
-        )
+        told = "▲ ▼ shown to be miscalibrated" if handles else "nowhere shown to be miscalibrated"
         ax.legend(
             handles=handles,
             loc="lower left",
@@ -114,43 +121,6 @@ class BiasMapDisplay(Display, shows=BiasMap, made_by="bias_map"):
             title_fontsize="small",
         )
         self.ax_ = ax
-
-    def _hatch(
-        self, ax: Axes, edges: list[FloatArray], inside: BoolArray, hatch: str, color: str
-    ) -> None:
-        x, y = edges
-        for row in range(inside.shape[0]):
-            runs = np.flatnonzero(np.diff(inside[row].astype(int), prepend=0, append=0))
-            for start, stop in zip(runs[::2], runs[1::2], strict=True):
-                size = x[stop] - x[start], y[row + 1] - y[row]
-                ax.add_patch(
-                    Rectangle(
-                        (x[start], y[row]),
-                        *size,
-                        facecolor="none",
-                        edgecolor=color,
-                        hatch=hatch,
-                        linewidth=0,
-                        alpha=0.6,
-                    )
-                )
-
-    def _outline(self, ax: Axes, edges: list[FloatArray], inside: BoolArray, style: str) -> None:
-        """Draw the border between inside and outside, black on white."""
-        x, y = edges
-        padded = np.pad(inside, 1)
-        lines: list[list[tuple[float, float]]] = []
-        for row, column in zip(*np.nonzero(padded[:, 1:] != padded[:, :-1]), strict=True):
-            if 1 <= row <= inside.shape[0]:
-                lines.append([(x[column], y[row - 1]), (x[column], y[row])])
-        for row, column in zip(*np.nonzero(padded[1:] != padded[:-1]), strict=True):
-            if 1 <= column <= inside.shape[1]:
-                lines.append([(x[column - 1], y[row]), (x[column], y[row])])
-        for color, width in (("white", 2.6), (INK, 1.3)):
-            below = style if color == INK else "solid"
-            ax.add_collection(
-                LineCollection(lines, colors=color, linewidths=width, linestyles=below)
-            )
 
 
 def _cell_edges(positions: FloatArray) -> FloatArray:

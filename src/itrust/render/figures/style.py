@@ -16,7 +16,9 @@ from matplotlib.ticker import FuncFormatter
 
 from itrust._core import InputError
 
-LOW, HIGH = "#b35806", "#542788"  # the model is too low, too high: the ends of PuOr
+LOW, HIGH = "#a9560d", "#2a5d92"  # the model is too low, too high: as on the page
+SIZES = (HIGH, "#6d9dc9", "#bdd4e9", "#eceeef", "#f5d2b1", "#dc9350", LOW)  # of the bias, in maps
+SHOWN_LOW, SHOWN_HIGH, NOT_SHOWN = "^", "v", "o"  # markers: shown to be miscalibrated, or not
 INK, FAINT, PALE = "#222222", "#767676", "#d9d9d9"
 CYCLE = ("#222222", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f")  # no sign's
 STYLES = ("-", "--", "-.", ":")
@@ -37,7 +39,6 @@ STYLE: dict[Any, Any] = {
     "ytick.labelcolor": INK,
     "text.color": INK,
     "text.parse_math": False,  # a column name may hold a dollar sign
-    "hatch.linewidth": 0.6,
     "legend.frameon": False,
     "legend.fontsize": "small",
     "font.size": 10,

@@ -17,8 +17,9 @@ from itrust.calibration import Autocorrelation
 from itrust.render.text import in_words
 from itrust.render.text.auditing import in_time
 
-MAX_FINDINGS, MAX_ROWS_SHOWN = 15, 300
+MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30
 LONG_NAME, LONG_TEXT = 80, 700
+TASK_TONES = {"biased": BAD, "safe to report": GOOD}
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
 # Control characters, and those that turn the direction of the text around them.
 WORD = re.compile(r"\S{81,}")  # no page has room for such a word
@@ -48,15 +49,21 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
         "audit": {name: part for name, part in found.items() if name != "provenance"},
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "tone": tone_of(found["verdict"]).name,
+        "summary": found.get("summary", {}).get("text"),
+        "action": found.get("action"),
+        "tasks": [_task(task) for task in found["tasks"]],
         "conditions": _conditions(found),
         "in_time": in_time(
             {name: Autocorrelation(**own) for name, own in found["autocorrelation"].items()}
         ),
         "worst": _worst_slice(found),
+        "forest": _forest(found),
         "findings": _findings(found),
+        "evidence": MAX_EVIDENCE,
         "opening": {
             "curve": _first_curve(charts["curves"]),
             "map": _most_telling(charts["maps"]),
+            "recalibration": _best_recalibration(found),
         },
         "steps": [found["tolerance"] * times for times in (-2, -1, -0.5, 0.5, 1, 2)],
         "notes": _notes(found),
@@ -110,6 +117,22 @@ def _first_curve(curves: list[dict[str, Any]]) -> list[int]:
     return [best, chosen[best] if chosen else 0]
 
 
+def _task(task: Mapping[str, Any]) -> dict[str, Any]:
+    """What a number is called, what was found about it, and how that looks."""
+    return {
+        "title": task.get("title") or task["task"],
+        "finding": task["finding"],
+        "sentence": task.get("sentence"),
+        "tone": TASK_TONES.get(task["finding"], OPEN).name,
+    }
+
+
+def _best_recalibration(found: Mapping[str, Any]) -> int:
+    """The method to begin with: the smallest Brier score, but not the probabilities as given."""
+    rows = (found["recalibration"] or {"recalibrations": []})["recalibrations"]
+    return min(range(1, len(rows)), key=lambda k: float(rows[k]["brier"]), default=0)
+
+
 def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The three conditions: name, the paper's word, question, answer, tone."""
     given = in_words(found["on"])
@@ -120,7 +143,7 @@ def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
             "key": "overall",
             "name": "Overall calibration",
             "paper": "reliance",
-            "question": "Are the probabilities calibrated at all?",
+            "question": "Are the probabilities calibrated, whatever the covariates?",
             "kind": exact,
             **_answer(found["overall"]["pvalue"], found["alpha"]),
         },
@@ -164,13 +187,50 @@ def _seen(found: Mapping[str, Any]) -> tuple[str, str]:
 
 def _worst_slice(found: Mapping[str, Any]) -> int | None:
     """The confirmed slice of which the largest bias is shown, by its place in the table."""
+    confirmed = _confirmed(found)
+    return confirmed[0] if confirmed else None
+
+
+def _confirmed(found: Mapping[str, Any]) -> list[int]:
+    """Places of the confirmed slices in the table, the largest shown bias first."""
     table = found["diagnosis"]["slices"]
-    confirmed = [
-        (max(part["lower"], -part["upper"]), -k)
-        for k, part in enumerate(table["slices"])
-        if part["pvalue"] is not None and part["pvalue"] <= table["alpha"]
+    parts = table["slices"]
+    confirmed = [k for k, part in enumerate(parts) if _is_shown(part, table["alpha"])]
+    return sorted(confirmed, key=lambda k: -_near_end(parts[k]))
+
+
+def _is_shown(part: Mapping[str, Any], alpha: float) -> bool:
+    return part["pvalue"] is not None and part["pvalue"] <= alpha
+
+
+def _near_end(part: Mapping[str, Any]) -> float:
+    """How far the interval stays away from 0; below 0 where it does not."""
+    return float(max(part["lower"], -part["upper"]))
+
+
+def _forest(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Rows of the forest plot: confirmed slices, then groups, the largest shown bias first."""
+    slices, groups = found["diagnosis"]["slices"], found["diagnosis"]["groups"]
+    rows = [
+        {"kind": "slice", **_forest_row(slices["slices"][k], slices["alpha"])}
+        for k in _confirmed(found)
     ]
-    return -max(confirmed)[1] if confirmed else None
+    if groups is not None:
+        rows += [
+            {"kind": "group", **_forest_row(part, groups["alpha"])}
+            for part in sorted(groups["groups"], key=_near_end, reverse=True)
+        ]
+    return {"rows": rows[:MAX_FOREST], "more": max(len(rows) - MAX_FOREST, 0)}
+
+
+def _forest_row(part: Mapping[str, Any], alpha: float) -> dict[str, Any]:
+    numbers = {name: part[name] for name in ("bias", "lower", "upper", "pvalue", "rows")}
+    return {
+        "name": part.get("rule") or part.get("name"),
+        "judged_on": part.get("judged_on", part["rows"]),
+        "shown": _is_shown(part, alpha),
+        **numbers,
+    }
 
 
 def _findings(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,11 +15,14 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from itrust._core import signed, write_whole
+from itrust._core import rounded, signed, write_whole
 from itrust.auditing import TONES, Audit
 from itrust.render.page.content import content
+from itrust.render.page.words import WORDS
 
 MINUS = "\N{MINUS SIGN}"
+NOTHING = 1e-12
+RECALIBRATED = ("name", "ece", "smooth_ece", "curve")  # what its charts draw
 # Text that would end a script element, or a line of JavaScript, when JSON stands in HTML.
 HARMLESS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
@@ -83,6 +86,7 @@ def rendered(told: Mapping[str, Any]) -> str:
     return _template().render(
         c=told,
         a=told["audit"],
+        words=WORDS,
         policy=_policy(scripts),
         scripts=[Markup(script) for script in scripts],
         style=Markup(_style()),
@@ -128,10 +132,13 @@ def _policy(scripts: list[str]) -> str:
 
 
 def _chart_data(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What the charts draw: the charts of the audit, and where to begin."""
+    """What the charts draw: the charts of the audit, rows of its tables, and where to begin."""
     audit = told["audit"]
     settings = {name: audit[name] for name in ("alpha", "tolerance")}
-    return {**settings, "opening": told["opening"], **audit["charts"]}
+    chosen = {name: told[name] for name in ("opening", "forest")}
+    methods = (audit["recalibration"] or {"recalibrations": []})["recalibrations"]
+    drawn = [{name: row[name] for name in RECALIBRATED} for row in methods]
+    return {**settings, **chosen, "recalibrations": drawn, **audit["charts"]}
 
 
 def _style() -> str:
@@ -153,7 +160,7 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"shown": shown, "fact": fact, "cell": cell}
+    made.filters |= {"shown": shown, "fact": fact, "cell": cell, "told": told_fact}
     return made.from_string(_own("page.html.j2"))
 
 
@@ -181,18 +188,46 @@ def shown(value: object, kind: str = "number") -> str:
 
 def fact(audit: Mapping[str, Any], path: str, kind: str = "number") -> Markup:
     """A number of the audit by its place in the dict, which tests can read back."""
+    value = _at(audit, path)
+    return _marked(path, value, shown(value, kind))
+
+
+def _at(audit: Mapping[str, Any], path: str) -> Any:
     value: Any = audit
     for step in path.split("."):
         value = value[int(step)] if isinstance(value, list) else value[step]
-    return Markup('<data data-fact="{}" value="{}">{}</data>').format(
-        path, _raw(value), shown(value, kind)
-    )
+    return value
 
 
-def cell(audit: Mapping[str, Any], path: str, kind: str = "number") -> Markup:
-    """A cell of a table with that number, sorted by its value."""
+def _marked(path: str, value: object, text: str) -> Markup:
+    return Markup('<data data-fact="{}" value="{}">{}</data>').format(path, _raw(value), text)
+
+
+def in_its_interval(value: float, lower: float, upper: float, sign: str = "-") -> str:
+    """A number with the digits that its interval can tell, never 0 if it is not.
+
+    >>> in_its_interval(-0.684, -1.3188, -0.0493, "+"), in_its_interval(0.0012, 0.0012, 0.93)
+    ('−0.7', '0.001')
+    """  # noqa: RUF002
+    told = rounded(value, lower, upper, sign)
+    if not float(told.replace(",", "")):
+        told = format(value, f"{sign}.1g") if abs(value) > NOTHING else told.lstrip("+-")
+    return told.replace("-", MINUS)
+
+
+def told_fact(audit: Mapping[str, Any], path: str, name: str, sign: str = "-") -> Markup:
+    """A number that stands beside its interval, with the digits that this can tell."""
+    found = _at(audit, path)
+    value, lower, upper = (found[key] for key in (name, "lower", "upper"))
+    if value is None or lower is None or upper is None:
+        return fact(audit, f"{path}.{name}", "change" if sign == "+" else "number")
+    return _marked(f"{path}.{name}", value, in_its_interval(value, lower, upper, sign))
+
+
+def cell(audit: Mapping[str, Any], path: str, kind: str = "number", label: str = "") -> Markup:
+    """A cell of a table with that number, sorted by its value; `label` names it on a phone."""
     number = fact(audit, path, kind)
-    return Markup("<td class=num>{}</td>").format(number)
+    return Markup('<td class="num" data-label="{}">{}</td>').format(label, number)
 
 
 def _raw(value: object) -> str:

@@ -1,5 +1,5 @@
-// Charts, choices and sorting. Data come from the JSON block; names from the user's file are only ever
-// values or text nodes, never field names, HTML or code.
+// Charts, choices, sorting, saving and printing. Data come from the JSON block; names from the user's file
+// are only ever values or text nodes, never field names, HTML or code.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -16,6 +16,7 @@
   const size = (value) => value > 1e-7 && value < 5e-4 ? String(Number(value.toPrecision(1))) : value.toFixed(3);
   const signed = (value) =>
     value === null ? "\u2013" : (value < 0 ? MINUS : "+") + size(Math.abs(value));
+  const rate = (value) => (value === null ? "\u2013" : value.toFixed(3));
   const digits = (value) => (value === null ? "\u2013" : String(Number(value.toPrecision(3))));
   const whole = (value) => (value === null ? "\u2013" : Math.round(value).toLocaleString("en"));
   const interval = (low, high) => `${signed(low)} to ${signed(high)}`;
@@ -30,6 +31,7 @@
     aria: false, background: null, font: "system-ui, sans-serif", axis,
     view: { stroke: null }, text: { color: "var(--ink)", fontSize: 12 },
   };
+  const BIAS = "bias (observed \u2212 predicted)";
   const zero = { data: { values: [{}] }, mark: { type: "rule", color: "var(--muted)", strokeWidth: 1.5 }, encoding: { y: { datum: 0 } } };
   const told = [
     { field: "at", title: "at" }, { field: "group", title: "group" },
@@ -37,6 +39,35 @@
     { field: "pText", title: "adjusted p" }, { field: "rowsText", title: "rows nearby" },
   ];
   const drawn = new Map();
+
+  // The one way to say "shown to be miscalibrated": a filled triangle that points to the side of the bias.
+  const stateOf = (flagged, bias) => (!flagged ? "not" : bias > 0 ? "low" : "high");
+  const STATES = ["low", "high", "not"];
+  const SAID = { low: "yes, too low", high: "yes, too high", not: "no" };
+  const scaled = (range) => ({ field: "state", type: "nominal", legend: null, scale: { domain: STATES, range } });
+  const marks = {
+    shape: scaled(["triangle-up", "triangle-down", "circle"]),
+    fill: scaled(["var(--low)", "var(--high)", "var(--sheet)"]),
+    stroke: scaled(["var(--low)", "var(--high)", "var(--muted)"]),
+  };
+  const state = (flagged, bias) => {
+    const own = stateOf(flagged, bias);
+    return { state: own, shown: SAID[own] };
+  };
+
+  // Stretches without a gap, numbered: neither line nor band is drawn from one to the next.
+  const inRuns = (points, known) => {
+    let run = 0;
+    const kept = [];
+    points.forEach((point) => {
+      if (known(point)) kept.push({ ...point, run }); else run += 1;
+    });
+    const sizes = new Map();
+    kept.forEach((point) => sizes.set(point.run, (sizes.get(point.run) || 0) + 1));
+    return kept.map((point) => ({ ...point, alone: sizes.get(point.run) === 1 }));
+  };
+  const hasBand = (point) => point.lower !== null && point.upper !== null;
+  const hasBias = (point) => point.bias !== null;
 
   async function draw(id, spec, label) {
     const place = byId(id);
@@ -57,9 +88,11 @@
     place.dataset.drawn = String(turn);
   }
 
-  function table(id, caption, head, rows) {
-    const place = byId(id);
+  function table(name, caption, head, rows) {
+    const place = byId(`place-${name}`);
+    if (!place) return;
     const made = document.createElement("table");
+    made.id = `table-${name}`;
     made.createCaption().textContent = caption;
     const line = made.createTHead().insertRow();
     for (const [name, kind] of head) {
@@ -131,33 +164,87 @@
     }
   }
 
-  function reliability() {
-    const own = data.reliability;
-    const values = own.predicted.map((predicted, k) => ({
-      predicted, observed: own.observed[k], lower: own.lower[k], upper: own.upper[k],
-      predictedText: predicted.toFixed(3), observedText: own.observed[k].toFixed(3),
-      intervalText: `${own.lower[k].toFixed(3)} to ${own.upper[k].toFixed(3)}`,
-      rowsText: whole(own.rows[k]),
-    }));
-    const x = { field: "predicted", type: "quantitative", title: "mean prediction", scale: { domain: [0, 1] }, axis: { tickCount: wide() ? 10 : 5 } };
-    const y = { field: "observed", type: "quantitative", title: "observed rate", scale: { domain: [0, 1] }, axis: { tickCount: 5 } };
+  // Predictions and rates on the same axes, from 0 to 1 or, where all are small or all large, to a round end.
+  function square(curves) {
+    const all = curves.flatMap((own) => [own.predicted, own.lower, own.upper, own.observed].flat()).filter((value) => value !== null);
+    if (data.histogram) all.push(data.histogram.edges[0], data.histogram.edges[data.histogram.edges.length - 1]);
+    const [low, high] = [Math.min(...all), Math.max(...all)];
+    const step = (span) => [1, 2, 5, 10].map((k) => k * 10 ** Math.floor(Math.log10(span))).find((k) => k >= span) / 10;
+    if (high < 0.5) return [0, Math.min(1, Math.ceil(high / step(high)) * step(high))];
+    if (low > 0.5) return [Math.max(0, 1 - Math.ceil((1 - low) / step(1 - low)) * step(1 - low)), 1];
+    return [0, 1];
+  }
+
+  const binsOf = (own, name = "") => own.predicted.map((predicted, k) => ({
+    name, predicted, observed: own.observed[k], lower: own.lower[k], upper: own.upper[k], rows: own.rows[k],
+    predictedText: rate(predicted), observedText: rate(own.observed[k]),
+    intervalText: `${rate(own.lower[k])} to ${rate(own.upper[k])}`, rowsText: whole(own.rows[k]),
+  }));
+  const SIDE = 52; // pixels of a vertical axis, so that the histogram stands below the curve
+
+  function reliabilityLayers(values, before, domain) {
+    const x = { field: "predicted", type: "quantitative", title: "mean prediction", scale: { domain, nice: false }, axis: { tickCount: wide() ? 10 : 5 } };
+    const y = { field: "observed", type: "quantitative", title: "observed rate", scale: { domain, nice: false }, axis: { tickCount: 5, minExtent: SIDE, maxExtent: SIDE } };
     const tooltip = [
-      { field: "predictedText", title: "predicted" }, { field: "observedText", title: "observed" },
+      { field: "name", title: "rows of" }, { field: "predictedText", title: "predicted" }, { field: "observedText", title: "observed" },
       { field: "intervalText", title: "interval" }, { field: "rowsText", title: "rows" },
     ];
-    return draw("chart-reliability", {
-      height: 340,
-      layer: [
-        { data: { values: [{ a: 0, b: 0 }, { a: 1, b: 1 }] },
-          mark: { type: "line", color: "var(--muted)", strokeDash: [5, 4], strokeWidth: 1.5 },
-          encoding: { x: { field: "a", type: "quantitative" }, y: { field: "b", type: "quantitative" } } },
-        { data: { values }, mark: { type: "rule", color: "var(--accent)", strokeWidth: 1.5 },
-          encoding: { x, y: { ...y, field: "lower" }, y2: { field: "upper" } } },
-        { data: { values }, mark: { type: "line", color: "var(--accent)", strokeWidth: 1, opacity: 0.5 }, encoding: { x, y } },
-        { data: { values }, mark: { type: "point", filled: true, size: 70, opacity: 1, color: "var(--accent)" },
-          encoding: { x, y, tooltip } },
-      ],
-    }, byId("chart-reliability").getAttribute("aria-label"));
+    const layer = [
+      { data: { values: domain.map((end) => ({ a: end })) },
+        mark: { type: "line", color: "var(--muted)", strokeDash: [2, 3], strokeWidth: 1.5 },
+        encoding: { x: { field: "a", type: "quantitative" }, y: { field: "a", type: "quantitative" } } },
+    ];
+    if (before) {
+      layer.push(
+        { data: { values: before }, mark: { type: "line", color: "var(--muted)", strokeDash: [6, 4], strokeWidth: 1.5 }, encoding: { x, y } },
+        { data: { values: before }, mark: { type: "point", size: 60, opacity: 1, stroke: "var(--muted)", fill: "var(--sheet)", strokeWidth: 1.5 }, encoding: { x, y, tooltip } });
+    }
+    layer.push(
+      { data: { values }, mark: { type: "rule", color: "var(--ink)", strokeWidth: 1.5 }, encoding: { x, y: { ...y, field: "lower" }, y2: { field: "upper" } } },
+      { data: { values }, mark: { type: "line", color: "var(--ink)", strokeWidth: 1.2, opacity: 0.6 }, encoding: { x, y } },
+      { data: { values }, mark: { type: "point", filled: true, size: 70, opacity: 1, color: "var(--ink)" }, encoding: { x, y, tooltip } });
+    return layer;
+  }
+
+  function reliability() {
+    const lines = data.reliability_by_group;
+    const choose = byId("choose-reliability");
+    const domain = square([data.reliability, ...lines.map((line) => line.curve)]);
+    const all = binsOf(data.reliability, "all");
+    const show = () => {
+      const line = choose && lines[Number(choose.value)];
+      const words = line ? `${short(line.group, 60)}, ${whole(line.rows)} rows; dashed: all rows` : "all rows; the table below has the numbers";
+      return draw("chart-reliability", { height: 340, layer: reliabilityLayers(line ? binsOf(line.curve, short(line.group, 60)) : all, line ? all : null, domain) },
+        `Observed rate against mean prediction in bins of equal weight: ${words}`);
+    };
+    if (choose) {
+      const sets = new Map([["", [[-1, "all rows"]]]]);
+      lines.forEach((line, k) => {
+        const title = `by ${line.by}`;
+        sets.set(title, [...(sets.get(title) || []), [k, line.group]]);
+      });
+      options(choose, [...sets]);
+      choose.addEventListener("change", show);
+    }
+    return Promise.all([show(), histogram(domain)]);
+  }
+
+  function histogram(domain) {
+    const own = data.histogram;
+    if (!own) return null;
+    const values = own.counts.map((rows, k) => ({
+      from: own.edges[k], to: own.edges[k + 1], rows: rows === null ? 0 : rows, base: 0,
+      rangeText: `${digits(own.edges[k])} to ${digits(own.edges[k + 1])}`, rowsText: rows === null ? "kept back" : whole(rows),
+    }));
+    const tooltip = [{ field: "rangeText", title: "prediction" }, { field: "rowsText", title: "rows" }];
+    return draw("chart-histogram", {
+      height: 90,
+      data: { values }, mark: { type: "rect", color: "var(--bar)", stroke: "var(--sheet)", strokeWidth: 0.5 },
+      encoding: {
+        x: { field: "from", type: "quantitative", title: "prediction, all rows", scale: { domain, nice: false }, axis: { grid: false, tickCount: wide() ? 10 : 5 } },
+        x2: { field: "to" }, y: { field: "rows", type: "quantitative", title: "rows", axis: { tickCount: 3, minExtent: SIDE, maxExtent: SIDE } }, y2: { field: "base" }, tooltip,
+      },
+    }, `Number of rows by prediction, from ${digits(own.edges[0])} to ${digits(own.edges[own.edges.length - 1])}; the table below has the numbers`);
   }
 
   function nullDistribution() {
@@ -180,35 +267,79 @@
     return draw("chart-null", {
       height: 240,
       layer: [
-        { data: { values }, mark: { type: "rect", color: "var(--d1)", stroke: "var(--sheet)", strokeWidth: 0.5 },
+        { data: { values }, mark: { type: "rect", color: "var(--bar)", stroke: "var(--sheet)", strokeWidth: 0.5 },
           encoding: {
             x: { field: "from", type: "quantitative", title, scale: { domain: [low, high], nice: !far }, axis: { grid: false, tickCount: ticks() } },
             x2: { field: "to" }, y: { field: "draws", type: "quantitative", title: "draws" }, y2: { field: "base" }, tooltip } },
-        { data: { values: line }, mark: { type: "rule", color: "var(--bad)", strokeWidth: 2.5 },
+        { data: { values: line }, mark: { type: "rule", color: "var(--ink)", strokeWidth: 2.5 },
           encoding: { x: { field: "at", type: "quantitative" } } },
         { data: { values: line },
-          mark: { type: "text", align: right ? "right" : "left", dx: right ? -8 : 8, y: 12, color: "var(--bad)", fontWeight: 600 },
+          mark: { type: "text", align: right ? "right" : "left", dx: right ? -8 : 8, y: 12, color: "var(--ink)", fontWeight: 600 },
           encoding: { x: { field: "at", type: "quantitative" }, text: { field: "text" } } },
       ],
     }, `Distribution of the ${title} over ${whole(own.draws)} draws, from ${digits(own.edges[0])} to ${digits(own.largest)}; `
       + `the data have ${digits(own.observed)}, which ${whole(own.at_least)} draws reach. The table below has the numbers.`);
   }
 
+  // A chart of intervals, one a row; on a narrow screen names stand above their intervals.
+  function intervals(id, rows, label) {
+    const { tolerance } = data;
+    const beside = wide();
+    const seen = new Map();
+    const values = rows.map((row) => { // two rows of one name would be drawn as one
+      const times = seen.get(row.name) || 0;
+      seen.set(row.name, times + 1);
+      return { ...row, name: short(row.name, beside ? 60 : 46) + "\u200b".repeat(times) };
+    });
+    const ends = values.flatMap((row) => [row.lower, row.upper]).filter((end) => end !== null);
+    const [low, high] = [Math.min(...ends, -1.2 * tolerance), Math.max(...ends, 1.2 * tolerance)];
+    const room = 0.03 * (high - low);
+    const x = { field: "lower", type: "quantitative", title: BIAS, scale: { domain: [low - room, high + room], nice: false }, axis: { tickCount: wide() ? 8 : 5 } };
+    const y = { field: "name", type: "nominal", sort: values.map((row) => row.name), title: null, scale: { paddingOuter: 0.3 },
+      axis: beside ? { grid: false, domain: false, ticks: false, labelLimit: 360, labelColor: "var(--ink)" } : null };
+    const tooltip = [
+      { field: "name", title: " " }, { field: "biasText", title: "bias" }, { field: "intervalText", title: "interval" },
+      { field: "pText", title: "adjusted p" }, { field: "rowsText", title: "rows" },
+    ];
+    const shade = [{ from: -tolerance, to: tolerance }];
+    const offset = beside ? 0 : 9;
+    return draw(id, {
+      height: (beside ? 27 : 44) * values.length + 60,
+      data: { values },
+      layer: [
+        { data: { values: shade }, mark: { type: "rect", color: "var(--soft)" }, encoding: { x: { field: "from", type: "quantitative" }, x2: { field: "to" } } },
+        { data: { values: [{}] }, mark: { type: "rule", color: "var(--muted)", strokeWidth: 1.5 }, encoding: { x: { datum: 0 } } },
+        { mark: { type: "rule", strokeWidth: 2, yOffset: offset }, encoding: { y, x, x2: { field: "upper" }, color: marks.stroke } },
+        { mark: { type: "point", size: 90, opacity: 1, strokeWidth: 1.5, yOffset: offset }, encoding: { y, x: { ...x, field: "bias" }, ...marks, tooltip } },
+        ...(beside ? [] : [{ mark: { type: "text", align: "left", x: 0, dy: -9, limit: { expr: "width" } }, encoding: { y, text: { field: "name" } } }]),
+      ],
+    }, label);
+  }
+
+  const rowOf = (name, part, flagged, rowsText) => ({
+    name, bias: part.bias, lower: part.lower, upper: part.upper, pvalue: part.pvalue, rows: part.rows, rowsText,
+    biasText: signed(part.bias), intervalText: interval(part.lower, part.upper), pText: digits(part.pvalue), ...state(flagged, part.bias),
+  });
+
+  function forest() {
+    const rows = data.forest.rows.map((part) => rowOf(part.name, part, part.shown,
+      part.kind === "slice" ? `judged on ${whole(part.judged_on)} of ${whole(part.rows)}` : whole(part.rows)));
+    if (!rows.length) return null;
+    return intervals("chart-forest", rows, `Bias of confirmed slices and of groups: ${spread(rows, "rows")}. The tables below have the numbers.`);
+  }
+
   const pointsOf = (part) => part.x.map((x, k) => ({
     x, at: part.at[k], group: short(part.group, 60), bias: part.bias[k], lower: part.lower[k], upper: part.upper[k],
-    shown: part.flagged[k] ? "yes" : "no", pvalue: part.pvalue[k], rows: part.neighbours[k],
+    ...state(part.flagged[k], part.bias[k]), pvalue: part.pvalue[k], rows: part.neighbours[k],
     biasText: signed(part.bias[k]), intervalText: interval(part.lower[k], part.upper[k]),
     pText: digits(part.pvalue[k]), rowsText: whole(part.neighbours[k]),
   }));
-  const filling = {
-    condition: { test: "datum.shown === 'yes'", value: "var(--accent)" }, value: "var(--sheet)",
-  };
-  const spread = (points) => {
-    const known = points.filter((point) => point.bias !== null);
+  const spread = (points, what = "points") => {
+    const known = points.filter(hasBias);
     if (!known.length) return "no value anywhere";
     const biases = known.map((point) => point.bias);
-    const shown = known.filter((point) => point.shown === "yes").length;
-    return `from ${signed(Math.min(...biases))} to ${signed(Math.max(...biases))}; shown to be miscalibrated at ${shown} of ${known.length} points`;
+    const shown = known.filter((point) => point.state !== "not").length;
+    return `from ${signed(Math.min(...biases))} to ${signed(Math.max(...biases))}; shown to be miscalibrated at ${shown} of ${known.length} ${what}`;
   };
   const biasHead = [["bias", "num"], ["lower", "num"], ["upper", "num"], ["rows nearby", "num"], ["adjusted p", "num"], ["shown to be miscalibrated", ""]];
   const biasCells = (point) => [
@@ -221,52 +352,40 @@
     const points = pointsOf(part);
     const type = covariate.kind === "date" ? "temporal" : "quantitative";
     const x = { field: "x", type, title: short(covariate.name, 60), scale: type === "temporal" ? { type: "utc" } : { zero: false, nice: false, padding: 8 }, axis: { grid: false, tickCount: ticks() } };
-    const y = { field: "bias", type: "quantitative", title: "bias (observed \u2212 predicted)" };
-    const layer = [
-      { data: { values: points.filter((point) => point.bias !== null) },
-        mark: { type: "area", color: "var(--band)", opacity: 0.6 },
+    const y = { field: "bias", type: "quantitative", title: BIAS };
+    const detail = { field: "run", type: "nominal" };
+    const banded = inRuns(points, hasBand);
+    const layer = [ // a point between two gaps has a rule for a band
+      { data: { values: banded.filter((point) => !point.alone) }, mark: { type: "area", color: "var(--band)", opacity: 0.75 },
+        encoding: { x, y: { ...y, field: "lower" }, y2: { field: "upper" }, detail } },
+      { data: { values: banded.filter((point) => point.alone) }, mark: { type: "rule", color: "var(--band)", strokeWidth: 3 },
         encoding: { x, y: { ...y, field: "lower" }, y2: { field: "upper" } } },
       zero,
-    ];
+    ].filter((part) => part.data.values.length);
     if (group !== 0 && covariate.parts[0].by === null) {
-      layer.push({ data: { values: pointsOf(covariate.parts[0]) },
-        mark: { type: "line", color: "var(--muted)", strokeDash: [5, 4], strokeWidth: 1.5 }, encoding: { x, y } });
+      layer.push({ data: { values: inRuns(pointsOf(covariate.parts[0]), hasBias) },
+        mark: { type: "line", color: "var(--muted)", strokeDash: [5, 4], strokeWidth: 1.5 }, encoding: { x, y, detail } });
     }
     layer.push(
-      { data: { values: points }, mark: { type: "line", color: "var(--accent)", strokeWidth: 2.5 }, encoding: { x, y } },
-      { data: { values: points.filter((point) => point.bias !== null) },
-        mark: { type: "point", size: 48, opacity: 1, stroke: "var(--accent)", strokeWidth: 1.5 },
-        encoding: { x, y, fill: filling, tooltip: told } },
+      { data: { values: inRuns(points, hasBias) }, mark: { type: "line", color: "var(--ink)", strokeWidth: 1.8 }, encoding: { x, y, detail } },
+      { data: { values: points.filter(hasBias) }, mark: { type: "point", size: 56, opacity: 1, strokeWidth: 1.3 },
+        encoding: { x, y, ...marks, tooltip: told } },
     );
-    table("table-curve", `Bias along ${short(covariate.name, 60)}, ${short(part.group, 60)}, ${whole(part.rows)} rows`,
+    table("curve", `Bias along ${short(covariate.name, 60)}, ${short(part.group, 60)}, ${whole(part.rows)} rows`,
       [[short(covariate.name, 40), "num"], ...biasHead],
       points.map((point) => [[point.at, typeof point.x === "number" ? point.x : point.at], ...biasCells(point)]));
     return draw("chart-curve", { height: 320, layer },
       `Bias along ${short(covariate.name, 60)}, ${short(part.group, 60)}: ${spread(points)}. The table below has the numbers.`);
   }
 
+  const levelRows = (own) => own.groups.slice(0, 30).map((part) =>
+    rowOf(part.name, part, part.pvalue !== null && part.pvalue <= data.alpha, whole(part.rows)));
+
   function levels(own) {
-    const points = own.groups.map((part, k) => ({
-      place: k, at: short(part.name, 60), group: "\u2013", bias: part.bias, lower: part.lower, upper: part.upper,
-      shown: part.pvalue !== null && part.pvalue <= data.alpha ? "yes" : "no", pvalue: part.pvalue, rows: part.rows,
-      biasText: signed(part.bias), intervalText: interval(part.lower, part.upper), pText: digits(part.pvalue), rowsText: whole(part.rows),
-    })).slice(0, 30);
-    const value = { field: "lower", type: "quantitative", title: "bias (observed \u2212 predicted)" };
-    const order = points.map((point) => point.at);
-    const y = { field: "at", type: "nominal", sort: order, title: null, axis: { grid: true, labelLimit: wide() ? 240 : 110 } };
-    const tooltip = told.filter((part) => part.field !== "group").map((part) => part.field === "rowsText" ? { ...part, title: "rows" } : part);
-    table("table-curve", `Bias by ${short(own.name, 60)}`, [["group", ""], ...biasHead.map(([name, kind]) => [name === "rows nearby" ? "rows" : name, kind])],
-      points.map((point) => [[point.at], ...biasCells(point)]));
-    return draw("chart-curve", {
-      height: 30 * points.length + 60,
-      data: { values: points },
-      layer: [
-        { data: { values: [{}] }, mark: { type: "rule", color: "var(--muted)", strokeWidth: 1.5 }, encoding: { x: { datum: 0 } } },
-        { mark: { type: "rule", color: "var(--accent)", strokeWidth: 2 }, encoding: { y, x: value, x2: { field: "upper" } } },
-        { mark: { type: "point", size: 80, opacity: 1, stroke: "var(--accent)", strokeWidth: 1.5 },
-          encoding: { y, x: { ...value, field: "bias" }, fill: filling, tooltip } },
-      ],
-    }, `Bias by ${short(own.name, 60)}: ${spread(points)}. The table below has the numbers.`);
+    const rows = levelRows(own);
+    table("curve", `Bias by ${short(own.name, 60)}`, [["group", ""], ...biasHead.map(([name, kind]) => [name === "rows nearby" ? "rows" : name, kind])],
+      rows.map((row) => [[row.name], ...biasCells(row)]));
+    return intervals("chart-curve", rows, `Bias by ${short(own.name, 60)}: ${spread(rows, "groups")}. The table below has the numbers.`);
   }
 
   function curves() {
@@ -308,25 +427,33 @@
     return show();
   }
 
-  function map(own) {
+  const cellsOf = (own) => {
     const { across, up } = own;
     const cells = [];
     up.at.forEach((upAt, j) => across.at.forEach((acrossAt, i) => {
       const k = j * across.at.length + i;
       if (own.bias[k] === null) return;
       cells.push({
-        acrossAt, upAt, x0: across.edges[i], x1: across.edges[i + 1], y0: up.edges[j], y1: up.edges[j + 1],
+        i, j, acrossAt, upAt, x0: across.edges[i], x1: across.edges[i + 1], y0: up.edges[j], y1: up.edges[j + 1],
         xm: (across.edges[i] + across.edges[i + 1]) / 2, ym: (up.edges[j] + up.edges[j + 1]) / 2,
-        bias: own.bias[k], lower: own.lower[k], upper: own.upper[k], shown: own.flagged[k] ? "yes" : "no",
+        bias: own.bias[k], lower: own.lower[k], upper: own.upper[k], ...state(own.flagged[k], own.bias[k]),
         pvalue: own.pvalue[k], rows: own.neighbours[k], biasText: signed(own.bias[k]),
         intervalText: interval(own.lower[k], own.upper[k]), pText: digits(own.pvalue[k]), rowsText: whole(own.neighbours[k]),
       });
     }));
-    const m = data.tolerance;
+    return cells;
+  };
+  const STEPS = [-2, -1, -0.5, 0.5, 1, 2].map((times) => times * data.tolerance);
+
+  function map(own) {
+    const { across, up } = own;
+    const cells = cellsOf(own);
     const color = {
       field: "bias", type: "quantitative", legend: null,
-      scale: { type: "threshold", domain: [-2 * m, -m, -m / 2, m / 2, m, 2 * m], range: [0, 1, 2, 3, 4, 5, 6].map((k) => `var(--d${k})`) },
+      scale: { type: "threshold", domain: STEPS, range: [0, 1, 2, 3, 4, 5, 6].map((k) => `var(--d${k})`) },
     };
+    // Strong colours are dark on light ground and light on dark: paper stands out from both.
+    const contrast = { condition: { test: `abs(datum.bias) >= ${data.tolerance}`, value: "var(--paper)" }, value: "var(--ink)" };
     const channel = (side, field, low, high, middle) => {
       const title = short(side.name, 50);
       if (side.kind === "level") {
@@ -344,7 +471,7 @@
       { field: "acrossAt", title: short(across.name, 30) }, { field: "upAt", title: short(up.name, 30) + (across.name === up.name ? " " : "") },
       ...told.slice(2),
     ];
-    table("table-map", `Bias over ${short(across.name, 60)} and ${short(up.name, 60)}`,
+    table("map", `Bias over ${short(across.name, 60)} and ${short(up.name, 60)}`,
       [[short(across.name, 40), "num"], [short(up.name, 40), "num"], ...biasHead],
       cells.map((cell) => [[cell.acrossAt, cell.acrossAt], [cell.upAt, cell.upAt], ...biasCells(cell)]));
     return draw("chart-map", {
@@ -352,9 +479,9 @@
       layer: [
         { data: { values: cells }, mark: { type: "rect", strokeWidth: 0.8 },
           encoding: { x, ...(x2 ? { x2 } : {}), y, ...(y2 ? { y2 } : {}), fill: color, stroke: color, tooltip } },
-        { data: { values: cells.filter((cell) => cell.shown === "yes") },
-          mark: { type: "point", size: wide() ? 14 : 5, opacity: 1, fill: "var(--ink)", stroke: "var(--paper)", strokeWidth: wide() ? 0.8 : 0.3, clip: true },
-          encoding: { x: xm, y: ym, tooltip } },
+        { data: { values: cells.filter((cell) => cell.state !== "not") },
+          mark: { type: "point", size: wide() ? 30 : 14, opacity: 1, strokeWidth: 0, clip: true },
+          encoding: { x: xm, y: ym, shape: marks.shape, fill: contrast, tooltip } },
       ],
     }, `Map of the bias over ${short(across.name, 60)} and ${short(up.name, 60)}: ${spread(cells)}. The table below has the numbers.`);
   }
@@ -369,7 +496,227 @@
     return show();
   }
 
+  function recalibrations() {
+    const choose = byId("choose-recalibration");
+    if (!choose) return null;
+    const [before, ...methods] = data.recalibrations;
+    const measures = [["ece", "ECE"], ["smooth_ece", "smooth ECE"]];
+    const values = methods.flatMap((own) => measures.map(([key, name]) => ({
+      name: `${short(own.name, 30)}: ${name}`, before: before[key], after: own[key], beforeText: digits(before[key]), afterText: digits(own[key]),
+    })));
+    const x = { field: "before", type: "quantitative", title: "calibration error", axis: { tickCount: wide() ? 8 : 4 } };
+    const y = { field: "name", type: "nominal", sort: values.map((row) => row.name), title: null, axis: { labelLimit: wide() ? 240 : 130, ticks: false, domain: false } };
+    const tooltip = [{ field: "name", title: " " }, { field: "beforeText", title: "before" }, { field: "afterText", title: "after" }];
+    const errors = draw("chart-errors", {
+      height: 26 * values.length + 50, data: { values },
+      layer: [
+        { mark: { type: "rule", color: "var(--muted)", strokeWidth: 1.5 }, encoding: { y, x, x2: { field: "after" } } },
+        { mark: { type: "point", size: 80, opacity: 1, stroke: "var(--muted)", fill: "var(--sheet)", strokeWidth: 1.5 }, encoding: { y, x, tooltip } },
+        { mark: { type: "point", filled: true, size: 80, opacity: 1, color: "var(--ink)" }, encoding: { y, x: { ...x, field: "after" }, tooltip } },
+      ],
+    }, `Calibration errors before and after recalibration: ${values.map((row) => `${row.name} ${row.beforeText} before, ${row.afterText} after`).join("; ")}`);
+    const domain = square(data.recalibrations.map((own) => own.curve));
+    options(choose, [["", methods.map((own, k) => [k + 1, own.name])]]);
+    const show = () => {
+      const own = data.recalibrations[Number(choose.value)];
+      const [was, is] = [binsOf(before.curve, "before"), binsOf(own.curve, "after")];
+      table("recalibrated", `Reliability before and after ${short(own.name, 60)}, in bins of equal weight`,
+        [["which", ""], ["predicted", "num"], ["observed", "num"], ["lower", "num"], ["upper", "num"], ["rows", "num"]],
+        [...was, ...is].map((bin) => [[bin.name], ...["predicted", "observed", "lower", "upper"].map((key) => [rate(bin[key]), bin[key]]), [bin.rowsText, bin.rows]]));
+      return draw("chart-recalibration", { height: 320, layer: reliabilityLayers(is, was, domain) },
+        `Observed rate against mean prediction before and after ${short(own.name, 60)}. The table below has the numbers.`);
+    };
+    choose.value = String(data.opening.recalibration);
+    choose.addEventListener("change", show);
+    return Promise.all([errors, show()]);
+  }
+
+  // What a chart shows, as a file: made here, from what the page holds; nothing is fetched.
+  function save(kind, id) {
+    const place = byId(id);
+    const [text, type] = kind === "svg" ? [svgText(place), "image/svg+xml"] : [csvText(place), "text/csv"];
+    const address = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
+    const link = document.createElement("a");
+    link.href = address;
+    link.download = `itrust-${id.replace("chart-", "")}.${kind}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+    byId("live").textContent = `Saved as ${link.download}.`;
+  }
+
+  function svgText(place) {
+    const made = place.querySelector("svg").cloneNode(true);
+    made.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    const style = getComputedStyle(document.documentElement);
+    made.style.background = style.getPropertyValue("--sheet").trim();
+    const text = new XMLSerializer().serializeToString(made);
+    return text.replace(/var\((--[a-z0-9]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+  }
+
+  // Text that a spreadsheet would take for a formula gets a quote before it.
+  const csvCell = (text) => {
+    const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const PAIRS = { interval: ["lower", "upper"], "judged on": ["judged on", "rows"] };
+  function csvText(place) {
+    const made = place.dataset.table.split(" ").map(byId).filter(Boolean);
+    return made.map((own) => {
+      const heads = Array.from(own.tHead.rows[0].cells, (cell) => cell.textContent.trim());
+      const lines = Array.from(own.tBodies[0].rows, (row) => Array.from(row.cells, (cell, k) => {
+        const numbers = Array.from(cell.querySelectorAll("data"), (part) => part.getAttribute("value"));
+        const named = cell.querySelector("bdi");
+        return PAIRS[heads[k]] && numbers.length === 2 ? numbers : [numbers.length ? numbers[0] : (named || cell).textContent.trim()];
+      }).flat());
+      return [heads.flatMap((head) => PAIRS[head] || [head]), ...lines].map((line) => line.map(csvCell).join(",")).join("\r\n");
+    }).join("\r\n\r\n") + "\r\n";
+  }
+
+  // Print has no choices, so every view is drawn, small: at once, since printing does not wait.
+  const SVG = "http://www.w3.org/2000/svg";
+  const shape = (tag, attributes, text) => {
+    const made = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  const scale = ([from, to], [low, high]) => (value) => low + ((value - from) / (to - from || 1)) * (high - low);
+  const BOX = { width: 226, height: 150, left: 38, right: 6, top: 6, bottom: 30 };
+
+  function small(title, about, height = BOX.height) {
+    const made = document.createElement("figure");
+    made.className = "small-view";
+    const caption = document.createElement("figcaption");
+    caption.textContent = title;
+    const svg = shape("svg", { viewBox: `0 0 ${BOX.width} ${height}`, role: "img", "aria-label": `${title}, ${about}` });
+    made.append(caption, svg);
+    return [made, svg];
+  }
+  function frame(svg, [x0, x1], [y0, y1], name) {
+    const text = (x, y, words, anchor) => svg.append(shape("text", { x, y, "text-anchor": anchor, class: "tick" }, words));
+    const base = BOX.height - BOX.bottom;
+    svg.append(shape("rect", { x: BOX.left, y: BOX.top, width: BOX.width - BOX.left - BOX.right, height: base - BOX.top, class: "frame" }));
+    text(BOX.left, base + 11, x0, "start"); text(BOX.width - BOX.right, base + 11, x1, "end");
+    text(BOX.left - 3, BOX.top + 8, y1, "end"); text(BOX.left - 3, base, y0, "end");
+    text((BOX.left + BOX.width - BOX.right) / 2, base + 24, name, "middle");
+  }
+  const inner = () => [[BOX.left, BOX.width - BOX.right], [BOX.height - BOX.bottom, BOX.top]];
+  function stamp(svg, x, y, own, radius, ink) {
+    const up = own === "high" ? -1 : 1;
+    if (own === "not") svg.append(shape("circle", { cx: x, cy: y, r: radius * 0.6, class: "not" }));
+    else svg.append(shape("path", { d: `M${x - radius},${y + up * radius * 0.7}L${x + radius},${y + up * radius * 0.7}L${x},${y - up * radius}Z`, class: ink || own }));
+  }
+  const byRun = (points) => [...points.reduce((runs, point) => runs.set(point.run, [...(runs.get(point.run) || []), point]), new Map()).values()];
+  const trace = (points, x, y) => points.map((point, k) => `${k ? "L" : "M"}${x(point)},${y(point)}`).join("");
+
+  function smallCurve(covariate, part, reach) {
+    const when = (point) => (covariate.kind === "date" ? Date.parse(point.x) : point.x);
+    const points = pointsOf(part);
+    const [across, up] = inner();
+    const ends = [when(points[0]), when(points[points.length - 1])];
+    const sx = scale(ends, across);
+    const sy = scale([-reach, reach], up);
+    const clipped = (value) => sy(Math.max(-reach, Math.min(reach, value)));
+    const [made, svg] = small(`${short(covariate.name, 40)}: ${short(part.group, 40)}, ${whole(part.rows)} rows`, spread(points));
+    frame(svg, [points[0].at, points[points.length - 1].at], [signed(-reach), signed(reach)], short(covariate.name, 30));
+    for (const run of byRun(inRuns(points, hasBand))) {
+      const upper = trace(run, (point) => sx(when(point)), (point) => clipped(point.upper));
+      const back = [...run].reverse().map((point) => `L${sx(when(point))},${clipped(point.lower)}`).join("");
+      svg.append(shape("path", { d: `${upper}${back}Z`, class: "band" }));
+    }
+    svg.append(shape("path", { d: `M${across[0]},${sy(0)}L${across[1]},${sy(0)}`, class: "zero" }));
+    for (const run of byRun(inRuns(points, hasBias))) svg.append(shape("path", { d: trace(run, (point) => sx(when(point)), (point) => sy(point.bias)), class: "curve" }));
+    points.filter((point) => hasBias(point) && point.state !== "not").forEach((point) => stamp(svg, sx(when(point)), sy(point.bias), point.state, 3));
+    return made;
+  }
+
+  function smallLevels(own) {
+    const rows = levelRows(own);
+    const height = 15 * rows.length + 18;
+    const reach = Math.max(...rows.flatMap((row) => [row.lower, row.upper].map(Math.abs)), 0.01);
+    const [made, svg] = small(`by ${short(own.name, 40)}`, spread(rows, "groups"), height);
+    const x = scale([-reach, reach], [100, BOX.width - BOX.right]);
+    svg.append(shape("path", { d: `M${x(0)},0L${x(0)},${height - 14}`, class: "zero" }));
+    rows.forEach((row, k) => {
+      const y = 15 * k + 9;
+      svg.append(shape("text", { x: 97, y: y + 3, "text-anchor": "end", class: "tick" }, short(row.name, 22)));
+      svg.append(shape("path", { d: `M${x(row.lower)},${y}L${x(row.upper)},${y}`, class: "curve" }));
+      stamp(svg, x(row.bias), y, row.state, 4);
+    });
+    [[-reach, "start"], [reach, "end"]].forEach(([end, anchor]) => svg.append(shape("text", { x: x(end), y: height - 3, "text-anchor": anchor, class: "tick" }, signed(end))));
+    return made;
+  }
+
+  function smallMap(own) {
+    const { across, up } = own;
+    const cells = cellsOf(own);
+    const [made, svg] = small(`${short(across.name, 40)} and ${short(up.name, 40)}`, spread(cells, "cells"));
+    const ends = (side) => [side.at[0], side.at[side.at.length - 1]].map((at) => short(at, 8));
+    frame(svg, ends(across), up.edges.length ? ends(up) : ends(up).reverse(), short(`${short(across.name, 20)}, up: ${short(up.name, 20)}`, 44));
+    const span = (side) => (side.edges.length ? [side.edges[0], side.edges[side.edges.length - 1]] : [0, side.at.length]);
+    const [horizontal, vertical] = inner();
+    const [sx, sy] = [scale(span(across), horizontal), scale(span(up), vertical)];
+    for (const cell of cells) {
+      const [x0, x1] = across.edges.length ? [sx(cell.x0), sx(cell.x1)] : [sx(cell.i), sx(cell.i + 1)];
+      const [y0, y1] = up.edges.length ? [sy(cell.y0), sy(cell.y1)] : [sy(up.at.length - cell.j - 1), sy(up.at.length - cell.j)]; // the first level on top
+      const step = STEPS.filter((end) => cell.bias >= end).length;
+      svg.append(shape("rect", { x: x0, y: y1, width: x1 - x0, height: y0 - y1, class: `f${step}` }));
+      if (cell.state !== "not") stamp(svg, (x0 + x1) / 2, (y0 + y1) / 2, cell.state, 1.6, Math.abs(cell.bias) >= data.tolerance ? "ground" : "ink");
+    }
+    return made;
+  }
+
+  function smallReliability(title, own, before, domain) {
+    const [made, svg] = small(title, "observed rate against prediction");
+    const [across, up] = inner();
+    const [sx, sy] = [scale(domain, across), scale(domain, up)];
+    frame(svg, domain.map(digits), domain.map(digits), "prediction");
+    svg.append(shape("path", { d: `M${sx(domain[0])},${sy(domain[0])}L${sx(domain[1])},${sy(domain[1])}`, class: "zero" }));
+    const at = [(bin) => sx(bin.predicted), (bin) => sy(bin.observed)];
+    if (before) svg.append(shape("path", { d: trace(before, ...at), class: "before" }));
+    own.forEach((bin) => svg.append(shape("path", { d: `M${sx(bin.predicted)},${sy(bin.lower)}L${sx(bin.predicted)},${sy(bin.upper)}`, class: "curve" })));
+    svg.append(shape("path", { d: trace(own, ...at), class: "curve" }));
+    own.forEach((bin) => svg.append(shape("circle", { cx: at[0](bin), cy: at[1](bin), r: 2, class: "ink" })));
+    return made;
+  }
+
+  const smallViews = {
+    "print-curves": () => [
+      ...data.curves.flatMap((covariate) => {
+        const ends = covariate.parts.flatMap((part) => part.bias).filter((value) => value !== null).map(Math.abs);
+        const reach = Math.max(...ends, data.tolerance) * 1.5;
+        return covariate.parts.map((part) => smallCurve(covariate, part, reach));
+      }),
+      ...data.groups.map(smallLevels),
+    ],
+    "print-maps": () => data.maps.map(smallMap),
+    "print-reliability": () => {
+      const domain = square([data.reliability, ...data.reliability_by_group.map((line) => line.curve)]);
+      return data.reliability_by_group.map((line) =>
+        smallReliability(`${short(line.group, 40)}, ${whole(line.rows)} rows (dashed: all)`, binsOf(line.curve), binsOf(data.reliability), domain));
+    },
+    "print-recalibration": () => {
+      const domain = square(data.recalibrations.map((own) => own.curve));
+      const [before, ...methods] = data.recalibrations;
+      return methods.map((own) => smallReliability(`${short(own.name, 40)} (dashed: before)`, binsOf(own.curve), binsOf(before.curve), domain));
+    },
+  };
+  const folded = () => document.querySelectorAll("details[data-print]:not([open])");
+  let opened = [];
+  window.addEventListener("beforeprint", () => {
+    for (const [id, views] of Object.entries(smallViews)) byId(id)?.replaceChildren(...views());
+    opened = [...opened, ...folded()];
+    opened.forEach((part) => { part.open = true; });
+  });
+  window.addEventListener("afterprint", () => {
+    for (const id of Object.keys(smallViews)) byId(id)?.replaceChildren();
+    opened.forEach((part) => { part.open = false; });
+    opened = [];
+  });
+
   document.querySelectorAll("main table").forEach(sortable);
-  Promise.all([reliability(), nullDistribution(), curves(), maps()])
+  document.querySelectorAll("button[data-save]").forEach((button) =>
+    button.addEventListener("click", () => save(button.dataset.save, button.dataset.of)));
+  Promise.all([forest(), curves(), maps(), reliability(), recalibrations(), nullDistribution()])
     .then(() => { document.documentElement.dataset.ready = "yes"; });
 })();

@@ -1,0 +1,75 @@
+"""Charts hold numbers that add up, and disclosure control leaves no bar or bin of few rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import itrust as it
+from itrust.auditing import Audit, HistogramChart
+
+LEAST = 10
+
+
+@pytest.fixture(scope="module")
+def found() -> Audit:
+    rng = np.random.default_rng(0)
+    n = 900
+    p = np.clip(rng.beta(1, 9, n), 0.001, 0.999)
+    group = rng.choice(["a", "b", "c"], n, p=[0.6, 0.38, 0.02])
+    sample = it.Sample(rng.random(n) < p, p, {"g": group.astype(object), "x": rng.normal(size=n)})
+    return it.audit(sample, draws=79, rng=0)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
+def test_every_row_is_in_one_bar_of_the_histogram(values):
+    chart = HistogramChart.of(np.array(values))
+    assert sum(chart.counts) == len(values)
+    assert len(chart.edges) == len(chart.counts) + 1 <= 60
+    assert list(chart.edges) == sorted(set(chart.edges))
+
+
+def test_bars_stand_between_round_numbers():
+    chart = HistogramChart.of(np.array([0.013, 0.02, 0.041, 0.0432]))
+    assert chart.edges[0] == 0.012
+    assert np.diff(chart.edges) == pytest.approx(0.002)
+
+
+def test_bars_of_few_rows_are_kept_back_and_so_are_empty_ends(found):
+    whole, shown = found.charts.histogram, found.disclosed(LEAST).charts.histogram
+    assert min(count for count in whole.counts if count) < LEAST
+    assert all(count is None or count == 0 or count >= LEAST for count in shown.counts)
+    assert shown.counts[0]
+    assert shown.counts[-1]
+    hidden = sum(whole.counts) - sum(count or 0 for count in shown.counts)
+    assert hidden >= LEAST  # the number of rows less the others tells no bar of few
+
+
+def test_reliability_of_a_group_is_that_of_its_rows(found):
+    lines = {line.group: line for line in found.charts.by_group}
+    assert lines.keys() == {"g = a", "g = b"}  # of 18 rows no curve is drawn
+    rows = np.flatnonzero(lines["g = a"].where.rows(found.sample.points))
+    part = found.sample.take(rows)
+    bins = it.scores.EqualMass(min(10, rows.size // 40))
+    own = it.scores.reliability_curve(part, bins)
+    assert lines["g = a"].curve.observed == pytest.approx(own.observed)
+    assert lines["g = a"].rows == rows.size == own.rows.sum()
+    told = found.to_dict()["charts"]["reliability_by_group"][0]
+    assert told["group"] == "g = a"
+    assert told["curve"]["predicted"] == pytest.approx(own.predicted, rel=1e-4)
+
+
+def test_groups_that_are_hidden_have_no_reliability(found):
+    shown = found.disclosed(400)
+    assert [group.name for group in shown.diagnosis.groups] == ["g = a"]
+    assert shown.charts.by_group == ()  # no bin of "g = a" has 400 rows
+    assert shown.withheld.curves >= 2
+    with_bins = found.disclosed(45).charts.by_group
+    assert all((line.curve.rows >= 45).all() for line in with_bins)
+
+
+def test_nothing_but_the_histogram_is_there_without_charts():
+    sample = it.simulate.survey(300, rng=0).sample
+    charts = it.audit(sample, draws=79, rng=0, charts=False).charts
+    assert charts.by_group == ()
+    assert sum(charts.histogram.counts) == 300

@@ -1,7 +1,8 @@
-"""One truth on every surface: a hundred audits whose texts, pages and files agree with each other."""
+"""One truth on every surface: a hundred audits whose texts, pages and files agree."""
 
 import json
 import re
+from html import unescape
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -49,7 +50,7 @@ KINDS = (level, slope, group, trend, deep, right)
 def simulated(seed):
     """Rows, weights and clusters of every kind, in turn."""
     rng = np.random.default_rng([19, seed])
-    n = int(rng.choice([60, 150, 300]))
+    n = int(rng.choice([60, 120, 240]))
     p = rng.uniform(0.05, 0.95, n) if seed % 3 else rng.beta(0.6, 4, n)
     x = {"x": rng.normal(size=n), "g": rng.choice(["a", "b", "c"], n, p=[0.5, 0.4, 0.1])}
     truth, x = KINDS[seed % len(KINDS)](rng, p, x)
@@ -72,6 +73,11 @@ def flat(text):
 def facts_of(html):
     """The numbers of a page, by their places in the JSON."""
     return re.findall(r'data-fact="([^"]+)" value="([^"]*)"', html)
+
+
+def shown(html):
+    """The texts of the page's elements, without those inside them."""
+    return [flat(unescape(text)) for text in re.findall(r">([^<]+)<", html)]
 
 
 def looked_up(told, path):
@@ -140,7 +146,9 @@ def _texts(audit, told, overall_no, refuted):
             yield f"{name} does not say {told['verdict']}"
     if not terminal.startswith(f"{first} VERDICT {told['verdict']} {told['sentence']}"):
         yield "the terminal begins with something else"
-    if first not in flat(html) or told["sentence"] not in flat(html.replace("&gt;", ">").replace("&lt;", "<")):
+    if first not in flat(html) or told["sentence"] not in flat(
+        html.replace("&gt;", ">").replace("&lt;", "<")
+    ):
         yield "the page has another sentence"
     for part, no in (("Overall calibration (reliance)", overall_no), ("(competency)", refuted)):
         after = terminal.split(part)[1].lstrip()
@@ -170,14 +178,15 @@ def _texts(audit, told, overall_no, refuted):
     for case in suite.findall("testcase"):
         message = case.find("skipped")
         if case.get("name").startswith("task") and message is not None:
-            if not message.get("message").startswith("undecided"):
-                yield f"{case.get('name')} is skipped: {message.get('message')}"
+            told_there = message.get("message")
+            yield from [] if told_there.startswith("undecided") else [told_there]
 
 
 @pytest.mark.slow
-def test_a_hundred_audits_do_not_contradict_themselves():
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_hundred_audits_do_not_contradict_themselves(half):
     verdicts, findings = set(), set()
-    for seed in range(100):
+    for seed in range(half, 100, 2):
         charts = seed % 10 == 0
         found = it.audit(simulated(seed), TASKS, draws=79, rng=seed, charts=charts)
         assert [*contradictions(found)] == [], seed
@@ -194,7 +203,7 @@ def test_a_mean_that_is_off_is_not_missed_because_a_covariate_was_named():
     season = rng.integers(2010, 2021, p.size).astype(float)
     y = rng.random(p.size) < p
     spread = np.sqrt(np.sum(p * (1 - p)))
-    surplus = int(round((np.sum(y - p) / spread + 2.8) * spread))
+    surplus = round((np.sum(y - p) / spread + 2.8) * spread)
     y[rng.choice(np.flatnonzero(y), surplus, replace=False)] = False
     found = it.audit(it.Sample(y, p, {"season": season}), draws=199, rng=0, charts=False)
     assert found.test.pvalue <= 0.05
@@ -205,20 +214,14 @@ def test_a_mean_that_is_off_is_not_missed_because_a_covariate_was_named():
 
 
 def test_where_the_test_given_the_covariates_does_not_reject_overall_is_not_called_rejected():
-    """Overall calibration would be rejected by itself; the closed test says so once, the same way."""
-    rng = np.random.default_rng(0)
-    closed = 0
-    for seed in range(40):
+    """Overall calibration would be rejected by itself: all say "not rejected", the same way."""
+    for seed in (8, 34):
+        rng = np.random.default_rng([20, seed])
         p = rng.uniform(0.2, 0.8, 200)
         x = {f"x{k}": rng.normal(size=200) for k in range(6)}
         sample = it.Sample(rng.random(200) < np.clip(p + 0.09, 0, 1), p, x)
-        alone = it.klce_test(sample.with_columns(()), draws=79, rng=seed)
-        given = it.klce_test(sample, draws=79, rng=seed)
-        if alone.pvalue <= 0.05 < given.pvalue:
-            found = it.audit(sample, draws=79, rng=seed, charts=False)
-            assert not found.verdict.startswith("miscalibrated")
-            assert [*contradictions(found)] == []
-            closed += 1
-        if closed == 2:
-            break
-    assert closed == 2
+        found = it.audit(sample, draws=79, rng=seed, charts=False)
+        assert found.overall.test.pvalue <= 0.05 < found.test.pvalue
+        assert not found.verdict.startswith("miscalibrated")
+        assert not found.overall.mean.is_shown
+        assert [*contradictions(found)] == []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -188,6 +188,27 @@ class ChartPoints:
     neighbours: Numbers
     pvalue: Numbers
     flagged: tuple[bool, ...]
+
+    def implied_by(self, pvalue: float) -> Self:
+        """Mark nothing that calibration given the covariates implies and that was not rejected.
+
+        Parameters
+        ----------
+        pvalue : float
+            Of the test, which did not reject.
+
+        Returns
+        -------
+        ChartPoints
+            The same with no p-value below that, bands drawn out to 0, and nothing marked.
+        """
+        return replace(
+            self,
+            lower=tuple(None if end is None else min(end, 0.0) for end in self.lower),
+            upper=tuple(None if end is None else max(end, 0.0) for end in self.upper),
+            pvalue=tuple(None if own is None else max(own, pvalue) for own in self.pvalue),
+            flagged=(False,) * len(self.flagged),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,10 +398,18 @@ def charts_of(
         Plain numbers.
     """
     drawer = _Drawer(sample, alpha, draws, seed)
+    curves = drawer.curves() if computed else ()
+    maps = drawer.maps() if computed else ()
+    if test.pvalue > alpha and not test.impossible:  # one closed test with what would imply them
+        curves = tuple(
+            replace(curve, parts=tuple(part.implied_by(test.pvalue) for part in curve.parts))
+            for curve in curves
+        )
+        maps = tuple(chart.implied_by(test.pvalue) for chart in maps)
     return Charts(
         null=NullChart.of(test),
-        curves=drawer.curves() if computed else (),
-        maps=drawer.maps() if computed else (),
+        curves=curves,
+        maps=maps,
         rows=drawer.rows,
         computed=computed,
         histogram=HistogramChart.of(sample.p),

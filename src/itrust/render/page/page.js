@@ -235,9 +235,11 @@
   function histogram(domain) {
     const own = data.histogram;
     if (!own) return null;
+    const widths = own.counts.map((_, k) => own.edges[k + 1] - own.edges[k]);
+    const usual = Math.min(...widths); // bars that were joined are as low as their parts on average
     const values = own.counts.map((rows, k) => ({
-      from: own.edges[k], to: own.edges[k + 1], rows: rows === null ? 0 : rows, base: 0,
-      rangeText: `${digits(own.edges[k])} to ${digits(own.edges[k + 1])}`, rowsText: rows === null ? "kept back" : whole(rows),
+      from: own.edges[k], to: own.edges[k + 1], rows: (rows * usual) / widths[k], base: 0,
+      rangeText: `${digits(own.edges[k])} to ${digits(own.edges[k + 1])}`, rowsText: whole(rows),
     }));
     const tooltip = [{ field: "rangeText", title: "prediction" }, { field: "rowsText", title: "rows" }];
     return draw("chart-histogram", {

@@ -10,7 +10,7 @@ from scipy.stats import norm
 import itrust as it
 from itrust import tasks
 from itrust._core import InputError
-from itrust.auditing import Audit, ImpossibleLabels, PointBias, Unknown, Verdict
+from itrust.auditing import Audit, ImpossibleLabels, MeanBias, PointBias, Unknown, Verdict
 from itrust.auditing.verdict import judge
 from itrust.bias import Slice
 from itrust.bias.parts import near_end
@@ -29,9 +29,9 @@ def audit() -> Audit:
 def verdict(audit: Audit, **changes):
     parts = {
         "test": audit.test,
-        "bias": audit.diagnosis.bias,
-        "slices": audit.diagnosis.slices,
-        "detectable": audit.missed.detectable,
+        "mean": audit.overall.mean,
+        "diagnosis": audit.diagnosis,
+        "missed": audit.missed,
         "tasks": audit.tasks,
         "alpha": 0.05,
         "tolerance": 0.05,
@@ -40,19 +40,33 @@ def verdict(audit: Audit, **changes):
     return judge(**parts)
 
 
+def silent(audit: Audit):
+    """A diagnosis in which nothing is shown, with the band as it is or narrowed by a factor."""
+    quiet = replace(audit.diagnosis, groups=None)
+    return replace(quiet, slices=replace(quiet.slices, slices=()), bias=narrow(quiet.bias, 1.0))
+
+
+def narrow(bias, factor):
+    """A local bias whose band has another width, and which shows nothing."""
+    ends = {side: factor * getattr(bias.band, side) for side in ("lower", "upper")}
+    ends["lower"], ends["upper"] = np.minimum(ends["lower"], 0), np.maximum(ends["upper"], 0)
+    ones = np.where(np.isnan(bias.pvalues), np.nan, 1.0)
+    return replace(bias, band=replace(bias.band, **ends), pvalues=ones)
+
+
 def test_a_miscalibrated_model_is_called_so_and_why(audit):
     assert audit.verdict is Verdict.MISCALIBRATED
     assert audit.verdict == "miscalibrated"
     assert not audit.verdict.trustworthy
-    assert "cannot be trusted" in audit.sentence
+    assert audit.sentence.startswith("The model is miscalibrated ")
+    assert audit.action.startswith("Recalibrate the model before")
     assert "given income, age and region" in audit.sentence
     assert any("region" in item.covariates for item in audit.evidence if isinstance(item, Finding))
 
 
 def test_a_rejection_that_nothing_carries_alone_is_no_contradiction(audit):
     quiet = replace(audit.test, findings=tuple(replace(f, pvalue=0.3) for f in audit.test.findings))
-    slices = replace(audit.diagnosis.slices, slices=())
-    found = verdict(audit, test=quiet, slices=slices, tasks=(), tolerance=0.9)
+    found = verdict(audit, test=quiet, diagnosis=silent(audit), tasks=(), tolerance=0.9)
     assert found.refuted
     assert not found.evidence
     words = "which covariate carries the bias cannot be told from these rows"
@@ -66,7 +80,7 @@ def test_a_rejection_that_nothing_carries_alone_is_no_contradiction(audit):
 
 def test_evidence_is_made_of_values_and_the_sentence_of_the_first(audit):
     strict = verdict(audit, tolerance=0.001)
-    assert {type(item) for item in strict.evidence} == {Slice, PointBias, Finding}
+    assert {Slice, PointBias, Finding} <= {type(item) for item in strict.evidence}
     for point in (item for item in strict.evidence if isinstance(item, PointBias)):
         assert min(abs(point.lower), abs(point.upper)) >= 0.001
         assert [own.name for own in point.coordinates] == ["income", "age", "region"]
@@ -79,7 +93,7 @@ def test_evidence_is_made_of_values_and_the_sentence_of_the_first(audit):
     assert first.estimate(audit.tolerance) != first.estimate()
     assert "estimate" not in audit.diagnosis.slices[0].to_dict()
     kinds = [item["kind"] for item in told["evidence"]]
-    assert set(kinds) <= {"slice", "point", "finding"}
+    assert set(kinds) <= {"slice", "group", "overall", "point", "finding"}
     assert len(kinds) == len(audit.evidence)
 
 
@@ -132,26 +146,50 @@ def test_every_row_of_the_table(audit):
     right = it.simulate.survey(3_000, rng=1, trustworthy=True).sample
     test = it.klce_test(right, draws=199, rng=0)
     assert test.pvalue > 0.05
-    assert verdict(audit, test=test, tasks=(), tolerance=0.05).verdict is Verdict.INCONCLUSIVE
-    found = audit.missed.detectable
-    assert verdict(audit, test=test, tasks=(), tolerance=0.2).verdict is Verdict.INCONCLUSIVE
-    singles = replace(found, pairs=())  # all that would have been seen, but for pairs of groups
-    seen = {"test": test, "detectable": singles, "tolerance": 0.2}
-    assert verdict(audit, tasks=(), **seen).verdict is Verdict.NO_EVIDENCE
-    unknown = verdict(audit, test=test, tasks=(), tolerance=0.5, detectable=None)
+    calm = replace(audit.overall.mean, lower=-0.01, upper=0.01, pvalue=0.9)
+    quiet = {"test": test, "tasks": (), "diagnosis": silent(audit), "mean": calm}
+    assert verdict(audit, **quiet).verdict is Verdict.INCONCLUSIVE
+    assert verdict(audit, **quiet, tolerance=0.2).verdict is Verdict.INCONCLUSIVE
+    # All that would have been seen, but for pairs of groups.
+    singles = replace(audit.missed, detectable=replace(audit.missed.detectable, pairs=()))
+    seen = {**quiet, "missed": singles, "tolerance": 0.2}
+    assert verdict(audit, **seen).verdict is Verdict.NO_EVIDENCE
+    band = replace(silent(audit), bias=narrow(audit.diagnosis.bias, 0.04 / worst))
+    within = verdict(audit, **{**quiet, "diagnosis": band})
+    assert within.verdict is Verdict.CALIBRATED
+    assert within.reach <= 0.05
+    assert sentence_of(within).startswith("The model is calibrated given income, age and region ")
+    unknown = verdict(audit, **{**quiet, "missed": replace(audit.missed, detectable=None)})
     assert unknown.verdict is Verdict.INCONCLUSIVE
     assert "is not known" in sentence_of(unknown)
     refused = replace(test, clusters=4, refused=Refusal(4, 4.0, 7.0))
-    few = verdict(audit, tasks=(), **{**seen, "test": refused})
+    few = verdict(audit, **{**seen, "test": refused})
     assert few.verdict is Verdict.INCONCLUSIVE
-    assert "no p-value: there are 4 clusters, and at least 7 are needed" in sentence_of(few)
-    off = verdict(audit, **seen)
-    assert off.verdict is Verdict.NO_EVIDENCE
-    assert "One task is biased all the same: mean(age" in sentence_of(off)
-    gap = replace(audit.tasks[0], task=audit.tasks[0].task.matters_at(2.0))
-    alone = verdict(audit, tasks=[gap], **seen)
-    assert alone.verdict is Verdict.MISCALIBRATED
-    assert sentence_of(alone).startswith("These probabilities cannot be trusted for mean(age")
+    assert "there are 4 clusters, and at least 7 are needed" in sentence_of(few)
+
+
+def test_what_is_shown_by_itself_keeps_the_verdict_from_praise(audit):
+    right = it.simulate.survey(3_000, rng=1, trustworthy=True).sample
+    test = it.klce_test(right, draws=199, rng=0)
+    calm = replace(audit.overall.mean, lower=-0.01, upper=0.01, pvalue=0.9)
+    singles = replace(audit.missed, detectable=replace(audit.missed.detectable, pairs=()))
+    quiet = {"test": test, "diagnosis": silent(audit), "missed": singles, "tolerance": 0.2}
+    assert audit.tasks[0].is_shown
+    for changes, words in [
+        ({"tasks": audit.tasks, "mean": calm}, "mean age among positives where region"),
+        ({"tasks": (), "mean": calm, "diagnosis": audit.diagnosis}, "too low by at least"),
+        (
+            {"tasks": (), "mean": replace(calm, lower=0.004, pvalue=0.01)},
+            "too low by at least 0.004",
+        ),
+    ]:
+        found = verdict(audit, **{**quiet, **changes})
+        assert found.verdict is Verdict.INCONCLUSIVE
+        told = sentence_of(found)
+        assert told.startswith("All checks together do not reject calibration given income")
+        assert f"but a bias is shown by itself: {words}" in told
+    outside = replace(audit.tasks[0], uncovered=("age",))  # the verdict is not about it
+    assert verdict(audit, **quiet, tasks=[outside], mean=calm).verdict is Verdict.NO_EVIDENCE
 
 
 def test_impossible_labels_alone_are_enough(audit):
@@ -162,14 +200,25 @@ def test_impossible_labels_alone_are_enough(audit):
     assert "3 labels that the model called impossible came true" in sentence_of(found)
 
 
-def test_a_task_can_carry_the_verdict(audit):
-    gap = audit.tasks[0]
-    matters = replace(gap, task=gap.task.matters_at(2.0))
-    found = verdict(audit, tolerance=0.9, tasks=[matters])
-    assert found.verdict is Verdict.MISCALIBRATED
-    assert "mean(age" in sentence_of(found)
-    within = verdict(audit, tolerance=0.99, tasks=[gap])
-    assert within.verdict is Verdict.WITHIN_TOLERANCE
+def test_a_number_says_nothing_about_the_size_of_the_models_bias(audit):
+    matters = replace(audit.tasks[0], task=audit.tasks[0].task.matters_at(2.0))
+    assert matters.finding is tasks.TaskFinding.BIASED
+    found = verdict(audit, tolerance=0.99, tasks=[matters])
+    assert found.verdict is Verdict.WITHIN_TOLERANCE
+
+
+def test_overall_calibration_is_rejected_only_with_calibration_given_the_covariates(audit):
+    overall = audit.overall
+    assert overall.pvalue == max(overall.test.pvalue, audit.test.pvalue)
+    assert overall.mean.pvalue >= overall.pvalue
+    told = audit.to_dict()
+    assert told["overall"]["pvalue"] == overall.pvalue
+    assert told["overall"]["unadjusted_pvalue"] == overall.test.pvalue
+    rate = tasks.prevalence().evaluate(audit.sample, draws=199, rng=0)
+    drawn_out = MeanBias.of(replace(rate, lower=0.01, upper=0.05, pvalue=0.001), implied_by=0.07)
+    assert (drawn_out.lower, drawn_out.upper, drawn_out.pvalue) == (0.0, 0.05, 0.07)
+    kept = MeanBias.of(replace(rate, lower=0.01, upper=0.05, pvalue=0.001), implied_by=0.04)
+    assert (kept.lower, kept.pvalue, kept.is_shown) == (0.01, 0.04, True)
 
 
 def test_parts_are_those_of_their_own_functions(audit):
@@ -190,7 +239,10 @@ def test_parts_are_those_of_their_own_functions(audit):
 def test_json_has_what_is_promised(audit):
     text = json.dumps(audit.to_dict(), allow_nan=False)
     found = json.loads(text)
-    assert found["schema"] == "itrust-audit/2"
+    assert found["schema"] == "itrust-audit/3"
+    assert list(found)[:3] == ["schema", "version", "summary"]
+    assert found["summary"]["text"] == audit.summary
+    assert found["summary"]["bias"] == pytest.approx(np.mean(audit.sample.residuals))
     for name in ("n", "statistic", "pvalue", "verdict", "seed", "version", "sentence", "tasks"):
         assert name in found
     assert found["verdict"] == audit.verdict
@@ -210,8 +262,10 @@ def test_the_frame_has_one_row_a_finding(audit):
 
 def test_print_begins_with_the_verdict(audit):
     text = str(audit)
-    assert text.startswith("VERDICT  miscalibrated\n")
-    assert "mean(age | region" in text
+    assert text.startswith("3,000 rows; mean prediction ")
+    assert "\n\nVERDICT  miscalibrated\n  The model is miscalibrated given" in text
+    assert "mean age among positives where region = south, minus" in text
+    assert "region = north" in text  # the table of groups
     assert "positive: the model underestimates" in text
     assert max(map(len, text.splitlines())) <= 140
     assert "the bias rises with age where region" in text  # the evidence
@@ -275,7 +329,8 @@ def test_a_dozen_rows_are_not_oversold():
     sample = it.simulate.survey(12, rng=0).sample
     found = it.audit(sample, draws=79, rng=0)
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert "no bias below 0.5 would be seen: too few rows" in str(found)
+    assert "could have gone unseen" in found.sentence
+    assert "Label more rows" in found.action or "rows like these" in found.action
 
 
 def test_two_rows_with_a_constant_column_are_an_audit_too():
@@ -289,7 +344,7 @@ def test_two_rows_with_a_constant_column_are_an_audit_too():
 @pytest.mark.parametrize("width", [32, 40, 88])
 def test_print_fits_any_width(audit, width):
     lines = as_text(audit, width).splitlines()
-    assert lines[0].startswith("VERDICT  ")
+    assert any(line.startswith("VERDICT  ") for line in lines)
     assert max(map(len, lines)) <= width
 
 
@@ -319,7 +374,8 @@ def test_with_clusters_the_rule_is_that_of_independent_rows():
     assert "approximate, by clusters: rows of a cluster go together" in told["sentence"]
     strict = it.audit(wards(100, 10), draws=199, rng=0, tolerance=0.02, charts=False)
     assert strict.verdict is Verdict.INCONCLUSIVE
-    assert "there are too few clusters (approximate, by 100 clusters" in strict.sentence
+    assert "could have gone unseen (approximate, by 100 clusters" in strict.sentence
+    assert "rows in clusters like these" in strict.action
 
 
 def test_where_clusters_cannot_tell_what_was_missed_it_says_why():

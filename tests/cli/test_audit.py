@@ -117,7 +117,9 @@ def test_the_json_says_how_to_make_it_again(first):
 
 def test_the_result_is_on_stdout_and_remarks_on_stderr(first):
     result, _ = first
-    assert result.stdout.startswith("VERDICT  ")
+    first_line, *_, verdict = result.stdout.split("\n\nVERDICT  ")[0].partition("; mean prediction")
+    assert first_line.endswith(" rows")
+    assert "overall bias" in verdict
     assert "json in " in result.stderr
     assert "\x1b" not in result.stdout
     assert result.stdout.isascii()

@@ -41,7 +41,7 @@ def test_settings_stand_in_for_options_and_the_command_line_wins(tmp_path, optio
     assert result.exit_code == 0, result.output
     (found,) = options
     assert (found.label, list(found.on), list(found.task)) == ("owner", ["age"], ["mean(age)"])
-    assert (found.alpha, found.draws, found.min_cell, found.gate) == (0.01, 199, 20, True)
+    assert (found.alpha, found.draws, found.min_cell, found.gate) == (0.01, 199, 20, "any")
     assert found.positive == "1"
     assert found.outputs["--json"] == tmp_path / "out" / "a.json"
     assert f"settings from {tmp_path / 'itrust.toml'}" in result.stderr
@@ -73,7 +73,7 @@ def test_the_nearest_settings_count_and_other_projects_have_none(tmp_path):
         ("alpha = '0.1'", "itrust.toml: alpha must be a number, not '0.1'"),
         ("draws = 99.5", "itrust.toml: draws must be a whole number, not 99.5"),
         ("seed = true", "itrust.toml: seed must be a whole number, not True"),
-        ("gate = 1", "itrust.toml: gate must be true or false, not 1"),
+        ("gate = 1", "itrust.toml: gate must be true, false or one of model, tasks, any, not 1"),
         ("on = [1]", "itrust.toml: on must be text or a list of texts, not [1]"),
         ("alpha = ", "itrust.toml cannot be read"),
         ("missing = 'no'", "Invalid value for '--missing'"),

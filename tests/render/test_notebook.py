@@ -5,6 +5,7 @@ import pytest
 
 import itrust as it
 from itrust._core import html as notebook
+from itrust._core import rounded
 from itrust.auditing import Audit
 
 EVIL = "<script>alert(1)</script>"
@@ -37,8 +38,11 @@ def test_the_verdict_and_the_tasks_are_told(audit):
     made = audit._repr_html_()
     assert f"Verdict: {audit.verdict}" in made
     assert audit.verdict.tone.light in made
-    assert "mean(age)" in made
-    assert f"{audit.tasks[0].bias:+.4g}" in made
+    assert "mean age among positives" in made
+    task = audit.tasks[0]
+    assert rounded(task.bias, task.lower, task.upper, "+") in made
+    assert task.finding in made
+    assert audit.summary.split(";")[0] in made
 
 
 def test_long_tables_and_texts_are_cut():

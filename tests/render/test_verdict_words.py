@@ -8,7 +8,7 @@ import pytest
 from itrust.auditing import Judgement, Overlooked, Unknown, Verdict
 from itrust.calibration import Clustering, Coverage, IntraClusterCorrelation, Refusal
 from itrust.data import Level
-from itrust.render import sentence_of
+from itrust.render import action_of, sentence_of
 from itrust.render.text.verdict import clustering_words
 
 GROUPS = Coverage(60, 16, 0, 57, paired_groups=True, paired_fifths=False)
@@ -50,33 +50,38 @@ def judged(verdict, missed, tolerance=0.05):
     ],
 )
 def test_a_promise_names_what_was_looked_at(coverage, words):
-    told = sentence_of(judged(Verdict.NO_EVIDENCE, Overlooked(0.04, PAIR, coverage)))
+    told = sentence_of(judged(Verdict.NO_EVIDENCE, Overlooked(0.04, PAIR, coverage=coverage)))
     assert "and a bias of 0.05 would have been seen in " in told
     assert told.endswith(f"{words}.")
 
 
-def test_without_a_promise_it_is_counted_where_a_bias_would_have_been_seen():
-    missed = Overlooked(0.12, PAIR, GROUPS, seen=15, seen_pairs=2)
+def test_what_could_have_gone_unseen_is_told_with_what_would_decide():
+    missed = Overlooked(0.118, PAIR, 0.11, GROUPS, seen=15, seen_pairs=2, rows_needed=23_000)
     told = sentence_of(judged(Verdict.INCONCLUSIVE, missed))
-    assert "but a bias below 0.120 where a = x and b = y might have been missed" in told
+    words = "a bias up to 0.12 where a = x and b = y (11 % of the rows) could have gone unseen"
+    assert f"No evidence was found against the model given a and b (p = 0.4), but {words}." in told
     counts = "in 15 of 16 single groups and in 2 of 57 pairs of them with at least 60 rows."
     assert told.endswith(f" A bias of 0.05 would have been seen {counts}")
-    none = sentence_of(judged(Verdict.INCONCLUSIVE, Overlooked(math.inf, PAIR, GROUPS)))
-    assert "but even a bias of 0.5 where a = x and b = y might have been missed:" in none
-    assert none.endswith("there are too few rows.")
-    hidden = sentence_of(judged(Verdict.INCONCLUSIVE, Overlooked(0.12, None, GROUPS)))
-    assert "a bias below 0.120 in a group that is not shown might have been missed" in hidden
-    unknown = sentence_of(judged(Verdict.INCONCLUSIVE, Overlooked(math.nan, PAIR, GROUPS)))
+    assert action_of(judged(Verdict.INCONCLUSIVE, missed)) == (
+        "About 23,000 rows like these would show a bias of 0.05 there; these suffice for a "
+        "tolerance of 0.12."
+    )
+    none = judged(Verdict.INCONCLUSIVE, Overlooked(math.inf, PAIR, 0.01, GROUPS))
+    assert "but a bias of any size where a = x and b = y (1 % of the rows)" in sentence_of(none)
+    assert "Label more rows there" in action_of(none)
+    hidden = sentence_of(judged(Verdict.INCONCLUSIVE, Overlooked(0.118, None, 0.1, GROUPS)))
+    assert "a bias up to 0.12 in a group that is not shown could have gone unseen" in hidden
+    unknown = sentence_of(judged(Verdict.INCONCLUSIVE, Overlooked(math.nan, PAIR, 1.0, GROUPS)))
     assert "is not known" in unknown
 
 
 def test_clusters_are_named_beside_what_they_allow_to_say():
     correlation = IntraClusterCorrelation(0.12, 0.05, 0.2, 0.03, 60, 11_400)
     own = Clustering(0.2, 0.0, 60, 59, 4.8, correlation)
-    missed = Overlooked(0.04, PAIR, GROUPS, clustering=own)
+    missed = Overlooked(0.04, PAIR, 0.1, GROUPS, clustering=own)
     beside = "(approximate, by 60 clusters with an intra-cluster correlation of at most 0.2)."
     assert sentence_of(judged(Verdict.NO_EVIDENCE, missed)).endswith(f"60 rows {beside}")
-    assert f"too few clusters {beside}" in sentence_of(judged(Verdict.INCONCLUSIVE, missed))
+    assert f"gone unseen {beside}" in sentence_of(judged(Verdict.INCONCLUSIVE, missed))
     assert clustering_words(own, 3_000) == (
         "rows of a cluster go together (intra-cluster correlation 0.12, at most 0.2): 3,000 rows "
         "count as 625"
@@ -95,6 +100,15 @@ def test_why_it_is_not_known_what_was_missed_is_said():
 def test_too_few_clusters_are_the_reason():
     few = replace(judged(Verdict.INCONCLUSIVE, None), refused=Refusal(5, 4.9, 7.0), names=("", "b"))
     assert sentence_of(few) == (
-        "No evidence was found against these probabilities given (no name) and b (p = 0.4), but "
-        "the test gives no p-value: there are 5 clusters, and at least 7 are needed."
+        "The test gives no p-value given (no name) and b: there are 5 clusters, and at least 7 are "
+        "needed."
     )
+    assert action_of(few).startswith("Label rows of more clusters")
+
+
+def test_every_verdict_has_a_sentence_and_something_to_do():
+    missed = Overlooked(0.04, PAIR, 0.1, GROUPS)
+    for verdict in Verdict:
+        judgement = replace(judged(verdict, missed), reach=0.03)
+        assert sentence_of(judgement).endswith(".")
+        assert action_of(judgement).endswith(".")

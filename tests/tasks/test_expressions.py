@@ -1,5 +1,6 @@
 """Tasks: plain ratios, arithmetic, exact and studentised p-values, intervals that cover."""
 
+from dataclasses import replace
 from datetime import date, datetime
 
 import numpy as np
@@ -187,7 +188,8 @@ def test_a_sample_without_positives_says_so():
     assert np.isnan(found.from_labels)
     assert "labels give no estimate" in found.notes[0]
     assert np.isnan(found.pvalue)
-    assert found.finding is TaskFinding.NO_ESTIMATE
+    assert found.finding is TaskFinding.UNDECIDED
+    assert "labels give no estimate" in str(found)
 
 
 @pytest.mark.slow
@@ -259,17 +261,56 @@ def test_words_of_a_result(town):
     found = wide.named("gap in age", tolerance=7.0).evaluate(town, draws=39, rng=0)
     assert found.name == "gap in age"
     assert found.tolerance == 7.0
-    assert found.finding is TaskFinding.SIZE_NOT_ESTABLISHED
-    assert found.finding.is_biased
-    assert "biased, by 7 or more not shown" in str(found)
+    assert found.finding is TaskFinding.UNDECIDED
+    assert found.is_shown
+    words = "a bias is shown, but not whether it reaches the tolerance of 7; about "
+    assert words in " ".join(str(found).split())
+    assert found.rows_needed > town.n
     assert "positive: the model understates it" in str(found)
-    assert found.to_dict()["finding"] == "biased, size not established"
+    told = found.to_dict()
+    assert told["finding"] == "undecided"
+    assert told["rows_needed"] == found.rows_needed
     assert str(wide) == gap
     assert wide.matters_at(2).evaluate(town, draws=39, rng=0).finding == TaskFinding.BIASED
     within = wide.matters_at(20).evaluate(town, draws=39, rng=0)
-    assert within.finding is TaskFinding.WITHIN_TOLERANCE
-    assert "within 20" in str(within)
-    assert "within 20" in within._repr_html_()
+    assert within.finding is TaskFinding.SAFE
+    assert "safe to report: its bias lies within the tolerance of 20" in " ".join(
+        str(within).split()
+    )
+    assert "safe to report" in within._repr_html_()
+    assert within.reach <= 20
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "tolerance", "finding"),
+    [
+        (0.2, 0.6, None, TaskFinding.BIASED),
+        (0.2, 0.6, 0.1, TaskFinding.BIASED),
+        (0.2, 0.6, 0.3, TaskFinding.UNDECIDED),
+        (0.2, 0.6, 0.6, TaskFinding.SAFE),
+        (-0.2, 0.6, None, TaskFinding.UNDECIDED),
+        (-0.2, 0.6, 0.5, TaskFinding.UNDECIDED),
+        (-0.2, 0.6, 0.7, TaskFinding.SAFE),
+    ],
+)
+def test_the_table_of_findings(town, lower, upper, tolerance, finding):
+    task = tasks.prevalence() if tolerance is None else tasks.prevalence().matters_at(tolerance)
+    found = replace(
+        task.evaluate(town, draws=39, rng=0),
+        plugin=0.0,
+        from_labels=(lower + upper) / 2,
+        lower=lower,
+        upper=upper,
+        pvalue=0.01 if lower > 0 else 0.4,
+    )
+    assert found.finding is finding
+    needed = found.rows_needed
+    assert (needed is None) == (finding is not TaskFinding.UNDECIDED or tolerance is None)
+    if needed is not None:  # an interval that shrinks with the root of the rows decides there
+        half = 0.2 * (town.n / needed) ** 0.5
+        if lower < 0:
+            half = 0.4 * (town.n / needed) ** 0.5
+        assert found.bias + half <= tolerance or found.bias - half >= tolerance
 
 
 def test_rare_events_that_are_understated_are_seen():
@@ -316,10 +357,10 @@ def test_a_handful_of_equal_labels_is_no_certainty():
     few = it.Sample(np.zeros(30), np.full(30, 0.02))
     found = tasks.prevalence().matters_at(0.05).evaluate(few, draws=39, rng=0)
     assert found.upper > 0.01
-    assert found.finding is not TaskFinding.WITHIN_TOLERANCE
+    assert found.finding is not TaskFinding.SAFE
     lone = it.Sample(np.arange(300) == 7, np.full(300, 0.01), {"x": np.arange(300.0)})
     alone = tasks.mean("x").matters_at(5).evaluate(lone, draws=39, rng=0)
-    assert alone.finding is not TaskFinding.WITHIN_TOLERANCE
+    assert alone.finding is not TaskFinding.SAFE
 
 
 @pytest.mark.slow

@@ -115,7 +115,28 @@ def test_any_text_is_a_task_or_one_refusal(text):
         task = tasks.parse(text)
     except InputError:
         return
-    assert tasks.parse(str(task)) == task
+    assert tasks.parse(task.formula) == task
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "tolerance"),
+    [
+        ("mean(age) ~ 0.5", "mean(age)", 0.5),
+        ("Owners' age: mean(age)", "Owners' age", None),
+        ('"Age (mean)": mean(age) ~ 2', "Age (mean)", 2.0),
+        ('mean(age | day == "10:30") ~ 1e-3', 'mean(age | day == "10:30")', 1e-3),
+    ],
+)
+def test_title_and_tolerance_stand_around_the_task(text, name, tolerance):
+    task = tasks.parse(text)
+    assert (str(task), task.tolerance) == (name, tolerance)
+    assert tasks.parse(task.formula) == task
+
+
+@pytest.mark.parametrize("text", ["mean(age) ~", "mean(age) ~ 0", "mean(age) ~ x", ": mean(age)"])
+def test_a_tolerance_is_a_number_above_0_and_a_title_has_words(text):
+    with pytest.raises(InputError, match=r"expected|no use"):
+        tasks.parse(text)
 
 
 WORDS = st.sampled_from(

@@ -162,7 +162,7 @@ def test_findings_p_values_and_intervals_agree():
         for found in evaluate_tasks(sample, wanted[: 1 + run % 4], draws=79, rng=run):
             excluded = found.lower > 0 or found.upper < 0
             assert (found.pvalue <= found.alpha) == excluded
-            assert found.finding.is_biased == excluded
+            assert (found.finding is tasks.TaskFinding.BIASED) == excluded
             assert found.lower <= found.bias <= found.upper
             assert found.unadjusted_pvalue <= found.pvalue
             seen.add(excluded)

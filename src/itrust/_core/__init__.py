@@ -37,9 +37,11 @@ from itrust._core.text import (
     listed,
     printable,
     rounded,
+    rounded_up,
     shown,
     shown_name,
     signed,
+    two_digits,
     wrapped,
 )
 
@@ -95,6 +97,7 @@ __all__ = [
     "printable",
     "progress_bar",
     "rounded",
+    "rounded_up",
     "sentence",
     "shown",
     "shown_name",
@@ -102,6 +105,7 @@ __all__ = [
     "smallest_tickets",
     "speaking",
     "tickets",
+    "two_digits",
     "wrapped",
     "write_all",
     "write_whole",

@@ -74,6 +74,28 @@ def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
     return format(told, f"{sign},.{places}f")
 
 
+def rounded_up(size: float) -> str:
+    """A size in two digits that is not smaller.
+
+    >>> rounded_up(0.8312), rounded_up(12.01), rounded_up(0.0)
+    ('0.84', '13', '0')
+    """
+    if size <= 0:
+        return "0"
+    step = 10.0 ** (math.floor(math.log10(size)) - 1)
+    return f"{math.ceil(size / step - 1e-9) * step:.12g}"
+
+
+def two_digits(number: float) -> int:
+    """A count rounded up to two digits.
+
+    >>> two_digits(12_345), two_digits(87)
+    (13000, 87)
+    """
+    step = int(10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0))
+    return math.ceil(number / step) * step
+
+
 def listed(values: Iterable[object], max_items: int = 6) -> str:
     """Join values for a message: quoted as Python would, cut after `max_items`.
 

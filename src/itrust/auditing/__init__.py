@@ -14,8 +14,9 @@ from itrust.auditing.charts import (
 )
 from itrust.auditing.comparison import Comparison, Difference, ModelReport, compare
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
+from itrust.auditing.gate import Asked as Asked
 from itrust.auditing.gate import Check, Gate, gate
-from itrust.auditing.parts import Diagnosis, Missed, Overall, Provenance, Unknown
+from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
 from itrust.auditing.verdict import BAD as BAD
 from itrust.auditing.verdict import FAIR as FAIR
 from itrust.auditing.verdict import GOOD as GOOD
@@ -46,6 +47,7 @@ __all__ = [
     "Judgement",
     "MapChart",
     "MapSide",
+    "MeanBias",
     "Missed",
     "ModelReport",
     "NullChart",

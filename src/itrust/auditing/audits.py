@@ -16,7 +16,7 @@ from itrust._core import InputError, Result, Rng, as_seed, checked_share, progre
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
-from itrust.auditing.parts import SCORES, Diagnosis, Missed, Overall, Provenance, Unknown
+from itrust.auditing.parts import SCORES, Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
 from itrust.auditing.verdict import KINDS, Evidence, Judgement, PointBias, Verdict, judge
 from itrust.bias import (
     MAX_VALUES,
@@ -50,9 +50,10 @@ from itrust.tasks import (
     checked_tasks,
     covered,
     evaluate_tasks,
+    prevalence,
 )
 
-SCHEMA = "itrust-audit/2"
+SCHEMA = "itrust-audit/3"
 STEPS = 7
 MAX_FINDINGS = 20  # rows of findings in the table
 MIN_TIMES = 10  # days that tell whether residuals go together in time
@@ -148,6 +149,20 @@ class Audit(Result):
 
         return sentence_of(self.judgement)
 
+    @property
+    def action(self) -> str:
+        """What to do next about the model, in one sentence."""
+        from itrust.render import action_of
+
+        return action_of(self.judgement)
+
+    @property
+    def summary(self) -> str:
+        """Rows, mean prediction, observed rate and overall bias in one line."""
+        from itrust.render import summary_of
+
+        return summary_of(self)
+
     def extended(
         self,
         *,
@@ -204,7 +219,7 @@ class Audit(Result):
         return Disclosure(min_cell).apply(self)
 
     def _facts(self) -> dict[str, Any]:
-        from itrust.render import evidence_words, seen
+        from itrust.render import evidence_words, seen, task_sentence, task_title
 
         evidence = [
             {
@@ -219,11 +234,13 @@ class Audit(Result):
         return {
             "schema": SCHEMA,
             "version": __version__,
+            "summary": {"rows": self.n, **self.overall.mean.to_dict(), "text": self.summary},
             "n": self.n,
             "design": self.sample.design.to_dict(),
             "on": list(self.test.names),
             "verdict": self.verdict.value,
             "sentence": self.sentence,
+            "action": self.action,
             "evidence": evidence,
             "statistic": self.test.statistic,
             "pvalue": self.test.pvalue,
@@ -236,7 +253,10 @@ class Audit(Result):
             "test": self.test.to_dict(),
             "missed": missed,
             "diagnosis": self._diagnosis_facts(),
-            "tasks": [task.to_dict() for task in self.tasks],
+            "tasks": [
+                {**task.to_dict(), "title": task_title(task), "sentence": task_sentence(task)}
+                for task in self.tasks
+            ],
             "autocorrelation": {
                 name: dict(vars(found)) for name, found in self.autocorrelation.items()
             },
@@ -272,7 +292,7 @@ class Audit(Result):
         rows: list[dict[str, Any]] = [
             {"part": "verdict", "name": self.verdict.value, "text": self.sentence},
             *({"part": "overall", "name": s, "value": getattr(overall, s)} for s in SCORES),
-            {"part": "overall", "name": "test", "pvalue": overall.test.pvalue},
+            {"part": "overall", "name": "test", "pvalue": overall.pvalue},
             {"part": "test", "name": "KLCE^2", "value": test.statistic, "pvalue": test.pvalue},
         ]
         rows += [
@@ -415,12 +435,14 @@ def audit(
     judged = sample if on is None else sample.only(*names_of(on))
     settings: dict[str, Any] = {"alpha": alpha, "draws": draws, "rng": seed}
     with progress_bar("audit", STEPS, progress) as advance:
-        made = prepared_test(judged.with_columns(()), draws=draws, rng=seed, progress=False)
-        overall = _overall(judged, made.result)
+        bare = judged.with_columns(())
+        made = prepared_test(bare, draws=draws, rng=seed, progress=False)
+        alone = made.result
         advance(1)
         if judged.columns:
             made = prepared_test(judged, draws=draws, rng=seed, engine=engine, progress=False)
         test = made.result
+        overall = _overall(bare, alone, test, settings)
         advance(1)
         missed = _missed(judged, made, alpha)
         advance(1)
@@ -438,27 +460,19 @@ def audit(
             bias.whole, test, alpha=alpha, draws=draws, seed=seed, computed=bool(charts)
         )
         advance(1)
+    diagnosis = Diagnosis(bias, groups, slices)
+    limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
     return Audit(
         sample=sample,
         overall=overall,
         test=test,
         missed=missed,
-        diagnosis=Diagnosis(bias, groups, slices),
+        diagnosis=diagnosis,
         tasks=found,
-        judgement=judge(
-            test,
-            bias,
-            slices,
-            missed.detectable,
-            found,
-            alpha=alpha,
-            tolerance=tolerance,
-            unknown=missed.unknown,
-        ),
+        judgement=judge(test, overall.mean, diagnosis, missed, found, **limits),
         charts=drawn,
         autocorrelation=_in_time(judged),
-        alpha=alpha,
-        tolerance=tolerance,
+        **limits,
         draws=draws,
         seed=seed,
         elapsed=time.perf_counter() - begun,
@@ -481,10 +495,16 @@ def _few_values(values: Any, is_category: bool) -> bool:
     return is_category or np.unique(values[~np.isnan(values)]).size <= MAX_VALUES
 
 
-def _overall(sample: Sample, test: CalibrationResult) -> Overall:
-    bare = sample.with_columns(())
+def _overall(
+    bare: Sample, alone: CalibrationResult, given: CalibrationResult, settings: dict[str, Any]
+) -> Overall:
+    """What holds for the prediction alone; calibration given covariates would imply it."""
+    pvalue = float(np.maximum(alone.pvalue, given.pvalue))
+    (rate,) = evaluate_tasks(bare, [prevalence()], **settings)
     return Overall(
-        test=test,
+        test=alone,
+        pvalue=pvalue,
+        mean=MeanBias.of(rate, pvalue),
         brier=scores.brier(bare),
         log_loss=scores.log_loss(bare),
         ece=scores.ece(bare),

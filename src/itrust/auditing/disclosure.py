@@ -257,11 +257,20 @@ def _findings(test: CalibrationResult, hidden: _Hidden) -> tuple[CalibrationResu
     findings = test.findings
     gone = {found.name for found in findings if hidden.covers(found.where)}
     shown = tuple(
-        replace(found, alike=tuple(name for name in found.alike if name not in gone))
+        replace(
+            found,
+            alike=tuple(name for name in found.alike if name not in gone),
+            too_low=_allowed(found.too_low, hidden),
+            too_high=_allowed(found.too_high, hidden),
+        )
         for found in findings
         if found.name not in gone
     )
     return replace(test, findings=shown), len(gone)
+
+
+def _allowed(where: Predicate | None, hidden: _Hidden) -> Predicate | None:
+    return None if where is None or hidden.covers(where) else where
 
 
 def _bins(curve: ReliabilityCurve, least: int) -> tuple[ReliabilityCurve, int]:

@@ -1,15 +1,18 @@
-"""The gate of a build: whether it is closed, and one check for each condition and task."""
+"""The gate of a build: whether it is closed, and one check for each condition and number."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from itrust._core import checked_choice
 from itrust.auditing.audits import Audit
 from itrust.auditing.verdict import Verdict
 from itrust.tasks import TaskFinding
 
 Outcome = Literal["passed", "failed", "skipped"]
+Asked = Literal["model", "tasks", "any"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +26,8 @@ class Check:
     name : str
         The check in words.
     outcome : {"passed", "failed", "skipped"}
-        "failed" only where the gate is closed; "skipped" where too few rows tell nothing.
+        "failed" only where the gate is closed by it; "skipped" where the rows do not decide, or
+        the gate was not asked about it.
     value : object
         The part of the audit: a judgement, a result, a task.
     """
@@ -41,51 +45,88 @@ class Gate:
     Attributes
     ----------
     verdict : Verdict
-        Of the audit; `verdict.closes_gate` says whether the gate is closed.
+        On the model.
+    asked : {"model", "tasks", "any"}
+        What can close the gate.
+    biased : tuple of str
+        Names of the numbers that are shown to be biased.
     checks : tuple of Check
-        The verdict, the three conditions, and every task.
+        The verdict, the three conditions, and every number.
     """
 
     verdict: Verdict
+    asked: Asked
+    biased: tuple[str, ...]
     checks: tuple[Check, ...]
 
     @property
     def closed(self) -> bool:
-        """Whether the model is shown to be miscalibrated; too few rows show nothing."""
-        return self.verdict.closes_gate
+        """Whether the model, or a number, is shown to be off; too few rows show nothing."""
+        model = self.asked != "tasks" and self.verdict.closes_gate
+        return model or (self.asked != "model" and bool(self.biased))
 
 
-def gate(audit: Audit) -> Gate:
+def gate(audit: Audit, asked: Asked = "any") -> Gate:
     """Decide whether a build may go on, check by check.
-
-    Whatever a part of the audit shows, its check fails only where the verdict closes the gate.
 
     Parameters
     ----------
     audit : Audit
         What was found. A copy that `Disclosure` made will do: verdict, tasks and p-values of the
         tests, which the checks rest on, are all there.
+    asked : {"model", "tasks", "any"}
+        What can close the gate: the verdict on the model, a number that is biased, or either.
 
     Returns
     -------
     Gate
         Whether it is closed, and the checks.
     """
-    verdict, test = audit.verdict, audit.test
-    closed, unclear = verdict.closes_gate, not verdict.conclusive
-    refuted = test.pvalue <= audit.alpha or test.impossible > 0
-    overall = audit.overall.test.pvalue <= audit.alpha
+    asked = checked_choice(asked, "asked", get_args(Asked))
+    verdict, test, alpha = audit.verdict, audit.test, audit.alpha
+    closes, open_ = verdict.closes_gate, not verdict.conclusive
+    model = asked != "tasks"
+    refuted = test.pvalue <= alpha or test.impossible > 0
     checks = [
-        Check("verdict", "verdict", _outcome(closed, unclear), audit.judgement),
-        Check("overall", "overall calibration", _outcome(closed and overall), audit.overall),
-        Check("test", "calibration given the covariates", _outcome(closed and refuted), test),
-        Check("missed", "what could have been missed", _outcome(False, unclear), audit.missed),
+        Check("verdict", "verdict on the model", _outcome(closes, open_, model), audit.judgement),
+        Check(
+            "overall",
+            "overall calibration",
+            _outcome(
+                closes and audit.overall.pvalue <= alpha,
+                math.isnan(audit.overall.pvalue),
+                model,
+            ),
+            audit.overall,
+        ),
+        Check(
+            "test",
+            "calibration given the covariates",
+            _outcome(closes and refuted, math.isnan(test.pvalue), model),
+            test,
+        ),
+        Check(
+            "missed",
+            "what could have been missed",
+            _outcome(False, not _would_be_seen(audit), model),
+            audit.missed,
+        ),
     ]
     for task in audit.tasks:
-        failed = closed and task.finding is TaskFinding.BIASED
-        checks.append(Check("task", f"task {task.name}", _outcome(failed), task))
-    return Gate(verdict, tuple(checks))
+        found = task.finding
+        outcome = _outcome(found.closes_gate, found is TaskFinding.UNDECIDED, asked != "model")
+        checks.append(Check("task", f"task {task.name}", outcome, task))
+    biased = tuple(task.name for task in audit.tasks if task.finding.closes_gate)
+    return Gate(verdict, asked, biased, tuple(checks))
 
 
-def _outcome(failed: bool, skipped: bool = False) -> Outcome:
-    return "failed" if failed else "skipped" if skipped else "passed"
+def _would_be_seen(audit: Audit) -> bool:
+    """Whether a bias of the tolerance would have been seen wherever it was looked for."""
+    found = audit.missed.detectable
+    return found is not None and found.worst.shift <= audit.tolerance
+
+
+def _outcome(failed: bool, undecided: bool, is_asked: bool) -> Outcome:
+    if undecided or (failed and not is_asked):
+        return "skipped"
+    return "failed" if failed else "passed"

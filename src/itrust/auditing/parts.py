@@ -2,24 +2,97 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from itrust.bias import GroupTable, LocalBias, SliceTable
+from itrust.bias import GroupBias, GroupTable, LocalBias, SliceTable, near_end
 from itrust.calibration import MIN_CLUSTERS, CalibrationResult, Detectable, ReliabilityCurve
+from itrust.tasks import TaskResult
 
 SCORES = ("brier", "log_loss", "ece", "mce", "smooth_ece")
+
+
+@dataclass(frozen=True)
+class MeanBias:
+    """The mean prediction beside the rate of positive labels.
+
+    Attributes
+    ----------
+    predicted : float
+        Weighted mean prediction.
+    observed : float
+        Weighted rate of positive labels.
+    lower, upper : float
+        Interval of the difference, observed less predicted; excludes 0 if and only if `pvalue` is
+        at most `alpha`.
+    pvalue : float
+        For "the mean prediction is right". It is never smaller than that of overall calibration,
+        which would imply it: an interval that excludes 0 by itself is drawn out to it.
+    alpha : float
+        Error that the interval is allowed.
+    """
+
+    predicted: float
+    observed: float
+    lower: float
+    upper: float
+    pvalue: float
+    alpha: float
+
+    @classmethod
+    def of(cls, found: TaskResult, implied_by: float) -> MeanBias:
+        """Take the prevalence of a sample, and the p-value of what would imply that it is right."""
+        lower, upper, pvalue = found.lower, found.upper, found.pvalue
+        if implied_by > found.alpha:
+            lower, upper = min(lower, 0.0), max(upper, 0.0)
+        if not math.isnan(implied_by):  # a p-value that was refused implies nothing
+            pvalue = max(pvalue, implied_by)
+        return cls(found.plugin, found.from_labels, lower, upper, pvalue, found.alpha)
+
+    @property
+    def bias(self) -> float:
+        """Observed less predicted; positive: the model is too low."""
+        return self.observed - self.predicted
+
+    @property
+    def at_least(self) -> float:
+        """The end of the interval next to 0, with its sign; 0 where the interval includes 0."""
+        return near_end(self.lower, self.upper)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.pvalue <= self.alpha
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes, and "bias" and "at_least".
+        """
+        return {**vars(self), "bias": self.bias, "at_least": self.at_least}
 
 
 @dataclass(frozen=True, eq=False)
 class Overall:
     """Overall calibration, whatever the covariates; the paper calls it reliance.
 
+    Calibration given covariates implies it, so the two are one closed test: overall calibration
+    is rejected only where calibration given the covariates is.
+
     Attributes
     ----------
     test : CalibrationResult
         Of the prediction alone.
+    pvalue : float
+        The larger of its p-value and that of the test given the covariates; NaN where there is
+        none.
+    mean : MeanBias
+        The mean prediction beside the observed rate.
     brier : float
         Brier score.
     log_loss : float
@@ -33,6 +106,8 @@ class Overall:
     """
 
     test: CalibrationResult
+    pvalue: float
+    mean: MeanBias
     brier: float
     log_loss: float
     ece: float
@@ -46,10 +121,15 @@ class Overall:
         Returns
         -------
         dict
-            The p-value of the test, the scores and the reliability curve.
+            Both p-values, the scores and the reliability curve.
         """
         numbers = {name: getattr(self, name) for name in SCORES}
-        return {"pvalue": self.test.pvalue, **numbers, "curve": dict(vars(self.curve))}
+        return {
+            "pvalue": self.pvalue,
+            "unadjusted_pvalue": self.test.pvalue,
+            **numbers,
+            "curve": dict(vars(self.curve)),
+        }
 
 
 class Unknown(StrEnum):
@@ -116,6 +196,14 @@ class Diagnosis:
     bias: LocalBias
     groups: GroupTable | None
     slices: SliceTable
+
+    @property
+    def shown_groups(self) -> tuple[GroupBias, ...]:
+        """Groups whose interval excludes 0."""
+        table = self.groups
+        if table is None:
+            return ()
+        return tuple(group for group in table.groups if group.pvalue <= table.alpha)
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.

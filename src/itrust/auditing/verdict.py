@@ -1,20 +1,21 @@
-"""The verdict: statistical evidence and what matters, in one of five words with its evidence."""
+"""The verdict on the model: evidence and what matters, in one of six words with what carries it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from itrust.auditing.parts import Unknown
+from itrust._core import two_digits
+from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Unknown
 from itrust.bias import (
+    GroupBias,
     LocalBias,
     Slice,
-    SliceTable,
     beyond,
     measured_places,
     most_rows,
@@ -30,7 +31,7 @@ from itrust.calibration import (
     RegionPower,
 )
 from itrust.data import Missing, Predicate, level_of
-from itrust.tasks import TaskFinding, TaskResult
+from itrust.tasks import TaskResult
 
 KNOWN_ENOUGH = 0.9  # share of points with a band, to say that all is within it
 MAX_COORDINATES = 4  # covariates that describe a point
@@ -71,11 +72,12 @@ class Verdict(StrEnum):
     Attributes
     ----------
     severity : int
-        Larger is worse, from 0 (no evidence against the model) to 4 (miscalibrated).
+        Larger is worse, from 0 (calibrated within tolerance) to 5 (miscalibrated).
     tone : Tone
         Its colour in the terminal, on the page and in a notebook.
     closes_gate : bool
-        Whether `itrust audit --gate` fails: only where the model is shown to be miscalibrated.
+        Whether `itrust audit --gate model` fails: only where the model is shown to be
+        miscalibrated, and not by less than the tolerance.
     conclusive : bool
         Whether the rows were enough to tell.
     trustworthy : bool
@@ -87,7 +89,7 @@ class Verdict(StrEnum):
     >>> it.Verdict("no evidence against").closes_gate
     False
     >>> it.Verdict.MISCALIBRATED.severity
-    4
+    5
     """
 
     severity: int
@@ -114,11 +116,12 @@ class Verdict(StrEnum):
         return member
 
     # words, severity, tone, closes_gate, conclusive, trustworthy
-    MISCALIBRATED = "miscalibrated", 4, BAD, True, True, False
-    SIZE_NOT_ESTABLISHED = "miscalibrated, size not established", 3, BAD, True, True, False
-    WITHIN_TOLERANCE = "miscalibrated, within tolerance", 2, FAIR, False, True, True
-    INCONCLUSIVE = "inconclusive", 1, OPEN, False, False, False
-    NO_EVIDENCE = "no evidence against", 0, GOOD, False, True, True
+    MISCALIBRATED = "miscalibrated", 5, BAD, True, True, False
+    SIZE_NOT_ESTABLISHED = "miscalibrated, size not established", 4, BAD, True, True, False
+    WITHIN_TOLERANCE = "miscalibrated, within tolerance", 3, FAIR, False, True, True
+    INCONCLUSIVE = "inconclusive", 2, OPEN, False, False, False
+    NO_EVIDENCE = "no evidence against", 1, GOOD, False, True, True
+    CALIBRATED = "calibrated within tolerance", 0, GOOD, False, True, True
 
 
 def tone_of(verdict: str) -> Tone:
@@ -222,9 +225,11 @@ class PointBias:
         )
 
 
-Evidence = Slice | PointBias | TaskResult | Finding | ImpossibleLabels
+Evidence = Slice | GroupBias | PointBias | MeanBias | TaskResult | Finding | ImpossibleLabels
 KINDS: dict[type, str] = {
     Slice: "slice",
+    GroupBias: "group",
+    MeanBias: "overall",
     PointBias: "point",
     TaskResult: "task",
     Finding: "finding",
@@ -242,6 +247,8 @@ class Overlooked:
         Biases below it would be likely to be missed; infinite if any would be.
     where : Predicate or None
         In which rows; None where the region is withheld.
+    share : float
+        Share of the rows that these are.
     coverage : Coverage or None
         Which regions were looked at; None if not known.
     seen, seen_pairs : int
@@ -249,14 +256,19 @@ class Overlooked:
         seen; only those that count for the coverage.
     clustering : Clustering or None
         How alike labels of a cluster were taken to be; None if rows are independent.
+    rows_needed : int or None
+        Rows like these that would show a bias of the tolerance in that region, to two digits; None
+        where it would be seen, or no bias that has room would be.
     """
 
     shift: float
     where: Predicate | None
+    share: float = 1.0
     coverage: Coverage | None = None
     seen: int = 0
     seen_pairs: int = 0
     clustering: Clustering | None = None
+    rows_needed: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,8 +282,10 @@ class Judgement:
     verdict : Verdict
         What the audit comes to.
     evidence : tuple
-        What carries the verdict, the strongest first: slices, points and tasks with a bias of at
-        least the tolerance, impossible labels, then findings of the test.
+        Where calibration is refuted, what carries that, the strongest first: impossible labels,
+        then slices, groups, points and the mean with a bias of at least the tolerance, then
+        findings of the test. Where it is not, whatever shows a bias by itself all the same:
+        numbers, slices, groups, a point, the mean.
     names : tuple of str
         Covariates that the probabilities were judged on.
     pvalue : float
@@ -281,13 +295,18 @@ class Judgement:
     tolerance : float
         The size of bias that matters.
     reach : float or None
-        How far from zero the confidence band of the local bias reaches, where calibration is
-        refuted.
+        How far from zero the confidence band of the local bias reaches; None where it is unknown
+        at too many points.
     overlooked : Overlooked or None
         What would be likely to be missed, where calibration is not refuted; None if not known.
     is_attributed : bool
         Whether anything tells what carries the bias; False where calibration is refuted, but no
         check, slice or point holds by itself.
+    is_contrary : bool
+        Whether something shows a bias by itself although the test does not reject; also where
+        disclosure control withholds it.
+    clusters : int or None
+        Number of clusters; None if rows are independent.
     refused : Refusal or None
         Why there is no p-value, where clusters are too few for one.
     unknown : Unknown or None
@@ -303,91 +322,136 @@ class Judgement:
     reach: float | None = None
     overlooked: Overlooked | None = None
     is_attributed: bool = True
+    is_contrary: bool = False
+    clusters: int | None = None
     refused: Refusal | None = None
     unknown: Unknown | None = None
 
 
 def judge(
     test: CalibrationResult,
-    bias: LocalBias,
-    slices: SliceTable,
-    detectable: Detectable | None,
+    mean: MeanBias,
+    diagnosis: Diagnosis,
+    missed: Missed,
     tasks: Sequence[TaskResult],
     *,
     alpha: float,
     tolerance: float,
-    unknown: Unknown | None = None,
 ) -> Judgement:
-    """Follow the table: refuted or not, and whether a bias of `tolerance` is shown or excluded."""
-    refuted = test.pvalue <= alpha or test.impossible > 0
-    beyond = [task for task in tasks if task.tolerance and task.finding is TaskFinding.BIASED]
+    """Follow the table: refuted or not, and whether a bias of `tolerance` is shown or excluded.
+
+    Numbers are judged by themselves; one that is shown to be biased where the test does not reject
+    keeps the verdict from saying that nothing speaks against the model.
+    """
+    reach = _reach(diagnosis.bias)
     common: dict[str, Any] = {
         "names": tuple(test.names),
         "pvalue": test.pvalue,
-        "refuted": refuted,
         "tolerance": tolerance,
+        "clusters": test.clusters,
+        "refused": test.refused,
+        "reach": reach,
     }
-    if test.refused is not None:
-        common["refused"] = test.refused
-    if not refuted:
-        if beyond:
-            return Judgement(Verdict.MISCALIBRATED, tuple(beyond), **common)
-        off = tuple(task for task in tasks if task.finding.is_biased)
-        missed = _overlooked(detectable, tolerance)
-        enough = missed is not None and missed.shift <= tolerance and test.refused is None
-        verdict = Verdict.NO_EVIDENCE if enough else Verdict.INCONCLUSIVE
-        return Judgement(verdict, off, **common, overlooked=missed, unknown=unknown)
-    large = [*_impossible(test), *_large(bias, slices, tolerance), *beyond]
-    findings = test.evidence(alpha)
+    within = reach is not None and reach <= tolerance
+    if test.pvalue <= alpha or test.impossible > 0:
+        large = [*_impossible(test), *_large(mean, diagnosis, tolerance)]
+        verdict = Verdict.WITHIN_TOLERANCE if within else Verdict.SIZE_NOT_ESTABLISHED
+        evidence = (*large, *test.evidence(alpha))
+        return Judgement(
+            Verdict.MISCALIBRATED if large else verdict,
+            evidence,
+            refuted=True,
+            is_attributed=bool(evidence),
+            **common,
+        )
+    contrary = tuple(_contrary(mean, diagnosis, tasks))
+    beyond = [*_large(mean, diagnosis, tolerance)]
+    unseen = _overlooked(missed.detectable, tolerance, test.n)
+    verdict = Verdict.INCONCLUSIVE
+    if test.refused is None and within and not beyond:
+        verdict = Verdict.CALIBRATED
+    elif test.refused is None and not contrary and unseen and unseen.shift <= tolerance:
+        verdict = Verdict.NO_EVIDENCE
+    return Judgement(
+        verdict,
+        contrary,
+        refuted=False,
+        overlooked=unseen,
+        is_contrary=bool(contrary),
+        unknown=missed.unknown,
+        **common,
+    )
+
+
+def _reach(bias: LocalBias) -> float | None:
+    """How far from zero the band reaches, if it is known at nearly all points."""
     known = bias.known
+    if known.mean() < KNOWN_ENOUGH:
+        return None
     ends = np.abs(np.stack([bias.band.lower[known], bias.band.upper[known]]))
-    reach = float(ends.max(initial=0.0))
-    if large:
-        verdict = Verdict.MISCALIBRATED
-    elif known.mean() >= KNOWN_ENOUGH and reach <= tolerance:
-        verdict = Verdict.WITHIN_TOLERANCE
-    else:
-        verdict = Verdict.SIZE_NOT_ESTABLISHED
-    evidence = (*large, *findings)
-    return Judgement(verdict, evidence, **common, reach=reach, is_attributed=bool(evidence))
+    return float(ends.max(initial=0.0))
+
+
+def _contrary(
+    mean: MeanBias, diagnosis: Diagnosis, tasks: Sequence[TaskResult]
+) -> Iterator[Evidence]:
+    """What shows a bias by itself, each with an error control of its own."""
+    yield from (task for task in tasks if task.is_shown and not task.uncovered)
+    yield from diagnosis.slices.confirmed
+    yield from diagnosis.shown_groups
+    if mean.is_shown:
+        yield mean
+    bias = diagnosis.bias
+    for sign in (1, -1):
+        shown = np.asarray(bias.flagged & (sign * bias.values > 0))
+        if shown.any():
+            yield PointBias.of(bias, most_rows(bias, shown))
 
 
 def _impossible(test: CalibrationResult) -> list[Evidence]:
     return [ImpossibleLabels(test.impossible)] if test.impossible else []
 
 
-def _large(bias: LocalBias, slices: SliceTable, tolerance: float) -> list[Evidence]:
-    """Biases of which at least `tolerance` is shown, the largest slice first."""
-    found: list[Evidence] = [part for part in slices.confirmed if abs(part.at_least) >= tolerance]
+def _large(mean: MeanBias, diagnosis: Diagnosis, tolerance: float) -> Iterator[Evidence]:
+    """Biases of which at least `tolerance` is shown, the largest first within each kind."""
+    for parts in (diagnosis.slices.confirmed, diagnosis.shown_groups):
+        large = [part for part in parts if abs(part.at_least) >= tolerance]
+        yield from sorted(large, key=lambda part: -abs(part.at_least))
+    if mean.is_shown and abs(mean.at_least) >= tolerance:
+        yield mean
+    bias = diagnosis.bias
     measured = {math.copysign(1, at.lower): at for at in measured_places(bias, tolerance)}
     for sign in (1, -1):
         shown = beyond(bias, sign, tolerance)
         if sign in measured:
             at = measured[sign]
-            found.append(
-                replace(
-                    PointBias.of(bias, at.point),
-                    lower=at.lower,
-                    upper=at.upper,
-                    neighbours=at.neighbours,
-                    bias=at.bias,
-                )
+            yield replace(
+                PointBias.of(bias, at.point),
+                lower=at.lower,
+                upper=at.upper,
+                neighbours=at.neighbours,
+                bias=at.bias,
             )
         elif shown.any():
-            found.append(PointBias.of(bias, most_rows(bias, shown)))
-    return found
+            yield PointBias.of(bias, most_rows(bias, shown))
 
 
-def _overlooked(detectable: Detectable | None, tolerance: float) -> Overlooked | None:
+def _overlooked(detectable: Detectable | None, tolerance: float, n: int) -> Overlooked | None:
     if detectable is None:
         return None
+    shift = detectable.worst.shift
+    needed = None
+    if math.isfinite(shift) and shift > tolerance:
+        needed = two_digits(n * (shift / tolerance) ** 2)
     return Overlooked(
-        shift=detectable.worst.shift,
+        shift=shift,
         where=detectable.worst.where,
+        share=detectable.worst.share,
         coverage=detectable.coverage,
         seen=_number_seen(detectable.regions[1:], tolerance),
         seen_pairs=_number_seen(detectable.pairs, tolerance),
         clustering=detectable.clustering,
+        rows_needed=needed,
     )
 
 

@@ -11,6 +11,7 @@ from itrust.calibration.attribution import attributed
 from itrust.calibration.dictionary.default import default_dictionary_for
 from itrust.calibration.dictionary.entries import Dictionary
 from itrust.calibration.evidence import finding_of_one, findings_of_laws, impossible_labels
+from itrust.calibration.extremes import described
 from itrust.calibration.inputs import (
     checked_draws,
     checked_null,
@@ -92,8 +93,8 @@ def klce_test(
     >>> r = it.klce_test(it.simulate.survey(1_000, rng=0).sample, draws=199, rng=0)
     >>> r.pvalue
     0.005
-    >>> print(r.evidence()[0])
-    the bias rises with age where region = south
+    >>> print(r.evidence()[0].name)
+    age: trend where region = south
     """
     return prepared_test(
         sample, kernel, null, draws=draws, rng=rng, engine=engine, progress=progress
@@ -213,18 +214,18 @@ def default_dictionary(sample: Sample | Scan, engine: EngineChoice = "auto") -> 
     >>> import itrust as it
     >>> print(it.default_dictionary(it.simulate.survey(500, rng=0).sample))
     Dictionary of 62 entries
-      overall          0.04  'overall level'
-      prediction       0.03  'prediction: slope', 'prediction: quadratic', ... (4 in all)
-      linear           0.17  'income: trend', 'age: trend', ... (5 in all)
+      overall          0.18  'overall level'
+      prediction       0.14  'prediction: slope', 'prediction: quadratic', ... (4 in all)
+      linear           0.12  'income: trend', 'age: trend', ... (5 in all)
       curved           0.02  'income: quadratic', 'income: cubic', ... (4 in all)
-      smooth           0.04  'income alone', 'income alone, fine', ... (4 in all)
-      parts            0.03  'income 7000 to 25900', 'income 26000 to 31900', ... (20 in all)
-      tails            0.11  'income 7000 to 17900', 'income 130000 to 227100', ... (4 in all)
+      smooth           0.03  'income alone', 'income alone, fine', ... (4 in all)
+      parts            0.02  'income 7000 to 25900', 'income 26000 to 31900', ... (20 in all)
+      tails            0.08  'income 7000 to 17900', 'income 130000 to 227100', ... (4 in all)
       with prediction  0.01  'income x prediction', 'age x prediction', ... (3 in all)
-      group effects    0.22  'region alone'
-      joint            0.26  'all trends together', 'all quadratics together'
-      pairs            0.04  'income x age: trend', 'region x income', ... (10 in all)
-      full             0.02  'everything together', 'everything together, width x 2', ... (4 in all)
+      group effects    0.16  'region alone'
+      joint            0.19  'all trends together', 'all quadratics together'
+      pairs            0.03  'income x age: trend', 'region x income', ... (10 in all)
+      full             0.01  'everything together', 'everything together, width x 2', ... (4 in all)
     """
     return default_dictionary_for(as_engine(engine).survey(checked_source(sample)).points)
 
@@ -244,6 +245,7 @@ def _result(
     found: tuple[Finding, ...] = ()
     if not prepared.is_alone:
         found = attributed(findings_of_laws(scores, laws), prepared, scores, seed)
+        found = described(found, source.in_memory)
     checks = 1 if prepared.is_alone else len(found)
     if refused is not None:
         found = ()

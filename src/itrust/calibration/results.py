@@ -58,6 +58,10 @@ class Finding(Result):
     shared_with : tuple of str
         Covariates that go together with those of this check so closely that these rows cannot
         tell which of them carries the bias.
+    too_low, too_high : Predicate or None
+        Where these rows lie most above and below the predictions, in coarse parts along what the
+        check reads; None where the check names its rows by itself, or none stand out. They only
+        describe.
     """
 
     name: str
@@ -72,6 +76,8 @@ class Finding(Result):
     pvalue: float
     alike: tuple[str, ...] = ()
     shared_with: tuple[str, ...] = ()
+    too_low: Predicate | None = None
+    too_high: Predicate | None = None
 
     def __repr__(self) -> str:
         return f"<Finding: {self.name!r}, p {self.pvalue:.4g}>"
@@ -80,6 +86,8 @@ class Finding(Result):
         return {
             **vars(self),
             "where": str(self.where),
+            "too_low": None if self.too_low is None else str(self.too_low),
+            "too_high": None if self.too_high is None else str(self.too_high),
             "shape": self.shape.value,
             "sentence": str(self),
         }

@@ -40,7 +40,7 @@ FILE is CSV, TSV (both also .gz), Parquet, Feather, a folder or
 pattern of these, or - for standard input. Options may stand in
 itrust.toml or under [tool.itrust] in pyproject.toml.
 
-Exit codes: 0 done, 1 --gate and miscalibrated, 2 wrong input,
+Exit codes: 0 done, 1 gate closed, 2 wrong input,
 70 internal error, 130 stopped.
 """
 RECALIBRATE_EXAMPLES = """
@@ -107,6 +107,7 @@ def _parameter(option: Option, command: str) -> click.Option:
         metavar=option.metavar or None,
         help=option.help_in(command),
         panel=option.panel,
+        bare=option.bare,
     )
 
 

@@ -13,14 +13,14 @@ from typing import Any
 import itrust as it
 from itrust import recalibrate
 from itrust._core import Write, checked_count, write_all, write_whole
-from itrust.auditing import Audit, Comparison, Disclosure, Provenance
+from itrust.auditing import Audit, Comparison, Disclosure, Provenance, gate
 from itrust.cli.console import Log, answer, width
 from itrust.cli.exit import CLOSED, DONE
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import Roles, read_samples, settle
-from itrust.render import fitted, junit_xml, summary_markdown, told
+from itrust.render import fitted, gate_words, junit_xml, summary_markdown, told
 from itrust.render.page import write
 
 COMPARED = ("platt", "isotonic", "beta", "local")  # by --recalibrate
@@ -135,8 +135,8 @@ def _writers(options: Options, shown: Audit, facts: dict[str, Any]) -> dict[Path
     name = str(None if shown.provenance is None else shown.provenance.file)
     texts = {
         "--json": lambda: _as_json(facts),
-        "--junit": lambda: junit_xml(shown, name),
-        "--summary": lambda: summary_markdown(shown, name),
+        "--junit": lambda: junit_xml(shown, name, asked=options.gate or "any"),
+        "--summary": lambda: summary_markdown(shown, name, asked=options.gate or "any"),
     }
 
     def text(option: str) -> Write:
@@ -170,9 +170,6 @@ def _gate(options: Options, audit: Audit, roles: Roles, log: Log) -> int:
     if not options.gate:
         return DONE
     which = f" ({roles.prob[0]!r} is judged, the first --prob)" if len(roles.prob) > 1 else ""
-    if audit.verdict.closes_gate:
-        log.say(f"gate closed: {audit.verdict}{which}")
-        return CLOSED
-    why = "" if audit.verdict.conclusive else "; too few rows to tell, which is no proof of trust"
-    log.say(f"gate open: {audit.verdict}{why}{which}")
-    return DONE
+    found = gate(audit, options.gate)
+    log.say(f"{gate_words(found)}{which}")
+    return CLOSED if found.closed else DONE

@@ -7,6 +7,7 @@ import sys
 
 from itrust._core import printable, wrapped
 
+VERDICT = "VERDICT"  # how the line begins that may have a colour
 MAX_WIDTH = 100  # longer lines are hard to read
 
 
@@ -16,7 +17,7 @@ def width() -> int:
 
 
 def answer(text: str, colour: str = "") -> None:
-    """Write a result; the first line may have a colour, where the terminal has any."""
+    """Write a result; the line of the verdict may have a colour, where the terminal has any."""
     safe = printable(text)
     encoding = sys.stdout.encoding or "utf-8"
     safe = safe.encode(encoding, "backslashreplace").decode(encoding)
@@ -25,16 +26,17 @@ def answer(text: str, colour: str = "") -> None:
 
 
 def _in_colour(text: str, colour: str) -> bool:
-    """Write with a coloured first line; False, and nothing is written, outside a terminal."""
+    """Write with a coloured verdict; False, and nothing is written, outside a terminal."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         return False
-    first, _, rest = text.partition("\n")
-    console.print(Text(first, style=colour), soft_wrap=True)
-    console.print(Text(rest), soft_wrap=True)
+    shown = Text()
+    for line in text.splitlines(keepends=True):
+        shown.append(line, style=colour if line.startswith(VERDICT) else None)
+    console.print(shown, soft_wrap=True)
     return True
 
 

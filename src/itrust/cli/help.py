@@ -14,9 +14,9 @@ NARROW = 60
 class PlainOption(click.Option):
     """An option that stands under a heading."""
 
-    def __init__(self, *args: Any, panel: str = "Options", **settings: Any) -> None:
+    def __init__(self, *args: Any, panel: str = "Options", bare: str = "", **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.panel = panel
+        self.panel, self.bare = panel, bare
 
 
 class PlainArgument(click.Argument):
@@ -47,6 +47,22 @@ def write_entries(formatter: click.HelpFormatter, records: list[tuple[str, str]]
 class Plain(click.Command):
     """A command with plain help: examples as they are, for none that is broken can be copied."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; an option that may stand alone never takes the file for its value."""
+        alone = {
+            flag: parameter
+            for parameter in self.params
+            if isinstance(parameter, PlainOption) and parameter.bare
+            for flag in parameter.opts
+        }
+        told = list(args)
+        for k, word in enumerate(args):
+            if word == "--":
+                break
+            if word in alone and not _chooses(alone[word], args[k + 1 : k + 2]):
+                told[k] = f"{word}={alone[word].bare}"
+        return super().parse_args(ctx, told)
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write all of it, as wide as the terminal."""
         formatter.width = max(width(), 20)
@@ -71,6 +87,13 @@ class Plain(click.Command):
         if self.epilog:
             formatter.write_paragraph()
             formatter.write(self.epilog.strip("\n") + "\n")
+
+
+def _chooses(option: PlainOption, following: list[str]) -> bool:
+    """Whether the next word is one of the option's choices."""
+    return isinstance(option.type, click.Choice) and any(
+        word in option.type.choices for word in following
+    )
 
 
 class PlainGroup(Plain, click.Group):

@@ -68,6 +68,8 @@ class Option:
         Whether the echoed command has it.
     streams : bool
         Whether a file that is written may be `-`, standard output.
+    bare : str
+        The choice that is meant where the option is typed without one; empty: it needs a value.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Option:
     short: str = ""
     echo: Echo = Echo.NEVER
     streams: bool = False
+    bare: str = ""
 
     @property
     def key(self) -> str:
@@ -151,7 +154,7 @@ ON = {
     AUDIT: "Covariates to judge on; 'all' for every other column.",
     RECALIBRATE: "Covariates to recalibrate by; 'all' for every other column. Not with --load.",
 }
-TASK = "A number you report, such as 'mean(age)'; again for more. See 'itrust tasks'."
+TASK = "A number you report, such as 'mean(age) ~ 0.5'; again for more. See 'itrust tasks'."
 OTHER_ROWS = "Other labelled rows: recalibrate with them, judge the result on FILE."
 MISSING = "Missing covariates: error, level (of their own) or drop."
 RULES = ("error", "level", "drop")
@@ -187,7 +190,16 @@ TABLE = (
     _words("title", "TEXT", "Title of the page."),
     _words("model", "NAME", "What the model is called, and its version, for the page."),
     Option("min-cell", Kind.COUNT, MIN_CELL, "ROWS", FILES, 10, (AUDIT,), echo=Echo.ALWAYS),
-    Option("gate", Kind.SWITCH, "Exit 1 if the model is miscalibrated.", "", GATE, False, (AUDIT,)),
+    Option(
+        "gate",
+        Kind.TEXT,
+        "Exit 1 if the model is miscalibrated, a number is biased, or any of them (default).",
+        "[model|tasks|any]",
+        GATE,
+        commands=(AUDIT,),
+        choices=("model", "tasks", "any"),
+        bare="any",
+    ),
     _method("method", Kind.TEXT, "NAME", "How to recalibrate; see below.", "local"),
     _method("apply", Kind.READ, "FILE", "Rows to recalibrate."),
     _method("out", Kind.WRITTEN, "FILE", OUT),

@@ -72,9 +72,16 @@ def _value(path: Path, key: str, value: Any) -> Any:
         value = [value]
     if option.name == "positive" and isinstance(value, bool | int | float):
         value = str(value).lower() if isinstance(value, bool) else str(value)
+    if option.bare and isinstance(value, bool):
+        return option.bare if value else None
     if not _fits(option, value):
+        kind = (
+            f"true, false or one of {', '.join(option.choices)}"
+            if option.bare
+            else option.kind.value
+        )
         raise InputError(
-            f"{{key}} must be {option.kind.value}, not {{value}}",
+            f"{{key}} must be {kind}, not {{value}}",
             file=path.name,
             value=value,
             details={"key": key},
@@ -87,4 +94,6 @@ def _fits(option: Option, value: Any) -> bool:
         return all(isinstance(part, str) for part in value)
     if option.kind is Kind.SWITCH or isinstance(value, bool):
         return option.kind is Kind.SWITCH and isinstance(value, bool)
+    if option.bare:
+        return value in option.choices
     return isinstance(value, TYPES.get(option.kind, str))

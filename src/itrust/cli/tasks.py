@@ -15,6 +15,8 @@ EXAMPLES = {
     "prevalence()": "rate of positives among all rows",
     'mean(age | race == "b") - mean(age | race == "w")': "a gap between groups",
     'prevalence(region == "south") / prevalence()': "a ratio",
+    "mean(age) ~ 0.5": "a bias of 0.5 would matter: the tolerance",
+    "Age of owners: mean(age) ~ 0.5": "with a title to be shown by",
     "mean(log(income))": "formulas: + - * / **, log, log10, exp, sqrt, abs",
 }
 CONDITIONS = {

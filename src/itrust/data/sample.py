@@ -102,6 +102,8 @@ class Sample(Predicted):
         How the rows were drawn: weights, clusters, strata and replicate weights.
     values : tuple of two objects
         The values of the label that count as 0 and as 1; None for a 0 that does not occur.
+    label : str or None
+        Name of the label's column; None if labels came without a name.
     dropped : tuple of str
         A note on the rows that were left out because of missing covariates, if there were any.
     units : tuple of Units
@@ -123,6 +125,7 @@ class Sample(Predicted):
     columns: tuple[Column, ...]
     design: Design
     values: tuple[Any, Any]
+    label: str | None
     dropped: tuple[str, ...]
     units: tuple[Units, ...]
 
@@ -154,7 +157,15 @@ class Sample(Predicted):
             missing=missing,
         )
 
-    def _read(self, y: object, p: object, x: object, roles: Any, **settings: Any) -> None:
+    def _read(
+        self,
+        y: object,
+        p: object,
+        x: object,
+        roles: Any,
+        label: str | None = None,
+        **settings: Any,
+    ) -> None:
         several = {**roles, "replicate_weights": settings.get("replicate_weights"), "x": x}
         columns = [
             pair
@@ -164,7 +175,7 @@ class Sample(Predicted):
         same_index([("label", y), ("prob", p), *columns])
         parts = read_parts(y, p, x, **roles, **settings)
         refuse_copies_of_the_label(parts["y"], parts["p"], parts["columns"])
-        self._fill(**parts)
+        self._fill(**parts, label=label)
 
     def _fill(self, **parts: Any) -> None:
         refuse_too_few(parts["y"].size)
@@ -283,8 +294,14 @@ class Sample(Predicted):
                 positive=positive,
                 missing=missing,
                 others={name: column for name, column in columns.items() if name not in used},
+                label=named["label"],
             )
         return made
+
+    @property
+    def positives(self) -> str:
+        """What positives are called: "owner = 1", or "positives" where the label has no name."""
+        return "positives" if self.label is None else f"{self.label} = {self.values[1]}"
 
     @property
     def weights(self) -> FloatArray | None:
@@ -416,6 +433,7 @@ class Sample(Predicted):
             columns=tuple(column.take(index) for column in self.columns),
             design=self.design.take(index),
             values=self.values,
+            label=self.label,
             dropped=self.dropped,
             units=tuple(units.take(index, self.n) for units in self.units),
         )
@@ -435,7 +453,7 @@ class Sample(Predicted):
             The same labels and probabilities with these covariates.
         """
         other = object.__new__(type(self))
-        kept = ("y", "p", "design", "values", "dropped", "units")
+        kept = ("y", "p", "design", "values", "label", "dropped", "units")
         other._fill(**{name: getattr(self, name) for name in kept}, columns=columns)
         return other
 
@@ -459,7 +477,7 @@ class Sample(Predicted):
         array([0.1, 0.9])
         """
         other = object.__new__(type(self))
-        kept = ("y", "columns", "design", "values", "dropped", "units")
+        kept = ("y", "columns", "design", "values", "label", "dropped", "units")
         checked = read_probabilities(p, self.n)
         other._fill(**{name: getattr(self, name) for name in kept}, p=checked)
         return other

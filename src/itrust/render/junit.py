@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as Xml
 
-from itrust.auditing import Audit, gate
+from itrust.auditing import Asked, Audit, gate
 from itrust.render.text import check_lines
 
 # XML 1.0 has no way to write these, not even escaped.
@@ -21,10 +21,11 @@ def writable(text: str) -> str:
     return UNWRITABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def junit_xml(audit: Audit, name: str) -> str:
+def junit_xml(audit: Audit, name: str, asked: Asked = "any") -> str:
     """Write the checks of the gate as one test suite.
 
-    A check that tells nothing, since there are too few rows, is a skipped test case.
+    A check that the rows do not decide, or that the gate was not asked about, is a skipped test
+    case.
 
     Parameters
     ----------
@@ -32,13 +33,15 @@ def junit_xml(audit: Audit, name: str) -> str:
         As it may be shown: apply `Disclosure` first.
     name : str
         Of the suite, such as the name of the audited file.
+    asked : {"model", "tasks", "any"}
+        What can close the gate.
 
     Returns
     -------
     str
         XML with a newline at the end.
     """
-    checks = gate(audit).checks
+    checks = gate(audit, asked).checks
     counts = {
         "tests": len(checks),
         "failures": sum(check.outcome == "failed" for check in checks),
@@ -53,7 +56,8 @@ def junit_xml(audit: Audit, name: str) -> str:
         case = Xml.SubElement(suite, "testcase", where)
         first, *rest = (writable(line) for line in check_lines(check, audit))
         if check.outcome == "failed":
-            about_it = {"message": first, "type": "miscalibrated"}
+            kind = "biased" if check.key == "task" else "miscalibrated"
+            about_it = {"message": first, "type": kind}
             Xml.SubElement(case, "failure", about_it).text = "\n".join(rest)
         elif check.outcome == "skipped":
             Xml.SubElement(case, "skipped", {"message": first})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from itrust._core import counted, printable, signed
-from itrust.auditing import Audit, gate
+from itrust.auditing import Asked, Audit, gate
 from itrust.bias import SIGN
-from itrust.render.text import by_cluster, check_lines, judged_on
+from itrust.render.text import by_cluster, check_lines, judged_on, numbers_of
 
 SPECIAL = re.compile(r"[^\w\s,.:;?^=%+()/'\"-]|_|(?<=www)\.|:(?=\S)", re.ASCII | re.IGNORECASE)
 CALLING = "@#"  # a mark of width zero behind them keeps them from calling people and issues
@@ -32,7 +32,7 @@ def _entity(character: str) -> str:
     return f"&#{ord(character)};" + ("&#8203;" if character in CALLING else "")
 
 
-def summary_markdown(audit: Audit, name: str) -> str:
+def summary_markdown(audit: Audit, name: str, asked: Asked = "any") -> str:
     """Summarise an audit for a pull request: verdict, conditions, tasks and slices.
 
     Parameters
@@ -41,13 +41,15 @@ def summary_markdown(audit: Audit, name: str) -> str:
         As it may be shown: apply `Disclosure` first.
     name : str
         Of the audited file.
+    asked : {"model", "tasks", "any"}
+        What can close the gate.
 
     Returns
     -------
     str
         Markdown; whatever the file says is escaped.
     """
-    found = gate(audit)
+    found = gate(audit, asked)
     rows = [
         f"| {escaped(check.name)} | {check.outcome} | {_in_cell(check_lines(check, audit))} |"
         for check in found.checks[1:]
@@ -59,7 +61,10 @@ def summary_markdown(audit: Audit, name: str) -> str:
         [
             f"### itrust: {escaped(audit.verdict)} (gate {'closed' if found.closed else 'open'})",
             "",
-            escaped_words(audit.sentence),
+            f"{escaped_words(audit.summary)}.",
+            "",
+            escaped_words(f"{audit.sentence} {audit.action}"),
+            *([] if not audit.tasks else ["", escaped_words(numbers_of(audit.tasks))]),
             "",
             f"{audit.n:,} rows of {escaped(name)}{clusters}, judged on {escaped_words(on)}.",
             "",

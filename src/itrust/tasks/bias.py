@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, Result, Rng, counted
+from itrust._core import FloatArray, InputError, Result, Rng, counted, two_digits
 from itrust.bias import Redraws
 from itrust.calibration import step_down, unadjusted_pvalues
 from itrust.data import Design, Missing, Points, Sample
@@ -20,23 +20,31 @@ from itrust.tasks.quantities import Callback
 from itrust.tasks.scores import task_scores
 from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, few_labels
 
+MAX_TIMES = 1_000.0  # as many rows as there are: more is no advice
 FEW_FREEDOM = 10  # degrees of freedom below which intervals of a design are told to be rough
 
 
 class TaskFinding(StrEnum):
-    """What p-value, interval and tolerance of a task come to."""
+    """Whether a number may be reported: what p-value, interval and tolerance come to.
+
+    Attributes
+    ----------
+    BIASED
+        The interval of its bias excludes 0 and, where a tolerance is set, shows at least that.
+    SAFE
+        The interval lies within the tolerance of the number.
+    UNDECIDED
+        Neither; also where labels give no estimate, or too few of them for "safe".
+    """
 
     BIASED = "biased"
-    SIZE_NOT_ESTABLISHED = "biased, size not established"
-    WITHIN_TOLERANCE = "within tolerance"
-    NOT_SHOWN = "no bias shown"
-    NOT_EXCLUDED = "no bias shown, tolerance not excluded"
-    NO_ESTIMATE = "labels give no estimate"
+    SAFE = "safe to report"
+    UNDECIDED = "undecided"
 
     @property
-    def is_biased(self) -> bool:
-        """Whether a bias is shown, of whatever size."""
-        return self in (TaskFinding.BIASED, TaskFinding.SIZE_NOT_ESTABLISHED)
+    def closes_gate(self) -> bool:
+        """Whether `itrust audit --gate tasks` fails."""
+        return self is TaskFinding.BIASED
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,8 @@ class TaskResult(Result):
         Whether fewer than ten labels carry the estimate.
     uncovered : tuple of str
         Covariates of the task that the audit did not judge.
+    positives : str
+        What positives are called, such as "owner = 1".
     notes : tuple of str
         Data-quality notes.
     """
@@ -95,6 +105,7 @@ class TaskResult(Result):
     covariates: tuple[str, ...]
     few_labels: bool = False
     uncovered: tuple[str, ...] = ()
+    positives: str = "positives"
     notes: tuple[str, ...] = ()
 
     @property
@@ -113,19 +124,40 @@ class TaskResult(Result):
         return self.task.tolerance
 
     @property
+    def is_shown(self) -> bool:
+        """Whether a bias is shown, of whatever size: the interval excludes 0."""
+        return self.pvalue <= self.alpha
+
+    @property
+    def reach(self) -> float:
+        """The smallest tolerance that the interval lies within: what these rows can show."""
+        return max(-self.lower, self.upper)
+
+    @property
     def finding(self) -> TaskFinding:
         """What p-value, interval and tolerance come to."""
-        shown, size = self.pvalue <= self.alpha, self.tolerance
+        size = self.tolerance
         if math.isnan(self.bias):
-            return TaskFinding.NO_ESTIMATE
-        if size is None:
-            return TaskFinding.BIASED if shown else TaskFinding.NOT_SHOWN
-        if max(-self.lower, self.upper) <= size and not self.few_labels:
-            return TaskFinding.WITHIN_TOLERANCE
-        if not shown:
-            return TaskFinding.NOT_EXCLUDED
-        least = max(self.lower, -self.upper)
-        return TaskFinding.BIASED if least >= size else TaskFinding.SIZE_NOT_ESTABLISHED
+            return TaskFinding.UNDECIDED
+        if size is not None and self.reach <= size and not self.few_labels:
+            return TaskFinding.SAFE
+        shown = max(self.lower, -self.upper) >= (size or 0.0)
+        return TaskFinding.BIASED if self.is_shown and shown else TaskFinding.UNDECIDED
+
+    @property
+    def rows_needed(self) -> int | None:
+        """Labelled rows that would decide, if the bias stayed as it is estimated; to two digits.
+
+        None where the number is decided, where it has no tolerance, or where the estimate lies so
+        near the tolerance that no reasonable number of rows tells them apart.
+        """
+        if self.finding is not TaskFinding.UNDECIDED or self.tolerance is None:
+            return None
+        room = abs(abs(self.bias) - self.tolerance)
+        half = (self.upper - self.lower) / 2
+        if not room > 0 or not math.isfinite(half) or half > MAX_TIMES**0.5 * room:
+            return None
+        return max(two_digits(self.n * (half / room) ** 2), self.n + 1)
 
     def _facts(self) -> Mapping[str, Any]:
         return {
@@ -134,6 +166,7 @@ class TaskResult(Result):
             "finding": self.finding.value,
             "bias": self.bias,
             "tolerance": self.tolerance,
+            "rows_needed": self.rows_needed,
         }
 
 
@@ -208,6 +241,7 @@ def evaluate_tasks(
                 seed=redraws.seed,
                 covariates=covariates_of(task, sample.points),
                 few_labels=few,
+                positives=sample.positives,
                 notes=tuple(notes),
             )
         )

@@ -166,6 +166,11 @@ class Task(Node):
         """Size of bias that would matter, in the task's own unit; None: not said."""
         return None
 
+    @property
+    def formula(self) -> str:
+        """The text that `parse` reads back to the same task, with title and tolerance."""
+        return str(self)
+
     def named(self, title: str, tolerance: float | None = None) -> Task:
         """Give the task a name to be shown by.
 
@@ -493,6 +498,13 @@ class Named(Task):
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def formula(self) -> str:
+        """Title, task and tolerance."""
+        title = "" if self.title == str(self.task) else f'"{self.title}": '
+        matters = "" if self.matters is None else f" ~ {self.matters!r}"
+        return f"{title}{self.task}{matters}"
 
     @property
     def parts(self) -> tuple[Node, ...]:

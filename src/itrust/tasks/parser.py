@@ -1,5 +1,6 @@
 """The text form of tasks: a small grammar, parsed by hand, never evaluated.
 
+    whole      = [ title ":" ] task [ "~" number ]
     task       = term { ("+" | "-") term }
     term       = factor { ("*" | "/") factor }
     factor     = number | "-" factor | "(" task ")" | call
@@ -13,17 +14,21 @@
                | covariate ["not"] "in" "(" value { "," value } ")"
                | covariate ("==" | "!=" | "<" | "<=" | ">" | ">=") value
 
-A covariate is a word, or anything in backticks; a value is a number, true, false, or text in
+A title is text in quotes, or any text without quotes, backticks, "(", "|" and ":". The number after
+"~" is the tolerance: the size of bias that would matter, in the unit of the task. A covariate is a
+word, or anything in backticks; a value is a number, true, false, or text in
 quotes (dates, too). Means and shares are among positives. A quantity also knows powers, as in
 mean(10 ** log_income). Examples:
 
     mean(age | race == "Black") - mean(age | race == "White")
     share(age >= 65)
     prevalence(region in ("south", "west") and age < 40) / prevalence()
+    Mean age of owners: mean(age) ~ 0.5
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,10 +65,11 @@ TOKEN = re.compile(
     |(?P<text>"(?:[^"]|"")*"|'(?:[^']|'')*')
     |(?P<quoted>`(?:[^`]|``)+`)
     |(?P<word>[^\W\d]\w*)
-    |(?P<sign>\*\*|==|!=|<=|>=|[-+*/()|,<>])
+    |(?P<sign>\*\*|==|!=|<=|>=|[-+*/()|,<>~])
     )""",
     re.VERBOSE,
 )
+TITLE = re.compile(r"""\s*(?:"(?P<quoted>[^"]+)"|(?P<bare>[^"`(|:]*[^"`(|:\s]))\s*:""")
 CALLS = ("mean", "share", "prevalence")
 MAX_NESTED = 60
 MAX_TOKENS = 1_000
@@ -109,6 +115,8 @@ def parse(text: str) -> Task:
     Examples
     --------
     >>> from itrust.tasks import parse
+    >>> parse("Mean age of owners: mean(age) ~ 0.5").tolerance
+    0.5
     >>> task = parse('mean(age | race == "Black") - mean(age | race == "White")')
     >>> sorted(task.names)
     ['age', 'race']
@@ -120,7 +128,10 @@ def parse(text: str) -> Task:
         raise InputError(
             "a task is text such as 'mean(age)', not {value}", argument="text", value=text
         )
-    return _Parser(text).whole()
+    title = TITLE.match(text)
+    if title is None:
+        return _Parser(text).whole()
+    return _Parser(text, title.end()).whole(title["quoted"] or title["bare"])
 
 
 def parse_condition(text: str) -> Predicate:
@@ -152,8 +163,9 @@ def parse_condition(text: str) -> Predicate:
 class _Parser:
     """Recursive descent over tokens; every refusal points at a character."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, start: int = 0) -> None:
         self.text = text.replace("\n", " ").replace("\r", " ")
+        self.start = start
         self.position = 0
         self.tokens: list[Token] = []
         self.tokens.extend(self._tokens())
@@ -162,7 +174,7 @@ class _Parser:
         self.depth = 0
 
     def _tokens(self) -> Any:
-        at = 0
+        at = self.start
         while at < len(self.text.rstrip()):
             found = TOKEN.match(self.text, at)
             if found is None:
@@ -225,11 +237,21 @@ class _Parser:
     def _next(self) -> str:
         return "the end" if self.peek is None else repr(self.peek.text)
 
-    def whole(self) -> Task:
+    def whole(self, title: str | None = None) -> Task:
         task = self.task()
+        tolerance = self.tolerance() if self.accept("~") else None
         if self.peek is not None:
             self.refuse(f"the task ends before {self._next()}")
-        return task
+        if title is None:
+            return task if tolerance is None else task.matters_at(tolerance)
+        return task.named(title, tolerance)
+
+    def tolerance(self) -> float:
+        token = self.peek
+        if token is None or token.kind != "number" or not 0 < float(token.text) < math.inf:
+            self.refuse(f"expected the tolerance, a number above 0, after ~, not {self._next()}")
+        self.position += 1
+        return float(token.text)
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ quadratics and all levels of a category, for a bias that is spread thinly shows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -48,6 +48,9 @@ SHARES = {  # relative to each other; families without entries leave theirs to t
 }
 # One covariate among very many: its trend shares its family's weight with all the others.
 SHARES_OF_MANY = {**SHARES, "linear": 1.8, "joint": 0.16, "tails": 0.04}
+# Calibration given covariates implies calibration overall, so what speaks against the latter keeps
+# these parts of the whole weight, however many covariates are named.
+KEPT = {"overall": 0.18, "prediction": 0.14}
 BROAD, FINE = 0.25, 0.08  # widths of smooth entries on the scale of ranks
 FULL_WIDTHS = (1.0, 2.0, 0.5, 0.25)  # times the default widths
 TENTHS, FIFTHS, FORTIETHS = 10, 5, 40
@@ -88,7 +91,19 @@ def default_dictionary_for(points: Points) -> Dictionary:
     pairs, notes = _of_pairs(useful)
     entries.extend(pairs)
     entries.extend(_of_everything(points))
-    return Dictionary(tuple(_distinct(entries)), SHARES_OF_MANY if many else SHARES, notes)
+    shares = SHARES_OF_MANY if many else SHARES
+    families = {entry.family for entry in entries}
+    return Dictionary(tuple(_distinct(entries)), _keeping(shares, families), notes)
+
+
+def _keeping(shares: Mapping[str, float], families: Collection[str]) -> dict[str, float]:
+    """Shares in which the prediction by itself has the parts that are kept for it."""
+    others = [family for family in families if family not in (*KEPT, "full")]
+    if not others:
+        return dict(shares)
+    left = sum(shares[family] for family in families if family not in KEPT)
+    kept = {family: part * left / (1 - sum(KEPT.values())) for family, part in KEPT.items()}
+    return {**shares, **kept}
 
 
 @dataclass(frozen=True, eq=False)

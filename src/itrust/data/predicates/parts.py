@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,6 +17,7 @@ TENTHS = 10
 MAX_LEVELS = 40
 FREQUENT = 0.01  # levels with this share of the rows are never left out
 ALL_DIGITS = 17
+MOST_PLACES = 16  # behind the point
 
 
 def cut_of(column: Column, parts: int = TENTHS) -> tuple[Predicate, ...]:
@@ -95,14 +97,25 @@ def parts_of(column: Column, parts: int) -> list[Between]:
         if d == ALL_DIGITS or _distinct(column, values[first], values[last], d)
     )
     found = []
+    cuts = [_cut(column, float(values[k - 1]), float(values[k])) for k in first[1:]]
     for number, (start, stop) in enumerate(zip(first, last, strict=True)):
         low, high = (column.shown(float(values[k]), digits) for k in (start, stop))
-        # Values that turn up in other rows only fall into the part below them.
-        begin = -np.inf if number == 0 else float(values[start])
-        end = np.inf if number == first.size - 1 else float(values[first[number + 1]])
+        begin = -np.inf if number == 0 else cuts[number - 1]
+        end = np.inf if number == first.size - 1 else cuts[number]
         text = low if start == stop else f"{low} to {high}"
         found.append(Between(column.name, begin, end, text, column.kind))
     return found
+
+
+def _cut(column: Column, below: float, value: float) -> float:
+    """The shortest number that tells a value from the one below it: above that, not above this."""
+    if column.kind == "date":
+        return value
+    for places in range(MOST_PLACES):
+        short = math.floor(value * 10.0**places) / 10.0**places
+        if below < short <= value:
+            return short
+    return value
 
 
 def _distinct(column: Column, first: AnyArray, last: AnyArray, digits: int) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from itrust._core import html
 from itrust.auditing import Audit, Comparison
 from itrust.bias import SIGN
 from itrust.render.notebook.bias import SLICE_HEAD, slice_cells
 from itrust.render.notebook.tasks import TASK_HEAD, task_cells
 from itrust.render.showing import as_html
-from itrust.render.text.auditing import by_cluster, judged_on, seen, short_pvalue
+from itrust.render.text.auditing import by_cluster, judged_on, numbers_of, seen, short_pvalue
 
 MAX_SLICES = 5
 
@@ -18,7 +20,7 @@ def audit_card(audit: Audit) -> str:
     """Show the verdict, the conditions, tasks and confirmed slices."""
     test, overall = audit.test, audit.overall
     conditions = [
-        ("Overall calibration", short_pvalue(overall.test), f"ECE {overall.ece:.4f}"),
+        ("Overall calibration", _pvalue(overall.pvalue), f"ECE {overall.ece:.4f}"),
         ("Calibration given the covariates", short_pvalue(test), judged_on(audit)),
         (
             "What this audit could have missed",
@@ -27,7 +29,9 @@ def audit_card(audit: Audit) -> str:
         ),
     ]
     parts = [
-        html.sentence(audit.sentence),
+        html.sentence(audit.summary),
+        html.sentence(f"{audit.sentence} {audit.action}"),
+        html.sentence(numbers_of(audit.tasks)),
         html.table(["condition", "p", ""], conditions),
         html.table(TASK_HEAD, [task_cells(task) for task in audit.tasks]),
         html.table(
@@ -43,6 +47,10 @@ def audit_card(audit: Audit) -> str:
         ),
     ]
     return html.card(f"Verdict: {audit.verdict}", *parts, colour=audit.verdict.tone.light)
+
+
+def _pvalue(value: float) -> str:
+    return "none" if math.isnan(value) else f"{value:.3g}"
 
 
 @as_html.register

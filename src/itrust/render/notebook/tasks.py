@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from itrust._core import html
+from itrust._core import html, rounded
 from itrust.render.showing import as_html
-from itrust.render.text.tasks import TASK_SIGN, WAYS, ends_text, finding_text
+from itrust.render.text.tasks import (
+    TASK_SIGN,
+    WAYS,
+    bias_text,
+    ends_text,
+    task_sentence,
+    task_title,
+)
 from itrust.tasks import Estimate, TaskEstimate, TaskResult
 
 TASK_HEAD = ("task", "with labels", "with probabilities", "bias", "interval", "p", "finding")
@@ -22,14 +29,15 @@ def _(result: TaskResult) -> str:
 
 def task_cells(result: TaskResult) -> tuple[str, ...]:
     """A task as a row of `TASK_HEAD`."""
+    bias, interval = bias_text(result)
     return (
-        result.name,
-        html.number(result.from_labels),
-        html.number(result.plugin),
-        html.number(result.bias, "+.4g"),
-        html.interval(result.lower, result.upper, "+.4g"),
+        task_title(result),
+        rounded(result.from_labels, result.lower, result.upper),
+        rounded(result.plugin, result.lower, result.upper),
+        bias,
+        interval,
         html.number(result.pvalue, ".3g"),
-        finding_text(result),
+        task_sentence(result),
     )
 
 

@@ -6,19 +6,24 @@ from itrust.render.text.auditing import (
     UNKNOWN,
     by_cluster,
     check_lines,
+    gate_words,
     judged_on,
+    numbers_of,
     sections,
     seen,
+    summary_of,
     task_line,
     told,
 )
 from itrust.render.text.layout import NARROW, fitted
-from itrust.render.text.verdict import evidence_words, in_words, sentence_of
+from itrust.render.text.tasks import task_sentence, task_title
+from itrust.render.text.verdict import action_of, evidence_words, in_words, sentence_of
 
 __all__ = [
     "NARROW",
     "UNKNOWN",
     "WIDTH",
+    "action_of",
     "auditing",
     "bias",
     "by_cluster",
@@ -26,14 +31,19 @@ __all__ = [
     "check_lines",
     "evidence_words",
     "fitted",
+    "gate_words",
     "in_words",
     "judged_on",
+    "numbers_of",
     "recalibrate",
     "scores",
     "sections",
     "seen",
     "sentence_of",
+    "summary_of",
     "task_line",
+    "task_sentence",
+    "task_title",
     "tasks",
     "told",
 ]

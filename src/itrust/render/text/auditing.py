@@ -3,34 +3,117 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
-from itrust._core import Setting, counted, in_door_words, shown_name, signed, wrapped
-from itrust.auditing import Audit, Check, Comparison, Missed
-from itrust.bias import SIGN
+from itrust._core import (
+    Setting,
+    counted,
+    in_door_words,
+    rounded,
+    shown_name,
+    signed,
+    wrapped,
+)
+from itrust.auditing import Audit, Check, Comparison, Gate, Missed
+from itrust.bias import SIGN, GroupTable
 from itrust.calibration import Autocorrelation, CalibrationResult, Detectable, Finding, worst_of
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.calibration import kind_text
-from itrust.render.text.layout import Section, fitted, laid_out, more
-from itrust.render.text.tasks import finding_text
+from itrust.render.text.layout import Section, fitted, laid_out, more, seconds
+from itrust.render.text.tasks import bias_text, task_sentence, task_title
 from itrust.render.text.verdict import clustering_words, evidence_words, refusal_words, untold
-from itrust.tasks import TaskResult
+from itrust.tasks import TaskFinding, TaskResult
 
 STRIKING = 3.0  # standard errors
 MAX_TOLD = 3
+MAX_GROUPS = 8
 
 
 @as_text.register
 def told(audit: Audit, width: int = WIDTH) -> str:
-    """Give the whole audit, the verdict first."""
-    head = [*wrapped(f"VERDICT  {audit.verdict}", width, "", "  ")]
+    """Give the whole audit: the rows in one line, the verdict, then what it rests on."""
+    head = [*wrapped(audit.summary, width, "", "  ")]
+    head += ["", *wrapped(f"VERDICT  {audit.verdict}", width, "", "  ")]
     head += wrapped(audit.sentence, width, "  ")
+    head += wrapped(f"Next: {audit.action}", width, "  ")
+    head += wrapped(numbers_of(audit.tasks), width, "  ")
     warned = (f"! {warning}" for warning in audit.test.warnings)
     head += [line for text in warned for line in wrapped(text, width, "  ", "  ")]
     body = [line for section in sections(audit) for line in ("", *laid_out(section, width))]
     foot = [line for text in footnotes(audit) for line in wrapped(text, width, "  ", "  ")]
     return "\n".join([*head, *body, "", *foot])
+
+
+def summary_of(audit: Audit) -> str:
+    """Say in one line what is there: rows, mean prediction, observed rate, overall bias.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    mean = audit.overall.mean
+    ends = mean.lower, mean.upper
+    predicted, observed = (rounded(value, *ends) for value in (mean.predicted, mean.observed))
+    bias, lower, upper = (rounded(value, *ends, "+") for value in (mean.bias, *ends))
+    weighted = "" if audit.sample.weights is None else ", weighted"
+    return (
+        f"{counted(audit.n, 'row')}{by_cluster(audit)}{weighted}; mean prediction {predicted}, "
+        f"observed rate {observed}: overall bias {bias} ({lower} to {upper})"
+    )
+
+
+def numbers_of(tasks: Sequence[TaskResult]) -> str:
+    """Say how many of the user's numbers may be reported.
+
+    Parameters
+    ----------
+    tasks : sequence of TaskResult
+        What was found about each.
+
+    Returns
+    -------
+    str
+        One sentence; empty where there are no numbers.
+    """
+    found = Counter(task.finding for task in tasks)
+    parts = [f"{found[kind]} {kind}" for kind in TaskFinding if found[kind]]
+    return f"Your numbers, each judged by itself: {', '.join(parts)}." if parts else ""
+
+
+def gate_words(found: Gate) -> str:
+    """Say whether the gate is closed, and by what.
+
+    Parameters
+    ----------
+    found : Gate
+        Of `itrust.auditing.gate`.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    numbers = counted(len(found.biased), "number")
+    biased = f"{numbers} {'is' if len(found.biased) == 1 else 'are'} biased"
+    told = {
+        "model": f"the model is judged {found.verdict}",
+        "tasks": biased if found.biased else "no number is shown to be biased",
+    }
+    asked = ("model", "tasks") if found.asked == "any" else (found.asked,)
+    if found.asked == "any" and not found.biased:
+        asked = ("model",)
+    why = "; ".join(told[part] for part in asked)
+    if not found.closed and "model" in asked and not found.verdict.conclusive:
+        why += ", which is no proof that it is calibrated"
+    return f"gate {'closed' if found.closed else 'open'}: {why}"
 
 
 def sections(audit: Audit) -> list[Section]:
@@ -46,17 +129,38 @@ def sections(audit: Audit) -> list[Section]:
     list of Section
         In the order of the audit, each with a key that names the part.
     """
-    found = [
-        Section("rows", "Rows", [_rows(audit), *in_time(audit.autocorrelation)]),
-        Section("overall", "Overall calibration (reliance)", _overall(audit)),
-        Section("test", "Calibration given the covariates (competency)", _test(audit)),
-        Section("missed", "What this audit could have missed (confidence)", _missed(audit)),
-        Section("diagnosis", "Where it is miscalibrated", _diagnosis(audit)),
-    ]
+    found = []
     if audit.tasks:
         lines = [line for task in audit.tasks for line in _task(task)]
-        found.append(Section("tasks", "Tasks", lines))
-    return found
+        found.append(Section("tasks", "Your numbers", lines))
+    if audit.diagnosis.groups is not None and audit.diagnosis.groups.groups:
+        found.append(Section("groups", "Groups", _groups(audit.diagnosis.groups)))
+    return [
+        *found,
+        Section("diagnosis", "Where the model is shown to be miscalibrated", _diagnosis(audit)),
+        Section("test", "Calibration given the covariates (competency)", _test(audit)),
+        Section("overall", "Overall calibration (reliance)", _overall(audit)),
+        Section("missed", "What this audit could have missed (confidence)", _missed(audit)),
+        Section("rows", "Rows", [_rows(audit), *in_time(audit.autocorrelation)]),
+    ]
+
+
+def _groups(table: GroupTable) -> list[str]:
+    """Groups with the largest biases that are shown, then the largest others."""
+    ordered = sorted(
+        table.groups, key=lambda own: (own.pvalue > table.alpha, -abs(own.at_least), -abs(own.bias))
+    )
+    names = max(len(str(own.where)) for own in ordered[:MAX_GROUPS])
+    return [
+        *(
+            f"{'*' if own.pvalue <= table.alpha else ' '} {own.where!s:<{names}}  "
+            f"{own.bias:+.3f} ({signed(own.lower)} to {signed(own.upper)}), predicted "
+            f"{own.predicted:.3f}, observed {own.observed:.3f}, {counted(own.rows, 'row')}"
+            for own in ordered[:MAX_GROUPS]
+        ),
+        *more(len(ordered) - MAX_GROUPS),
+        "* the interval excludes 0; intervals hold for all groups at once",
+    ]
 
 
 def _rows(audit: Audit) -> str:
@@ -143,12 +247,12 @@ def check_lines(check: Check, audit: Audit) -> list[str]:
 def footnotes(audit: Audit) -> list[str]:
     """Say how to read it, and what makes it again."""
     tasks = (
-        "mean(...) and share(...) are among positives; intervals and p-values hold for all tasks "
-        "at once; bias of a task: with labels - with probabilities"
+        "intervals and p-values of your numbers hold for all of them at once; their bias: with "
+        "labels - with probabilities"
     )
     made = (
         f"alpha {audit.alpha:g}, tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed "
-        f"{audit.seed}, {audit.elapsed:.2g} s"
+        f"{audit.seed}, {seconds(audit.elapsed)}"
     )
     hidden = audit.withheld
     withheld = []
@@ -162,8 +266,13 @@ def footnotes(audit: Audit) -> list[str]:
 def _overall(audit: Audit) -> list[str]:
     found = audit.overall
     scores = f"Brier {found.brier:.4f}, ECE {found.ece:.4f}, smooth ECE {found.smooth_ece:.4f}"
-    kind = "" if found.test.refused is not None else f" ({kind_text(found.test)})"
-    return [f"p {short_pvalue(found.test)}{kind}; {scores}"]
+    if math.isnan(found.pvalue):
+        return [f"no p-value; {scores}"]
+    answer = "rejected" if found.pvalue <= audit.alpha else "not rejected"
+    own = ""
+    if found.test.pvalue < found.pvalue:
+        own = f", that of the test given the covariates; by itself {found.test.pvalue:.3g}"
+    return [f"{answer}: p {found.pvalue:.3g} ({kind_text(found.test)}{own}); {scores}"]
 
 
 def short_pvalue(test: CalibrationResult) -> str:
@@ -180,8 +289,10 @@ def _test(audit: Audit) -> list[str]:
     if test.refused is not None:
         return [f"no p-value: {refusal_words(test.refused)}"]
     unknown = [] if audit.judgement.is_attributed else [untold(test.names)]
+    refuted = test.pvalue <= audit.alpha or test.impossible
+    answer = "rejected" if refuted else "not rejected"
     return [
-        f"p {short_pvalue(test)} ({kind_text(test)}){checks}",
+        f"{answer}: p {short_pvalue(test)} ({kind_text(test)}){checks}",
         *unknown,
         *(f"{found.pvalue:.3f}  {evidence_words(found)}" for found in leading[:MAX_TOLD]),
         *more(len(leading) - MAX_TOLD),
@@ -198,9 +309,9 @@ UNKNOWN = "how small a bias would have been seen is not known"
 def _diagnosis(audit: Audit) -> list[str]:
     slices, bias = audit.diagnosis.slices, audit.diagnosis.bias
     told = f"{len(slices.confirmed)} of {counted(len(slices), 'slice')}"
-    points = f"shown to be miscalibrated at {100 * bias.flagged.mean():.0f} % of points"
+    points = f"at {_percent(float(bias.flagged.mean()))} of the points that were checked"
     return [
-        f"the model is {points}; {told} confirmed",
+        f"{points}; {told} confirmed",
         *(
             f"{part.bias:+.3f} ({signed(part.lower)} to {signed(part.upper)})  {part.rule}"
             for part in slices.confirmed[:MAX_TOLD]
@@ -209,16 +320,34 @@ def _diagnosis(audit: Audit) -> list[str]:
     ]
 
 
+def _percent(share: float) -> str:
+    """A share for people: no "0 %" for what is there.
+
+    >>> _percent(0.0), _percent(0.0031), _percent(0.273)
+    ('none', '0.3 %', '27 %')
+    """
+    if share == 0:
+        return "none"
+    return f"{100 * share:.1g} %" if share < 0.01 else f"{100 * share:.0f} %"
+
+
 def _task(task: TaskResult) -> list[str]:
-    return [task.name, f"  {task_line(task)}", *(f"  note: {note}" for note in task.notes)]
+    lines = [task_title(task), f"  {task_sentence(task)}", f"  {_values(task)}"]
+    return [*lines, *(f"  note: {note}" for note in task.notes)]
 
 
 def task_line(task: TaskResult) -> str:
-    """Say what a model does to one number."""
-    bias = f"bias {task.bias:+.3g} ({task.lower:+.3g} to {task.upper:+.3g})"
+    """Say what a model does to one number, and whether it may be reported."""
+    return f"{task_sentence(task)} ({_values(task)})"
+
+
+def _values(task: TaskResult) -> str:
+    ends = task.lower, task.upper
+    bias, interval = bias_text(task)
+    plugin, labels = (rounded(value, *ends) for value in (task.plugin, task.from_labels))
     return (
-        f"{task.plugin:.5g} with probabilities, {task.from_labels:.5g} with labels: {bias}, "
-        f"p {task.pvalue:.3g}: {finding_text(task)}"
+        f"{plugin} with probabilities, {labels} with labels: bias {bias} ({interval}), "
+        f"p {task.pvalue:.3g}"
     )
 
 

@@ -21,6 +21,7 @@ from itrust.bias import (
     SliceTable,
 )
 from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.layout import seconds
 
 MAX_UNCONFIRMED = 2  # slices that were not confirmed and are told all the same
 MAX_COORDINATES = 4
@@ -109,7 +110,7 @@ def _(result: LocalBias, width: int = WIDTH) -> str:  # noqa: ARG001
         ),
         ("neighbours", f"in the prediction: {near}"),
         ("", f"in covariates: {result.kernel.x.describe(names)}"),
-        ("made with", f"{redraws.draws:,} draws, seed {redraws.seed}, {result.elapsed:.2g} s"),
+        ("made with", f"{redraws.draws:,} draws, seed {redraws.seed}, {seconds(result.elapsed)}"),
     ]
     lines = [f"Local bias at {points_text(result)}", f"  {SIGN}", ""]
     lines += [f"  {name:<12}{text}" for name, text in rows]

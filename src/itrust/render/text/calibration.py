@@ -20,6 +20,7 @@ from itrust.calibration import (
 )
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.layout import seconds
 from itrust.render.text.verdict import (
     clustering_words,
     coverage_words,
@@ -44,7 +45,17 @@ def finding_text(finding: Finding, width: int = WIDTH) -> str:  # noqa: ARG001
     Directions are centred, so they tell how the bias (observed minus predicted) differs between
     rows, and nothing about its sign in any of them.
     """
-    return f"{_shown(finding)}{_shared(finding)}"
+    return f"{_shown(finding)}{_extremes(finding)}{_shared(finding)}"
+
+
+def _extremes(finding: Finding) -> str:
+    """Who is under- and who is overestimated most."""
+    told = [
+        f"most too {way} where {where}"
+        for way, where in (("low", finding.too_low), ("high", finding.too_high))
+        if where is not None
+    ]
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def _shown(finding: Finding) -> str:
@@ -78,7 +89,7 @@ def _sentence(finding: Finding, what: str) -> str:
         both = " and ".join(finding.covariates)
         return f"the bias is {_more(finding)} where {both} are both high or both low than elsewhere"
     if finding.shape is Shape.JOINT:
-        return f"many small biases add up: {finding.name}"
+        return f"small biases along {in_words(finding.covariates)} add up"
     if finding.shape is Shape.IMPOSSIBLE:
         return "labels occurred that the model gave probability 0"
     if finding.shape is Shape.KERNEL:
@@ -150,7 +161,7 @@ def _evidence_rows(result: CalibrationResult) -> list[tuple[str, str]]:
         if result.pvalue <= ALPHA:
             rows.append(("evidence", f"against the model as a whole; {untold(result.names)}"))
         first = result.findings[0]
-        rows.append(("most striking", f"{first.pvalue:.3g}  {first.name}"))
+        rows.append(("most striking", f"{first.pvalue:.3g}  {first}"))
     only = "" if result.judged_on == result.names else f" on {_some(result.judged_on)} only"
     number = counted(result.checks, "check")
     return [*rows, ("checks", f"{number}{only}; p-values are adjusted for all of them")]
@@ -193,7 +204,7 @@ def null_text(result: CalibrationResult) -> str:
 def provenance(result: CalibrationResult) -> str:
     """What makes the result again."""
     seed = "" if result.seed is None else f"{result.draws:,} draws, seed {result.seed}, "
-    return f"{seed}{result.engine}, {result.elapsed:.2g} s"
+    return f"{seed}{result.engine}, {seconds(result.elapsed)}"
 
 
 def pvalue_text(result: CalibrationResult) -> str:
@@ -255,7 +266,7 @@ def _(result: MulticlassResult, width: int = WIDTH) -> str:  # noqa: ARG001
     names = max(len("all together"), *(len(str(c.name)) for c in result.classes))
     title = "Are the class probabilities calibrated given the covariates?"
     kind = "exact if its assumptions hold, see !" if result.assumption_warnings else "exact"
-    made = f"{kind}; {result.draws:,} draws, seed {result.seed}, {result.elapsed:.2g} s"
+    made = f"{kind}; {result.draws:,} draws, seed {result.seed}, {seconds(result.elapsed)}"
     lines = [
         f"{title}   H0: P(y = c | x, p) = p_c for every c",
         "",
@@ -291,7 +302,7 @@ def _(result: WitnessResult, width: int = WIDTH) -> str:  # noqa: ARG001
             for part in result.parts
         ),
         "",
-        f"  {counted(result.draws, 'draw')} a fold, seed {result.seed}, {result.elapsed:.2g} s",
+        f"  {counted(result.draws, 'draw')} a fold, seed {result.seed}, {seconds(result.elapsed)}",
     ]
     return "\n".join([*lines, *_warnings_and_notes(result.warnings, result.notes)])
 

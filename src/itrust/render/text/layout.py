@@ -34,6 +34,17 @@ def more(number: int) -> Iterable[str]:
     return [f"and {number} more"] if number > 0 else []
 
 
+def seconds(elapsed: float) -> str:
+    """A time for people.
+
+    >>> seconds(0.123), seconds(11.4), seconds(113.2), seconds(7_300)
+    ('0.12 s', '11 s', '113 s', '122 min')
+    """
+    if elapsed >= 600:
+        return f"{elapsed / 60:,.0f} min"
+    return f"{elapsed:.0f} s" if elapsed >= 10 else f"{elapsed:.2g} s"
+
+
 def fitted(text: str, width: int) -> str:
     """Make a table fit: long lines go on below, deeper than they began.
 

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
+from itrust._core import rounded, rounded_up, wrapped
+from itrust.data import Everywhere, Predicate
 from itrust.render.showing import WIDTH, as_text
-from itrust.tasks import Estimate, TaskEstimate, TaskFinding, TaskResult
+from itrust.tasks import (
+    Combined,
+    Estimate,
+    Indicator,
+    Named,
+    Ratio,
+    Task,
+    TaskEstimate,
+    TaskFinding,
+    TaskResult,
+)
 
 TASK_SIGN = "bias = with labels - with probabilities; positive: the model understates it"
 WAYS = {
@@ -12,35 +26,159 @@ WAYS = {
     "prediction_powered": "prediction-powered",
     "labelled": "labels alone",
 }
-WITH_SIZE = {
-    TaskFinding.SIZE_NOT_ESTABLISHED: "biased, by {:g} or more not shown",
-    TaskFinding.WITHIN_TOLERANCE: "within {:g}",
-    TaskFinding.NOT_EXCLUDED: "no bias shown, {:g} not excluded",
-}
+SIGNS = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
 
 
 @as_text.register
-def _(result: TaskResult, width: int = WIDTH) -> str:  # noqa: ARG001
-    lines = [
-        result.name,
-        f"  with probabilities  {result.plugin:.6g}",
-        f"  with labels         {result.from_labels:.6g}",
-        f"  bias                {result.bias:+.4g}   ({result.lower:+.4g} to {result.upper:+.4g})",
-        f"  p-value             {result.pvalue:.4g}   (H0: no bias for this task)",
-        f"  finding             {finding_text(result)}",
-        f"  depends on          {', '.join(result.covariates) or 'no covariate'}",
-        f"  {TASK_SIGN}",
-        *(f"  note: {note}" for note in result.notes),
+def _(result: TaskResult, width: int = WIDTH) -> str:
+    bias, interval = bias_text(result)
+    rows = [
+        ("with probabilities", _value(result, result.plugin)),
+        ("with labels", _value(result, result.from_labels)),
+        ("bias", f"{bias}   ({interval})"),
+        ("p-value", f"{result.pvalue:.3g}   (H0: no bias for this task)"),
+        ("finding", task_sentence(result)),
+        ("depends on", ", ".join(result.covariates) or "no covariate"),
     ]
-    return "\n".join(lines)
+    lines = [task_title(result)]
+    for name, text in rows:
+        lines += wrapped(f"{name:<18}  {text}", width, "  ", " " * 20)
+    return "\n".join([*lines, f"  {TASK_SIGN}", *(f"  note: {note}" for note in result.notes)])
 
 
-def finding_text(result: TaskResult) -> str:
-    """What was found about a task, with the size that would matter."""
-    told = WITH_SIZE.get(result.finding)
-    if told is None or result.tolerance is None:
-        return result.finding.value
-    return told.format(result.tolerance)
+def task_title(result: TaskResult) -> str:
+    """The number in words, or by the title that it was given.
+
+    Parameters
+    ----------
+    result : TaskResult
+        What was found about it.
+
+    Returns
+    -------
+    str
+        Such as "mean age among owner = 1".
+    """
+    return task_words(result.task, result.positives)
+
+
+def task_words(task: Task, positives: str = "positives") -> str:
+    """Say in words what a task is.
+
+    Parameters
+    ----------
+    task : Task
+        A number to be reported.
+    positives : str
+        What positives are called.
+
+    Returns
+    -------
+    str
+        Its title, if it has one of its own; else a part of a sentence.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> task_words(it.tasks.parse('mean(age | race == "b") - mean(age)'), "owner = 1")
+    'mean age among owner = 1 where race = b, minus mean age among owner = 1'
+    >>> task_words(it.tasks.parse("prevalence()")), task_words(it.tasks.parse("Rate: prevalence()"))
+    ('share of positives', 'Rate')
+    """
+    if isinstance(task, Named):
+        inner = task.task
+        return task_words(inner, positives) if task.title == str(inner) else task.title
+    if isinstance(task, Combined):
+        left, right = (task_words(part, positives) for part in (task.left, task.right))
+        second = f"({right})" if isinstance(task.right, Combined) else right
+        return f"{left}, {SIGNS[task.sign]} {second}"
+    if not isinstance(task, Ratio):
+        return str(task)
+    if not task.among_positives:
+        return f"share of {positives}{_where(task.where)}"
+    what = f"mean {task.quantity}"
+    if isinstance(task.quantity, Indicator):
+        what = f"share with {task.quantity.where}"
+    return f"{what} among {positives}{_where(task.where)}"
+
+
+def _where(rows: Predicate) -> str:
+    return "" if isinstance(rows, Everywhere) else f" where {rows}"
+
+
+def bias_text(result: TaskResult) -> tuple[str, str]:
+    """The bias of a number and its interval, with the digits that the interval can tell.
+
+    Parameters
+    ----------
+    result : TaskResult
+        What was found about it.
+
+    Returns
+    -------
+    two texts
+        The bias, and "lower to upper".
+    """
+    told = [
+        rounded(value, result.lower, result.upper, "+")
+        for value in (result.bias, result.lower, result.upper)
+    ]
+    return told[0], f"{told[1]} to {told[2]}"
+
+
+def _value(result: TaskResult, value: float) -> str:
+    return rounded(value, result.lower, result.upper)
+
+
+def task_sentence(result: TaskResult) -> str:
+    """Say whether a number may be reported, and what would decide where that is open.
+
+    Parameters
+    ----------
+    result : TaskResult
+        What was found about it.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop that begins with the finding.
+    """
+    return f"{result.finding}: {_reason(result)}"
+
+
+def _reason(result: TaskResult) -> str:
+    size = result.tolerance
+    if result.finding is TaskFinding.SAFE:
+        return f"its bias lies within the tolerance of {size:g}"
+    if result.finding is TaskFinding.BIASED:
+        ends = sorted(abs(end) for end in (result.lower, result.upper))
+        least, most = (rounded(end, result.lower, result.upper) for end in ends)
+        way = "understate" if result.bias > 0 else "overstate"
+        told = f"the probabilities {way} it by {least} to {most}"
+        return told if size is None else f"{told}, and {size:g} would matter"
+    return _open(result)
+
+
+def _open(result: TaskResult) -> str:
+    """Why a number is undecided, and what would decide."""
+    size = result.tolerance
+    if math.isnan(result.bias):
+        return "labels give no estimate"
+    if result.few_labels:
+        return "fewer than ten labels carry it; more labelled rows would decide"
+    if size is None:
+        least = rounded_up(result.reach)
+        return (
+            f"no bias is shown, and one beyond {least} is excluded; with a tolerance of {least} or "
+            f"more it would be safe to report"
+        )
+    if result.is_shown:
+        told = f"a bias is shown, but not whether it reaches the tolerance of {size:g}"
+    else:
+        told = f"no bias is shown, but one beyond the tolerance of {size:g} is not excluded"
+    if result.rows_needed is None:
+        return f"{told}; the estimate lies too near the tolerance for more rows to decide"
+    return f"{told}; about {result.rows_needed:,} labelled rows like these would decide"
 
 
 @as_text.register

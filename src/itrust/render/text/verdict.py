@@ -7,11 +7,19 @@ from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any
 
-from itrust._core import counted, shown_name
-from itrust.auditing import ImpossibleLabels, Judgement, Overlooked, PointBias, Verdict
-from itrust.bias import Slice
+from itrust._core import counted, rounded, rounded_up, shown_name
+from itrust.auditing import (
+    ImpossibleLabels,
+    Judgement,
+    MeanBias,
+    Overlooked,
+    PointBias,
+    Verdict,
+)
+from itrust.bias import PartBias
 from itrust.calibration import Clustering, Coverage, Finding, Refusal
 from itrust.data import Everywhere, Predicate
+from itrust.render.text.tasks import task_title
 from itrust.tasks import TaskResult
 
 MANY_NAMES = 6
@@ -28,36 +36,62 @@ def sentence_of(judgement: Judgement) -> str:
     Returns
     -------
     str
-        A sentence, and a second one where a task is biased all the same.
+        One or two sentences about the model; numbers have sentences of their own.
     """
     return SENTENCES[judgement.verdict](judgement)
 
 
+def action_of(judgement: Judgement) -> str:
+    """Say what to do next.
+
+    Parameters
+    ----------
+    judgement : Judgement
+        The verdict with the values behind it.
+
+    Returns
+    -------
+    str
+        One sentence.
+    """
+    return ACTIONS[judgement.verdict](judgement)
+
+
 def _miscalibrated(judgement: Judgement) -> str:
-    first = _first(judgement) if judgement.evidence else ""
-    if not judgement.refuted:
-        return f"These probabilities cannot be trusted for {first}."
-    shown = first or "by more than the tolerance where too few rows stand behind it to be shown"
-    return (
-        f"These probabilities cannot be trusted: they are miscalibrated{_given(judgement)}, "
-        f"{shown}."
-    )
+    shown = "by more than the tolerance where too few rows stand behind it to be shown"
+    if judgement.evidence:
+        shown = _first(judgement)
+    return f"The model is miscalibrated{_given(judgement)}: {shown}."
 
 
 def _size_not_established(judgement: Judgement) -> str:
+    reach = "is not known at enough points"
+    if judgement.reach is not None:
+        reach = f"reaches {judgement.reach:.2f}"
     return (
-        f"These probabilities cannot be trusted: they are miscalibrated{_given(judgement)}; "
-        f"whether by {judgement.tolerance:g} or more, these rows do not tell (the confidence "
-        f"band reaches {judgement.reach or 0.0:.2f}). More labelled rows would tell."
+        f"The model is miscalibrated{_given(judgement)}; whether by {judgement.tolerance:g} or "
+        f"more is not established, for the confidence band of the bias {reach}."
         f"{_carrier(judgement)}"
     )
 
 
 def _within_tolerance(judgement: Judgement) -> str:
     return (
-        f"These probabilities are miscalibrated{_given(judgement)}, but at none of the points "
-        f"that were checked by more than {judgement.tolerance:g}.{_carrier(judgement)}"
+        f"The model is miscalibrated{_given(judgement)}, but at none of the points that were "
+        f"checked by more than {judgement.tolerance:g}: the confidence band of the bias reaches "
+        f"{judgement.reach or 0.0:.3f}.{_carrier(judgement)}"
     )
+
+
+def _calibrated(judgement: Judgement) -> str:
+    told = (
+        f"The model is calibrated{_named(judgement)} within {judgement.tolerance:g}: the "
+        f"confidence band of the bias stays within {judgement.reach or 0.0:.3f} at the points that "
+        f"were checked, and the test does not reject (p = {judgement.pvalue:.3g})."
+    )
+    if not judgement.is_contrary:
+        return told
+    return f"{told} A smaller bias is shown by itself: {_against(judgement)}."
 
 
 def _no_evidence(judgement: Judgement) -> str:
@@ -66,9 +100,57 @@ def _no_evidence(judgement: Judgement) -> str:
     where = "" if coverage is None else f" {coverage_words(coverage)}"
     together = "" if missed is None else _approximately(missed)
     return (
-        f"No evidence was found against these probabilities{_given(judgement)}, and a bias of "
-        f"{judgement.tolerance:g} would have been seen{where}{together}.{_biased_task(judgement)}"
+        f"No evidence was found against the model{_given(judgement)}, and a bias of "
+        f"{judgement.tolerance:g} would have been seen{where}{together}."
     )
+
+
+def _recalibrate(judgement: Judgement) -> str:
+    return (
+        f"Recalibrate the model before you use it for numbers that depend on "
+        f"{_or_anything(judgement)}."
+    )
+
+
+def _recalibrate_or_label(judgement: Judgement) -> str:
+    units = "rows" if judgement.clusters is None else "clusters"
+    return (
+        f"Label more {units} to learn whether the bias reaches {judgement.tolerance:g}, or "
+        f"recalibrate."
+    )
+
+
+def _use(judgement: Judgement) -> str:
+    return (
+        f"Use the model for numbers that depend on {_or_anything(judgement)}, wherever a bias "
+        f"below {judgement.tolerance:g} does not matter."
+    )
+
+
+def _decide(judgement: Judgement) -> str:
+    """What would decide: rows, or the tolerance that these rows can show."""
+    missed = judgement.overlooked
+    if judgement.refused is not None:
+        return "Label rows of more clusters; intervals of groups and numbers hold all the same."
+    if judgement.is_contrary:
+        return (
+            "Decide by the question that is yours: what is shown by itself holds by itself; other "
+            "rows would tell whether the model is off."
+        )
+    if missed is None or math.isnan(missed.shift):
+        return "Read the intervals of groups and numbers; the test alone does not tell."
+    if missed.rows_needed is None:
+        return "Label more rows there; these show no bias that could be."
+    units = "rows" if missed.clustering is None else "rows in clusters"
+    return (
+        f"About {missed.rows_needed:,} {units} like these would show a bias of "
+        f"{judgement.tolerance:g} there; these suffice for a tolerance of "
+        f"{rounded_up(missed.shift)}."
+    )
+
+
+def _or_anything(judgement: Judgement) -> str:
+    return in_words(judgement.names, "or") if judgement.names else "the prediction alone"
 
 
 def _approximately(missed: Overlooked) -> str:
@@ -147,23 +229,40 @@ def refusal_words(refusal: Refusal) -> str:
 
 
 def _inconclusive(judgement: Judgement) -> str:
-    told = f"No evidence was found against these probabilities{_given(judgement)}"
     missed = judgement.overlooked
     if judgement.refused is not None:
-        why = f"but the test gives no p-value: {refusal_words(judgement.refused)}"
-        return f"{told}, {why}.{_biased_task(judgement)}"
+        told = f"The test gives no p-value{_named(judgement)}: {refusal_words(judgement.refused)}."
+        return f"{told}{_shown_anyway(judgement)}"
+    if judgement.is_contrary:
+        return (
+            f"All checks together do not reject calibration{_given(judgement)}, but a bias is "
+            f"shown by itself: {_against(judgement)}."
+        )
+    told = f"No evidence was found against the model{_given(judgement)}"
     if missed is None or math.isnan(missed.shift):
         why = "but how small a bias these rows would have shown is not known"
         why += "" if judgement.unknown is None else f": {judgement.unknown}"
-        return f"{told}, {why}.{_biased_task(judgement)}"
+        return f"{told}, {why}."
     where = "in a group that is not shown" if missed.where is None else _place(missed.where)
-    size = (
-        f"a bias below {missed.shift:.3f}" if math.isfinite(missed.shift) else "even a bias of 0.5"
-    )
-    why = f"but {size} {where} might have been missed: there are too few "
-    why += "rows" if missed.clustering is None else "clusters"
-    why += _approximately(missed)
-    return f"{told}, {why}.{_seen(missed, judgement.tolerance)}{_biased_task(judgement)}"
+    if missed.where is not None and missed.share < 1:
+        where += f" ({100 * missed.share:.2g} % of the rows)"
+    size = f"up to {missed.shift:.2g}" if math.isfinite(missed.shift) else "of any size"
+    why = f"but a bias {size} {where} could have gone unseen{_approximately(missed)}"
+    return f"{told}, {why}.{_seen(missed, judgement.tolerance)}"
+
+
+def _shown_anyway(judgement: Judgement) -> str:
+    if not judgement.is_contrary:
+        return ""
+    return f" A bias is shown by itself: {_against(judgement)}."
+
+
+def _against(judgement: Judgement) -> str:
+    """The first thing that shows a bias by itself, and how many others do."""
+    if not judgement.evidence:
+        return "in rows that are too few to be shown"
+    others = len(judgement.evidence) - 1
+    return f"{_first(judgement)}{f' (and {others} more)' if others else ''}"
 
 
 def _seen(missed: Overlooked, tolerance: float) -> str:
@@ -222,15 +321,27 @@ SENTENCES: dict[Verdict, Callable[[Judgement], str]] = {
     Verdict.MISCALIBRATED: _miscalibrated,
     Verdict.SIZE_NOT_ESTABLISHED: _size_not_established,
     Verdict.WITHIN_TOLERANCE: _within_tolerance,
+    Verdict.CALIBRATED: _calibrated,
     Verdict.NO_EVIDENCE: _no_evidence,
     Verdict.INCONCLUSIVE: _inconclusive,
 }
+ACTIONS: dict[Verdict, Callable[[Judgement], str]] = {
+    Verdict.MISCALIBRATED: _recalibrate,
+    Verdict.SIZE_NOT_ESTABLISHED: _recalibrate_or_label,
+    Verdict.WITHIN_TOLERANCE: _use,
+    Verdict.CALIBRATED: _use,
+    Verdict.NO_EVIDENCE: _use,
+    Verdict.INCONCLUSIVE: _decide,
+}
+
+
+def _named(judgement: Judgement) -> str:
+    return f" given {in_words(judgement.names)}" if judgement.names else ""
 
 
 def _given(judgement: Judgement) -> str:
-    names = judgement.names
-    given = f" given {in_words(names)}" if names else ""
-    return given if math.isnan(judgement.pvalue) else f"{given} (p = {judgement.pvalue:.3g})"
+    named = _named(judgement)
+    return named if math.isnan(judgement.pvalue) else f"{named} (p = {judgement.pvalue:.3g})"
 
 
 def _carrier(judgement: Judgement) -> str:
@@ -261,17 +372,11 @@ def _place(where: Predicate) -> str:
     return str(where) if isinstance(where, Everywhere) else f"where {where}"
 
 
-def _biased_task(judgement: Judgement) -> str:
-    if not judgement.evidence:
-        return ""
-    return f" One task is biased all the same: {_first(judgement)}."
-
-
 def _first(judgement: Judgement) -> str:
     return evidence_words(judgement.evidence[0], judgement.tolerance)
 
 
-def in_words(names: Sequence[str]) -> str:
+def in_words(names: Sequence[str], last: str = "and") -> str:
     """Join names of covariates, or count them where they are many.
 
     >>> in_words(["age", "income", "region"]), in_words(list("abcdefg"))
@@ -280,7 +385,7 @@ def in_words(names: Sequence[str]) -> str:
     if len(names) > MANY_NAMES:
         return f"{len(names)} covariates"
     names = [shown_name(name) for name in names]
-    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+    return f" {last} ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 @singledispatch
@@ -289,7 +394,7 @@ def evidence_words(item: Any, tolerance: float = 0.0) -> str:
 
     Parameters
     ----------
-    item : Slice, PointBias, TaskResult, Finding or ImpossibleLabels
+    item : Slice, GroupBias, PointBias, MeanBias, TaskResult, Finding or ImpossibleLabels
         What carries a verdict.
     tolerance : float
         The size of bias that a slice had to show to be told.
@@ -304,9 +409,14 @@ def evidence_words(item: Any, tolerance: float = 0.0) -> str:
 
 
 @evidence_words.register
-def _slice_words(item: Slice, tolerance: float = 0.0) -> str:
+def _part_words(item: PartBias, tolerance: float = 0.0) -> str:
     likely = abs(item.estimate(tolerance))
-    return f"{_at_least(item.at_least)} where {item.rule} (estimate {likely:.3f})"
+    return f"{_at_least(item.at_least)} where {item.where} (estimate {likely:.3f})"
+
+
+@evidence_words.register
+def _mean_words(item: MeanBias, tolerance: float = 0.0) -> str:  # noqa: ARG001
+    return f"{_at_least(item.at_least)} on average over all rows"
 
 
 @evidence_words.register
@@ -322,9 +432,10 @@ def _point_words(item: PointBias, tolerance: float = 0.0) -> str:  # noqa: ARG00
 
 @evidence_words.register
 def _task_words(item: TaskResult, tolerance: float = 0.0) -> str:  # noqa: ARG001
+    ends = item.lower, item.upper
     return (
-        f"{item.name}: {item.plugin:.4g} with probabilities, {item.from_labels:.4g} with labels "
-        f"(p = {item.pvalue:.3g})"
+        f"{task_title(item)} is {rounded(item.plugin, *ends)} with probabilities, "
+        f"{rounded(item.from_labels, *ends)} with labels (p = {item.pvalue:.3g})"
     )
 
 

@@ -35,14 +35,24 @@ def test_bars_stand_between_round_numbers():
     assert np.diff(chart.edges) == pytest.approx(0.002)
 
 
-def test_bars_of_few_rows_are_kept_back_and_so_are_empty_ends(found):
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=20), st.integers(1, 40))
+def test_bars_of_few_rows_are_joined_and_no_row_is_lost(counts, least):
+    edges = tuple(0.1 * k for k in range(len(counts) + 1))
+    joined = HistogramChart(edges, tuple(counts)).joined(least)
+    if joined is None:
+        assert 0 < sum(counts) < least
+        return
+    assert sum(joined.counts) == sum(counts)
+    assert (joined.edges[0], joined.edges[-1]) == (edges[0], edges[-1])
+    assert all(count == 0 or count >= least for count in joined.counts)
+    assert set(joined.edges) <= set(edges)
+
+
+def test_a_page_has_no_bar_of_few_rows(found):
     whole, shown = found.charts.histogram, found.disclosed(LEAST).charts.histogram
     assert min(count for count in whole.counts if count) < LEAST
-    assert all(count is None or count == 0 or count >= LEAST for count in shown.counts)
-    assert shown.counts[0]
-    assert shown.counts[-1]
-    hidden = sum(whole.counts) - sum(count or 0 for count in shown.counts)
-    assert hidden >= LEAST  # the number of rows less the others tells no bar of few
+    assert min(count for count in shown.counts if count) >= LEAST
+    assert found.disclosed(1).charts.histogram == whole
 
 
 def test_reliability_of_a_group_is_that_of_its_rows(found):

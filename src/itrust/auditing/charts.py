@@ -96,12 +96,12 @@ class HistogramChart:
     ----------
     edges : tuple of float
         Ends of the bars, one more than there are bars.
-    counts : tuple of int or None
-        Rows in each bar; None where disclosure control keeps it back.
+    counts : tuple of int
+        Rows in each bar. Disclosure control joins bars of few rows with their neighbours.
     """
 
     edges: tuple[float, ...]
-    counts: tuple[int | None, ...]
+    counts: tuple[int, ...]
 
     @classmethod
     def of(cls, p: FloatArray) -> HistogramChart:
@@ -127,6 +127,42 @@ class HistogramChart:
             tuple(float(f"{edge:.{DIGITS}g}") for edge in edges),
             tuple(int(count) for count in counts),
         )
+
+    def joined(self, least: int) -> HistogramChart | None:
+        """Join bars with their neighbours until none of them tells of few rows.
+
+        Parameters
+        ----------
+        least : int
+            Fewest rows of a bar that is not empty.
+
+        Returns
+        -------
+        HistogramChart or None
+            Of as many rows; None where there are too few in all.
+
+        Examples
+        --------
+        >>> HistogramChart((0.0, 0.1, 0.2, 0.3, 0.4, 0.5), (20, 3, 0, 9, 2)).joined(10)
+        HistogramChart(edges=(0.0, 0.1, 0.5), counts=(20, 14))
+        """
+        edges, counts, held = [self.edges[0]], list[int](), 0
+        for count, end in zip(self.counts, self.edges[1:], strict=True):
+            held += count
+            if held >= least or held == 0:
+                edges.append(end)
+                counts.append(held)
+                held = 0
+        while held:  # few are left over
+            if not counts:
+                return None
+            held += counts.pop()
+            edges.pop()
+            if held >= least:
+                edges.append(self.edges[-1])
+                counts.append(held)
+                held = 0
+        return HistogramChart(tuple(edges), tuple(counts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,6 @@ from itrust.auditing.charts import (
     Charts,
     CurveChart,
     CurveLine,
-    HistogramChart,
     MapChart,
     MapSide,
     ReliabilityLine,
@@ -44,7 +43,7 @@ class Withheld:
     curves : int
         Lines of charts and levels of maps.
     points : int
-        Points of curves and of the evidence, cells of maps, and bars of the histogram.
+        Points of curves and of the evidence, and cells of maps.
     recalibration : int
         Slices and bins in the comparison of recalibrators.
     confirmed : int
@@ -110,11 +109,11 @@ class Disclosure:
 
         These are groups, slices, findings about such groups and parts, bins of the reliability
         curve, regions of `missed.detectable`, points of curves and of the evidence, cells of maps,
-        bars of the histogram, and slices and bins in the comparison of recalibrators. Where one
-        group of a covariate, or one bin, would be all that is left out, totals would give it away,
-        so another one goes, too: the smallest that no slice names. A slice, part or region that
-        leaves out fewer rows than that is as telling as one that holds them. Tasks are shown as
-        the user asked for them, and scores of models are about all rows.
+        and slices and bins in the comparison of recalibrators; bars of the histogram are joined
+        with their neighbours. Where one group of a covariate, or one bin, would be all that is left
+        out, totals would give it away, so another one goes, too: the smallest that no slice names.
+        A slice, part or region that leaves out fewer rows than that is as telling as one that holds
+        them. Tasks are shown as the user asked for them, and scores of models are about all rows.
 
         An audit that this was applied to before is never shown with less care than then: the
         larger `min_cell` counts, and `withheld` tells all that is left out of the whole audit.
@@ -352,32 +351,15 @@ def _charts(charts: Charts, hidden: _Hidden) -> tuple[Charts, int, int]:
     curves = [_curve(curve, hidden) for curve in charts.curves]
     maps = [_map(chart, hidden) for chart in charts.maps]
     lines = [_reliability(line, hidden) for line in charts.by_group]
-    bars, few_bars = _bars(charts.histogram, hidden.least)
     kept = replace(
         charts,
         curves=tuple(curve for curve, *_ in curves if curve.parts),
         maps=tuple(chart for chart, *_ in maps if chart.bias),
-        histogram=bars,
+        histogram=charts.histogram and charts.histogram.joined(hidden.least),
         by_group=tuple(line for line, *_ in lines if line is not None),
     )
     gone = [numbers for _, *numbers in (*curves, *maps, *lines)]
-    return kept, sum(lines for lines, _ in gone), few_bars + sum(points for _, points in gone)
-
-
-def _bars(chart: HistogramChart | None, least: int) -> tuple[HistogramChart | None, int]:
-    """Bars of few rows go; empty ones tell nobody. Nor are there ends without any."""
-    if chart is None:
-        return None, 0
-    held = [k for k, count in enumerate(chart.counts) if count]
-    few = {held[k] for k in too_few([chart.counts[k] or 0 for k in held], least)}
-    if not few:
-        return chart, 0
-    kept = [k for k in held if k not in few]
-    if not kept:
-        return None, len(few)
-    first, last = kept[0], kept[-1] + 1
-    counts = tuple(None if k in few else chart.counts[k] for k in range(first, last))
-    return HistogramChart(chart.edges[first : last + 1], counts), len(few)
+    return kept, sum(lines for lines, _ in gone), sum(points for _, points in gone)
 
 
 def _reliability(line: ReliabilityLine, hidden: _Hidden) -> tuple[ReliabilityLine | None, int, int]:

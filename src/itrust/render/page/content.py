@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import re
 import unicodedata
@@ -204,8 +205,9 @@ def _is_shown(part: Mapping[str, Any], alpha: float) -> bool:
 
 
 def _near_end(part: Mapping[str, Any]) -> float:
-    """How far the interval stays away from 0; below 0 where it does not."""
-    return float(max(part["lower"], -part["upper"]))
+    """How far the interval stays away from 0; below 0 where it does not, or is not known."""
+    lower, upper = part["lower"], part["upper"]
+    return -math.inf if lower is None or upper is None else float(max(lower, -upper))
 
 
 def _forest(found: Mapping[str, Any]) -> dict[str, Any]:

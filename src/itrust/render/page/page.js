@@ -169,7 +169,10 @@
     const all = curves.flatMap((own) => [own.predicted, own.lower, own.upper, own.observed].flat()).filter((value) => value !== null);
     if (data.histogram) all.push(data.histogram.edges[0], data.histogram.edges[data.histogram.edges.length - 1]);
     const [low, high] = [Math.min(...all), Math.max(...all)];
-    const step = (span) => [1, 2, 5, 10].map((k) => k * 10 ** Math.floor(Math.log10(span))).find((k) => k >= span) / 10;
+    const step = (wanted) => {
+      const span = Math.max(wanted, 1e-6);
+      return [1, 2, 5, 10].map((k) => k * 10 ** Math.floor(Math.log10(span))).find((k) => k >= span * (1 - 1e-9)) / 10;
+    };
     if (high < 0.5) return [0, Math.min(1, Math.ceil(high / step(high)) * step(high))];
     if (low > 0.5) return [Math.max(0, 1 - Math.ceil((1 - low) / step(1 - low)) * step(1 - low)), 1];
     return [0, 1];
@@ -200,7 +203,7 @@
         { data: { values: before }, mark: { type: "point", size: 60, opacity: 1, stroke: "var(--muted)", fill: "var(--sheet)", strokeWidth: 1.5 }, encoding: { x, y, tooltip } });
     }
     layer.push(
-      { data: { values }, mark: { type: "rule", color: "var(--ink)", strokeWidth: 1.5 }, encoding: { x, y: { ...y, field: "lower" }, y2: { field: "upper" } } },
+      { data: { values: values.filter(hasBand) }, mark: { type: "rule", color: "var(--ink)", strokeWidth: 1.5 }, encoding: { x, y: { ...y, field: "lower" }, y2: { field: "upper" } } },
       { data: { values }, mark: { type: "line", color: "var(--ink)", strokeWidth: 1.2, opacity: 0.6 }, encoding: { x, y } },
       { data: { values }, mark: { type: "point", filled: true, size: 70, opacity: 1, color: "var(--ink)" }, encoding: { x, y, tooltip } });
     return layer;
@@ -232,9 +235,11 @@
   function histogram(domain) {
     const own = data.histogram;
     if (!own) return null;
+    const widths = own.counts.map((_, k) => own.edges[k + 1] - own.edges[k]);
+    const usual = Math.min(...widths); // bars that were joined are as low as their parts on average
     const values = own.counts.map((rows, k) => ({
-      from: own.edges[k], to: own.edges[k + 1], rows: rows === null ? 0 : rows, base: 0,
-      rangeText: `${digits(own.edges[k])} to ${digits(own.edges[k + 1])}`, rowsText: rows === null ? "kept back" : whole(rows),
+      from: own.edges[k], to: own.edges[k + 1], rows: (rows * usual) / widths[k], base: 0,
+      rangeText: `${digits(own.edges[k])} to ${digits(own.edges[k + 1])}`, rowsText: whole(rows),
     }));
     const tooltip = [{ field: "rangeText", title: "prediction" }, { field: "rowsText", title: "rows" }];
     return draw("chart-histogram", {
@@ -309,7 +314,7 @@
       layer: [
         { data: { values: shade }, mark: { type: "rect", color: "var(--soft)" }, encoding: { x: { field: "from", type: "quantitative" }, x2: { field: "to" } } },
         { data: { values: [{}] }, mark: { type: "rule", color: "var(--muted)", strokeWidth: 1.5 }, encoding: { x: { datum: 0 } } },
-        { mark: { type: "rule", strokeWidth: 2, yOffset: offset }, encoding: { y, x, x2: { field: "upper" }, color: marks.stroke } },
+        { data: { values: values.filter(hasBand) }, mark: { type: "rule", strokeWidth: 2, yOffset: offset }, encoding: { y, x, x2: { field: "upper" }, color: marks.stroke } },
         { mark: { type: "point", size: 90, opacity: 1, strokeWidth: 1.5, yOffset: offset }, encoding: { y, x: { ...x, field: "bias" }, ...marks, tooltip } },
         ...(beside ? [] : [{ mark: { type: "text", align: "left", x: 0, dy: -9, limit: { expr: "width" } }, encoding: { y, text: { field: "name" } } }]),
       ],
@@ -640,7 +645,7 @@
     rows.forEach((row, k) => {
       const y = 15 * k + 9;
       svg.append(shape("text", { x: 97, y: y + 3, "text-anchor": "end", class: "tick" }, short(row.name, 22)));
-      svg.append(shape("path", { d: `M${x(row.lower)},${y}L${x(row.upper)},${y}`, class: "curve" }));
+      if (hasBand(row)) svg.append(shape("path", { d: `M${x(row.lower)},${y}L${x(row.upper)},${y}`, class: "curve" }));
       stamp(svg, x(row.bias), y, row.state, 4);
     });
     [[-reach, "start"], [reach, "end"]].forEach(([end, anchor]) => svg.append(shape("text", { x: x(end), y: height - 3, "text-anchor": anchor, class: "tick" }, signed(end))));
@@ -674,7 +679,7 @@
     svg.append(shape("path", { d: `M${sx(domain[0])},${sy(domain[0])}L${sx(domain[1])},${sy(domain[1])}`, class: "zero" }));
     const at = [(bin) => sx(bin.predicted), (bin) => sy(bin.observed)];
     if (before) svg.append(shape("path", { d: trace(before, ...at), class: "before" }));
-    own.forEach((bin) => svg.append(shape("path", { d: `M${sx(bin.predicted)},${sy(bin.lower)}L${sx(bin.predicted)},${sy(bin.upper)}`, class: "curve" })));
+    own.filter(hasBand).forEach((bin) => svg.append(shape("path", { d: `M${sx(bin.predicted)},${sy(bin.lower)}L${sx(bin.predicted)},${sy(bin.upper)}`, class: "curve" })));
     svg.append(shape("path", { d: trace(own, ...at), class: "curve" }));
     own.forEach((bin) => svg.append(shape("circle", { cx: at[0](bin), cy: at[1](bin), r: 2, class: "ink" })));
     return made;

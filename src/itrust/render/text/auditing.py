@@ -154,8 +154,7 @@ def _groups(table: GroupTable) -> list[str]:
     return [
         *(
             f"{'*' if own.pvalue <= table.alpha else ' '} {own.where!s:<{names}}  "
-            f"{own.bias:+.3f} ({signed(own.lower)} to {signed(own.upper)}), predicted "
-            f"{own.predicted:.3f}, observed {own.observed:.3f}, {counted(own.rows, 'row')}"
+            f"{own.bias:+.3f} ({signed(own.lower)} to {signed(own.upper)}), {counted(own.rows, 'row')}"
             for own in ordered[:MAX_GROUPS]
         ),
         *more(len(ordered) - MAX_GROUPS),

@@ -173,6 +173,12 @@ def test_choices_change_charts_tables_and_descriptions(show):
     after = choose(browser, "choose-group", "chart-curve", other)
     assert after != before[0]
     assert table.get_attribute("innerHTML") != before[1]
+    levels = Select(browser.find_element(By.ID, "choose-reliability")).options
+    assert levels[0].text == "all rows"
+    last = chart(browser, "chart-reliability")
+    assert choose(browser, "choose-reliability", "chart-reliability", 1) != last
+    bins = browser.find_element(By.CSS_SELECTOR, "#table-group-bins caption")
+    assert levels[1].text[:20] in bins.get_attribute("textContent")
     maps = Select(browser.find_element(By.ID, "choose-map"))
     last = chart(browser, "chart-map")
     other = next(k for k, option in enumerate(maps.options) if not option.is_selected())

@@ -154,7 +154,7 @@ def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
             "paper": "competency",
             "question": f"Are they calibrated given {given}?" if given else "No covariates named.",
             "kind": exact,
-            **_answer(found["pvalue"], found["alpha"]),
+            **_answer(found["pvalue"], found["alpha"], found["test"]["impossible"] > 0),
         },
         {
             "key": "missed",
@@ -168,14 +168,12 @@ def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _answer(pvalue: float | None, alpha: float) -> dict[str, str]:
+def _answer(pvalue: float | None, alpha: float, impossible: bool = False) -> dict[str, str]:
+    if impossible or (pvalue is not None and pvalue <= alpha):
+        return {"answer": "no", "tone": BAD.name}
     if pvalue is None:
         return {"answer": "not known: too few clusters", "tone": OPEN.name}
-    refuted = pvalue <= alpha
-    return {
-        "answer": "no" if refuted else "not refuted",
-        "tone": (BAD if refuted else GOOD).name,
-    }
+    return {"answer": "not rejected", "tone": GOOD.name}
 
 
 def _seen(found: Mapping[str, Any]) -> tuple[str, str]:

@@ -183,6 +183,8 @@
     predictedText: rate(predicted), observedText: rate(own.observed[k]),
     intervalText: `${rate(own.lower[k])} to ${rate(own.upper[k])}`, rowsText: whole(own.rows[k]),
   }));
+  const binsHead = [["predicted", "num"], ["observed", "num"], ["lower", "num"], ["upper", "num"], ["rows", "num"]];
+  const binsCells = (bin) => [...["predicted", "observed", "lower", "upper"].map((key) => [rate(bin[key]), bin[key]]), [bin.rowsText, bin.rows]];
   const SIDE = 52; // pixels of a vertical axis, so that the histogram stands below the curve
 
   function reliabilityLayers(values, before, domain) {
@@ -216,6 +218,9 @@
     const all = binsOf(data.reliability, "all");
     const show = () => {
       const line = choose && lines[Number(choose.value)];
+      if (line) table("group-bins", `Observed rate by bin of the prediction, ${short(line.group, 60)}, with intervals of 95 % each`, binsHead, binsOf(line.curve).map(binsCells));
+      else byId("place-group-bins").replaceChildren();
+      byId("chart-reliability").dataset.table = line ? "table-group-bins" : "table-reliability"; // what is saved
       const words = line ? `${short(line.group, 60)}, ${whole(line.rows)} rows; dashed: all rows` : "all rows; the table below has the numbers";
       return draw("chart-reliability", { height: 340, layer: reliabilityLayers(line ? binsOf(line.curve, short(line.group, 60)) : all, line ? all : null, domain) },
         `Observed rate against mean prediction in bins of equal weight: ${words}`);
@@ -526,8 +531,7 @@
       const own = data.recalibrations[Number(choose.value)];
       const [was, is] = [binsOf(before.curve, "before"), binsOf(own.curve, "after")];
       table("recalibrated", `Reliability before and after ${short(own.name, 60)}, in bins of equal weight`,
-        [["which", ""], ["predicted", "num"], ["observed", "num"], ["lower", "num"], ["upper", "num"], ["rows", "num"]],
-        [...was, ...is].map((bin) => [[bin.name], ...["predicted", "observed", "lower", "upper"].map((key) => [rate(bin[key]), bin[key]]), [bin.rowsText, bin.rows]]));
+        [["which", ""], ...binsHead], [...was, ...is].map((bin) => [[bin.name], ...binsCells(bin)]));
       return draw("chart-recalibration", { height: 320, layer: reliabilityLayers(is, was, domain) },
         `Observed rate against mean prediction before and after ${short(own.name, 60)}. The table below has the numbers.`);
     };

@@ -110,7 +110,7 @@ def test_the_test_itself_and_findings_that_are_not_judged_stay_as_they_are(made)
         assert now.pvalue >= then.pvalue
         changed += now.pvalue > then.pvalue
         if then.pvalue > module.JUDGED or then.family == "full":
-            assert now == then
+            assert replace(now, too_low=None, too_high=None) == then
     assert changed
 
 
@@ -230,7 +230,7 @@ def test_checks_of_many_covariates_are_told_where_nothing_plainer_is(family):
     assert evidence_of([many, plain]) == (plain,)
     assert evidence_of([many, replace(plain, pvalue=0.06)]) == (many,)
     if family == "joint":
-        assert str(many) == "many small biases add up: all trends together"
+        assert str(many) == "small biases along a and b add up"
 
 
 def test_a_rejection_that_nothing_carries_alone_says_so(made):

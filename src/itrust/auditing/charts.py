@@ -555,9 +555,12 @@ def _reliability_lines(sample: Sample, column: Column) -> list[ReliabilityLine]:
     lines = []
     for value in np.unique(column.values[~column.missing]):
         where = level_of(column, float(value))
-        part = sample.take(np.flatnonzero(where.rows(sample.points)))
-        bins = min(BINS, part.n // ROWS_OF_BIN)
-        if bins < 2 or not (part.design.is_simple or part.design.freedom > 0):
+        rows = np.flatnonzero(where.rows(sample.points))
+        bins = min(BINS, rows.size // ROWS_OF_BIN)
+        if bins < 2:
+            continue
+        part = sample.take(rows)
+        if not (part.design.is_simple or part.design.freedom > 0):
             continue
         curve = reliability_curve(part, EqualMass(bins))
         lines.append(ReliabilityLine(where, column.name, str(where), part.n, curve))

@@ -153,8 +153,8 @@ def _groups(table: GroupTable) -> list[str]:
     names = max(len(str(own.where)) for own in ordered[:MAX_GROUPS])
     return [
         *(
-            f"{'*' if own.pvalue <= table.alpha else ' '} {own.where!s:<{names}}  "
-            f"{own.bias:+.3f} ({signed(own.lower)} to {signed(own.upper)}), {counted(own.rows, 'row')}"
+            f"{'*' if own.pvalue <= table.alpha else ' '} {own.where!s:<{names}}  {own.bias:+.3f} "
+            f"({signed(own.lower)} to {signed(own.upper)}), {counted(own.rows, 'row')}"
             for own in ordered[:MAX_GROUPS]
         ),
         *more(len(ordered) - MAX_GROUPS),

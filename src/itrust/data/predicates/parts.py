@@ -17,6 +17,7 @@ TENTHS = 10
 MAX_LEVELS = 40
 FREQUENT = 0.01  # levels with this share of the rows are never left out
 ALL_DIGITS = 17
+FEW_DIGITS = 3
 MOST_PLACES = 16  # behind the point
 
 
@@ -91,20 +92,36 @@ def parts_of(column: Column, parts: int) -> list[Between]:
     part = np.minimum((middle * parts).astype(int), parts - 1)
     first = np.flatnonzero(np.diff(part, prepend=-1))
     last = np.append(first[1:], values.size) - 1
-    digits = next(
-        d
-        for d in (4, 6, 9, ALL_DIGITS)
-        if d == ALL_DIGITS or _distinct(column, values[first], values[last], d)
-    )
-    found = []
     cuts = [_cut(column, float(values[k - 1]), float(values[k])) for k in first[1:]]
+    ends = _ends(column, values, first, last, cuts)
+    found = []
     for number, (start, stop) in enumerate(zip(first, last, strict=True)):
-        low, high = (column.shown(float(values[k]), digits) for k in (start, stop))
+        low, high = ends[number]
         begin = -np.inf if number == 0 else cuts[number - 1]
         end = np.inf if number == first.size - 1 else cuts[number]
         text = low if start == stop else f"{low} to {high}"
         found.append(Between(column.name, begin, end, text, column.kind))
     return found
+
+
+def _ends(
+    column: Column, values: AnyArray, first: AnyArray, last: AnyArray, cuts: list[float]
+) -> list[tuple[str, str]]:
+    """Both ends of every part for people: values of whole numbers and dates, else the cuts."""
+    whole = column.kind == "date" or bool(np.all(values == np.round(values)))
+    if not whole and first.size == np.unique(cuts).size + 1:
+        least, most = (column.shown(float(values[k]), FEW_DIGITS) for k in (0, -1))
+        inner = [column.shown(cut, ALL_DIGITS) for cut in cuts]
+        return list(zip([least, *inner], [*inner, most], strict=True))
+    digits = next(
+        d
+        for d in (4, 6, 9, ALL_DIGITS)
+        if d == ALL_DIGITS or _distinct(column, values[first], values[last], d)
+    )
+    return [
+        (column.shown(float(values[k]), digits), column.shown(float(values[m]), digits))
+        for k, m in zip(first, last, strict=True)
+    ]
 
 
 def _cut(column: Column, below: float, value: float) -> float:

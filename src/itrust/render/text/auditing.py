@@ -381,8 +381,8 @@ def _shifts(found: Detectable) -> str:
     hidden = [
         f"none below 0.5 where {region.where}" for region in worst if region.shift == math.inf
     ]
-    shifts = [] if math.isnan(everywhere) else [f"{everywhere:.3f} everywhere"]
-    shifts += [f"{r.shift:.3f} where {r.where}" for r in worst if math.isfinite(r.shift)]
+    shifts = [] if math.isnan(everywhere) else [f"{signed(everywhere)[1:]} everywhere"]
+    shifts += [f"{signed(r.shift)[1:]} where {r.where}" for r in worst if math.isfinite(r.shift)]
     if not shifts:
         unseen = f"; {' and '.join(hidden)} would be seen" if hidden else ""
         return f"no room for a bias everywhere{unseen}"

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from itrust._core import counted, wrapped
+from itrust._core import counted, signed, wrapped
 from itrust.calibration import (
     CalibrationResult,
     Detectable,
@@ -364,7 +364,7 @@ def size_text(shift: float) -> str:
     """A shift, where there is one."""
     if math.isnan(shift):
         return "-"
-    return f"{shift:.3f}" if math.isfinite(shift) else "over 0.5"
+    return signed(shift)[1:] if math.isfinite(shift) else "over 0.5"
 
 
 @as_text.register

@@ -156,7 +156,10 @@ def score(
         with progress_bar("scale", 1, False) as advance:
             others = _scaled(prepared, _run(prepared, drawing, advance)).without_data()
         symmetric = symmetric_checks(prepared) if symmetric is None else symmetric
-        checks = scaled_by_draws(checks, others, prepared.is_single, symmetric)
+        keeps = null is not None and null.keeps_residuals
+        checks = scaled_by_draws(
+            checks, others, prepared.is_single, symmetric, keeps_residuals=keeps
+        )
     return _gathered(prepared, null, checks, first)
 
 

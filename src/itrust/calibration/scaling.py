@@ -22,6 +22,9 @@ from itrust.calibration.tails import pearson3_log_sf
 from itrust.engines import KernelOutcome, NullMoments
 
 
+SLACK = 1.2  # ratio of a spread to that of independent rows up to which the latter is taken
+
+
 @dataclass(frozen=True, eq=False)
 class ScaledChecks:
     """Values of all checks for the data and some draws; see `Scores` for what they are.
@@ -96,7 +99,12 @@ def on_one_scale(
 
 
 def scaled_by_draws(
-    checks: ScaledChecks, others: ScaledChecks, is_single: BoolArray, is_symmetric: BoolArray
+    checks: ScaledChecks,
+    others: ScaledChecks,
+    is_single: BoolArray,
+    is_symmetric: BoolArray,
+    *,
+    keeps_residuals: bool = False,
 ) -> ScaledChecks:
     """The same checks on the scale of draws, where no closed form has their moments.
 
@@ -115,6 +123,9 @@ def scaled_by_draws(
         Whether a check is the sum along a single feature.
     is_symmetric : (E,) array of bool
         Whether its law is nearly symmetric, so that draws tell it well.
+    keeps_residuals : bool
+        Whether draws keep the residuals up to their signs. A bias then adds to their spread, so a
+        spread that is little larger than that of independent rows counts as theirs.
 
     Returns
     -------
@@ -127,6 +138,8 @@ def scaled_by_draws(
     sd = np.sqrt(np.square(drawn).mean(axis=1, keepdims=True))
     sd = np.where(symmetric, sd, np.maximum(sd, 1.0))
     sd = np.where(sd > 0, sd, 1.0)
+    if keeps_residuals:
+        sd = np.where(sd > 1, np.maximum(sd / SLACK, 1.0), np.minimum(sd * SLACK, 1.0))
     known, seen = checks.skewness[:, None], ((drawn / sd) ** 3).mean(axis=1, keepdims=True)
     more = ~symmetric & (np.abs(seen) > np.abs(known))
     skewness = np.where(more, seen, known)

@@ -115,6 +115,22 @@ def heavy(rng, bias):
     )
 
 
+def mixed(low, high, rng, bias):
+    """One label a cluster; events are rare in half of the clusters."""
+    unit = equal(60, 15)
+    x, p = covariates(rng, unit), np.where(unit < 30, low, high)
+    return it.Sample(shared(rng, biased(p, x, bias), unit, 1.0), p, x, cluster=unit)
+
+
+def households(rng, bias):
+    """Heavy clusters with one label each beside light ones of independent rows."""
+    unit = np.repeat(np.arange(90), np.where(np.arange(90) < 40, 5, 20))
+    x, p, heavy = covariates(rng, unit), np.full(unit.size, 0.12), unit < 40
+    q = biased(p, x, bias)
+    y = np.where(heavy, shared(rng, q, unit, 1.0), shared(rng, q, unit, 0.0))
+    return it.Sample(y, p, x, cluster=unit, weights=np.where(heavy, 20.0, 1.0))
+
+
 DESIGNS = {
     "one label a cluster, p .001 to .03, 60 x 4": one_label,
     "labels shared at .5, p near .05, 60 x 20": rare_shared,
@@ -128,11 +144,14 @@ DESIGNS = {
     "30 clusters, p = .5": partial(even, 30),
     "60 clusters, p = .5": partial(even, 60),
     "200 clusters, p = .5": partial(even, 200),
+    "p .5 or .03, one label a cluster, 60 x 15": partial(mixed, 0.03, 0.5),
+    "p .02 or .98, one label a cluster, 60 x 15": partial(mixed, 0.02, 0.98),
+    "heavy clusters alike, light ones not, p = .12": households,
     "p .2 to .8, independent, 60 x 20": partial(middling, 0.0),
     "p .2 to .8, rho .3, 60 x 20": partial(middling, 0.3),
     "beta frailty, p .05 to .3, 40 x 15": frail,
 }
-HARD = tuple(DESIGNS)[:12]
+HARD = tuple(DESIGNS)[:15]
 # Biases with which about half of the samples are rejected, or more.
 POWER = {
     "30 clusters, p = .5": 0.7,

@@ -236,3 +236,15 @@ def test_no_number_of_rows_is_refused(rare):
             Disclosure(wrong)
         with pytest.raises(it.InputError, match="min_cell"):
             rare.disclosed(wrong)
+
+
+def test_a_group_of_few_rows_is_no_evidence_that_is_shown():
+    rng = np.random.default_rng(0)
+    g = np.where(np.arange(600) < 9, "rare", np.where(rng.random(600) < 0.5, "a", "b"))
+    p = np.full(600, 0.1)
+    sample = it.Sample((rng.random(600) < p) | (g == "rare"), p, {"g": g})
+    found = it.audit(sample, draws=79, rng=0, charts=False)
+    assert any("rare" in item["text"] for item in found.to_dict()["evidence"])
+    shown = found.disclosed(10)
+    for text in (str(shown), json.dumps(shown.to_dict()), page.page(shown), shown.sentence):
+        assert "rare" not in text

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import itrust as it
-from itrust.auditing import gate
+from itrust.auditing import Verdict, gate
 from itrust.render import junit_xml, summary_markdown
 from itrust.render.page import page
 
@@ -89,6 +89,7 @@ def looked_up(told, path):
 def contradictions(audit):
     """Every sentence or number that another one denies, in words."""
     told = json.loads(json.dumps(audit.disclosed(1).to_dict(), allow_nan=False))
+    yield from _hidden(audit)
     verdict, test, overall = told["verdict"], told["test"], told["overall"]
     rejected = test["pvalue"] is not None and test["pvalue"] <= ALPHA
     refuted = rejected or test["impossible"] > 0
@@ -116,8 +117,11 @@ def contradictions(audit):
     large = [part for part in large if abs(part["at_least"]) >= told["tolerance"]]
     if verdict.endswith("within tolerance") and large:
         yield f"{verdict}, and {large[0]['at_least']} is shown"
-    if overall_no is False and excludes_0(told["summary"]) and overall["pvalue"] is not None:
-        yield "the mean is shown to be off, and overall calibration is not rejected"
+    if excludes_0(told["summary"]) and not refuted and verdict != "inconclusive":
+        yield f"the mean is shown to be off, and the verdict is {verdict}"
+    rate = next((task for task in told["tasks"] if task["task"] == "prevalence()"), None)
+    if rate is not None and excludes_0(rate) and not excludes_0(told["summary"]):
+        yield "the rate is biased, and the first line does not show it"
     for chart in (*told["charts"]["curves"], *told["charts"]["maps"]):
         for line in chart.get("parts", [chart]):
             if any(line["flagged"]) and not refuted and test["pvalue"] is not None:
@@ -134,6 +138,23 @@ def contradictions(audit):
             yield task["sentence"]
 
     yield from _texts(audit, told, overall_no, refuted)
+
+
+def _hidden(audit, min_cell=30):
+    """Groups that disclosure control withholds and some file names all the same."""
+    shown_now = audit.disclosed(min_cell)
+    groups = [] if audit.diagnosis.groups is None else audit.diagnosis.groups.groups
+    kept = {group.name for group in shown_now.diagnosis.groups or ()}
+    texts = [str(shown_now), json.dumps(shown_now.to_dict()), summary_markdown(shown_now, "f")]
+    for text in [*texts, junit_xml(shown_now, "f")]:
+        lines = flat(text)
+        for name in {group.name for group in groups} - kept:
+            if re.search(rf"\bwhere {re.escape(name)}(?! and)", lines):
+                yield f"{name} is withheld, and told"
+    if {check.key: check.outcome for check in gate(shown_now).checks} != {
+        check.key: check.outcome for check in gate(audit).checks
+    }:
+        yield "disclosure control changes the gate"
 
 
 def _texts(audit, told, overall_no, refuted):
@@ -222,8 +243,8 @@ def test_where_the_test_given_the_covariates_does_not_reject_overall_is_not_call
         p = rng.uniform(0.2, 0.8, 200)
         x = {f"x{k}": rng.normal(size=200) for k in range(6)}
         sample = it.Sample(rng.random(200) < np.clip(p + 0.09, 0, 1), p, x)
-        found = it.audit(sample, draws=79, rng=seed, charts=False)
+        found = it.audit(sample, ["prevalence()"], draws=79, rng=seed, charts=False)
         assert found.overall.test.pvalue <= 0.05 < found.test.pvalue
         assert not found.verdict.startswith("miscalibrated")
-        assert not found.overall.mean.is_shown
+        assert found.verdict is Verdict.INCONCLUSIVE
         assert [*contradictions(found)] == []

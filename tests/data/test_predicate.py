@@ -216,3 +216,29 @@ def test_parts_share_no_row_and_leave_none_out():
     points = Points(rng.random(200), (column,))
     marked = np.array([part.rows(points) for part in parts_of(column, 4)])
     assert (marked.sum(axis=0) == 1).all()
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6, allow_nan=False).map(lambda x: round(x, 6)), min_size=12),
+    st.integers(2, 10),
+)
+def test_parts_are_told_in_order_and_hold_what_they_say(values, parts):
+    column = Column("x", "number", np.array(values))
+    found = parts_of(column, parts)
+    texts = [part.text for part in found]
+    assert len({*texts}) == len(texts)
+    for part in found:
+        low, _, high = part.text.partition(" to ")
+        ends = float(low.replace(",", "")), float((high or low).replace(",", ""))
+        assert ends[0] <= ends[1]
+    rows = np.array([part.rows(Points(np.full(len(values), 0.5), (column,))) for part in found])
+    assert (rows.sum(axis=0) == 1).all()
+
+
+def test_a_cut_is_the_shortest_number_that_makes_it():
+    column = Column("x", "number", np.array([0.1234567, 0.2345678, 0.5671234, 0.9030732860520094]))
+    assert [part.text for part in parts_of(column, 2)] == ["0.123 to 0.5", "0.5 to 0.903"]
+    far = Column("x", "number", np.array([26_143.2148, 26_143.2155, 26_143.3, 26_143.4]))
+    for part in parts_of(far, 2):
+        low, high = part.text.split(" to ")
+        assert float(low) <= float(high)

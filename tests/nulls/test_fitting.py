@@ -171,6 +171,16 @@ def test_certain_predictions_carry_nothing():
     assert (found.effective, found.enough, found.symmetric) == (0.0, False, False)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.03, 0.5), (0.02, 0.98)])
+def test_rare_events_among_some_clusters_are_not_hidden_by_the_others(low, high):
+    """Sums of all clusters are nearly symmetric; signs of those with rare events are not."""
+    p = np.repeat(np.append(np.full(30, low), np.full(30, high)), 4)
+    found = carriers_of(Sample(np.arange(p.size) % 2, p, cluster=np.arange(p.size) // 4))
+    assert found.skewness2 <= MAX_SKEWNESS2
+    assert found.skewness2_of_thirds == pytest.approx((1 - 2 * low) ** 2 / (20 * low * (1 - low)))
+    assert not found.symmetric
+
+
 def test_what_is_enough_and_symmetric_includes_the_limits():
     assert Carriers(10, MIN_CLUSTERS, MAX_SKEWNESS2).enough
     assert Carriers(10, MIN_CLUSTERS, MAX_SKEWNESS2).symmetric

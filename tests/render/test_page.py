@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import itrust as it
+from itrust._core import rounded
 from itrust.auditing import Audit, Missed, Provenance, Verdict
 from itrust.calibration import RegionPower
 from itrust.data import Everywhere, Level
 from itrust.render import as_html, as_text, seen
 from itrust.render import page as report
 from itrust.render.page.content import cut
-from itrust.render.page.html import MINUS, embedded, fact, in_its_interval, rendered, shown
+from itrust.render.page.html import MINUS, embedded, fact, rendered, shown
 from itrust.render.page.words import WORDS
 
 GAP = 'mean(age | region == "south") - mean(age | region == "west")'
@@ -149,7 +150,7 @@ def in_interval(found: Any, path: str) -> str:
     place, name = path.rsplit(".", 1)
     task = at(found, place)
     sign = "+" if name in ("bias", "lower", "upper") else "-"
-    return in_its_interval(task[name], task["lower"], task["upper"], sign)
+    return rounded(task[name], task["lower"], task["upper"], sign).replace("-", MINUS)
 
 
 def test_numbers_that_people_read_are_those_of_the_json(survey, text):
@@ -384,9 +385,9 @@ def test_every_word_that_is_linked_is_explained(text):
 
 
 def test_digits_come_from_the_interval_and_nothing_is_rounded_to_nothing():
-    assert in_its_interval(55.9604, 55.1, 56.8) == "56.0"
-    assert in_its_interval(-0.0004, -0.9, -0.0004, "+") == f"{MINUS}0.0004"
-    assert in_its_interval(0.0, -1.0, 1.0, "+") == "0.0"
+    assert rounded(55.9604, 55.1, 56.8) == "56.0"
+    assert rounded(-0.0004, -0.9, -0.0004, "+") == "-0.0004"
+    assert rounded(0.0, -1.0, 1.0, "+") == "0.0"
 
 
 def test_a_verdict_of_a_later_version_is_shown_without_alarm(survey):

@@ -109,6 +109,6 @@ def test_too_few_clusters_are_the_reason():
 def test_every_verdict_has_a_sentence_and_something_to_do():
     missed = Overlooked(0.04, PAIR, 0.1, GROUPS)
     for verdict in Verdict:
-        judgement = replace(judged(verdict, missed), reach=0.03)
+        judgement = replace(judged(verdict, missed), share_within=0.97)
         assert sentence_of(judgement).endswith(".")
         assert action_of(judgement).endswith(".")

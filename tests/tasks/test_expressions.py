@@ -307,10 +307,27 @@ def test_the_table_of_findings(town, lower, upper, tolerance, finding):
     needed = found.rows_needed
     assert (needed is None) == (finding is not TaskFinding.UNDECIDED or tolerance is None)
     if needed is not None:  # an interval that shrinks with the root of the rows decides there
-        half = 0.2 * (town.n / needed) ** 0.5
-        if lower < 0:
-            half = 0.4 * (town.n / needed) ** 0.5
-        assert found.bias + half <= tolerance or found.bias - half >= tolerance
+        half = (upper - lower) / 2 * (town.n / needed) ** 0.5
+        room = abs(found.bias - tolerance) if lower > 0 else tolerance
+        assert half < room
+
+
+@pytest.mark.slow
+def test_the_rows_that_are_asked_for_decide_more_often_than_not():
+    task, decided = tasks.prevalence().matters_at(0.05), []
+    for run in range(60):
+        rng = np.random.default_rng([9, run])
+
+        def made(n, rng=rng):
+            p = rng.uniform(0.2, 0.8, n)
+            return it.Sample(rng.random(n) < p, p)
+
+        found = task.evaluate(made(250), draws=39, rng=run)
+        if found.rows_needed is not None and not found.is_shown:
+            again = task.evaluate(made(found.rows_needed), draws=39, rng=run)
+            decided.append(again.finding is TaskFinding.SAFE)
+    assert len(decided) > 20
+    assert np.mean(decided) > 0.6  # .8 is aimed at
 
 
 def test_rare_events_that_are_understated_are_seen():

@@ -124,6 +124,7 @@ def test_any_text_is_a_task_or_one_refusal(text):
         ("mean(age) ~ 0.5", "mean(age)", 0.5),
         ("Owners' age: mean(age)", "Owners' age", None),
         ('"Age (mean)": mean(age) ~ 2', "Age (mean)", 2.0),
+        ('"the ""real"" age": mean(age)', 'the "real" age', None),
         ('mean(age | day == "10:30") ~ 1e-3', 'mean(age | day == "10:30")', 1e-3),
     ],
 )

@@ -32,6 +32,7 @@ from itrust._core.errors import (
     speaking,
 )
 from itrust._core.text import (
+    closest,
     counted,
     did_you_mean,
     listed,
@@ -86,6 +87,7 @@ __all__ = [
     "checked_count",
     "checked_positive",
     "checked_share",
+    "closest",
     "counted",
     "did_you_mean",
     "html",

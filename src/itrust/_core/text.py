@@ -63,14 +63,17 @@ def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
     --------
     >>> rounded(0.039214, 0.0171, 0.0613), rounded(55.9604, 55.1, 56.8)
     ('0.039', '56.0')
-    >>> rounded(12.0, 3.0, 21_003.0, "+")
-    '+12'
+    >>> rounded(12.0, 3.0, 21_003.0, "+"), rounded(0.0004, 0.0004, 0.0613, "+")
+    ('+12', '+0.0004')
     """
     width = upper - lower
     if not (math.isfinite(width) and width > 0 and math.isfinite(value)):
         return format(value, f"{sign}.4g")
     places = min(max(1 - math.floor(math.log10(width)), 0), 6)
-    told = round(value, places) + 0.0  # nothing has no sign
+    told = round(value, places)
+    if told == 0:  # nothing has no sign, and an end that excludes 0 is never told as 0
+        is_end = value in (lower, upper) and abs(value) > NOTHING
+        return format(value, f"{sign}.1g") if is_end else format(0.0, f".{places}f")
     return format(told, f"{sign},.{places}f")
 
 

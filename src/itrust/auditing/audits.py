@@ -230,7 +230,11 @@ class Audit(Result):
             for item in self.evidence
         ]
         recalibration, comparison = self.recalibration, self.comparison
-        missed = {**self.missed.to_dict(), "sentence": seen(self.missed)}
+        missed = {
+            **self.missed.to_dict(),
+            "would_be_seen": self.judgement.would_be_seen,
+            "sentence": seen(self.missed),
+        }
         return {
             "schema": SCHEMA,
             "version": __version__,
@@ -239,6 +243,7 @@ class Audit(Result):
             "design": self.sample.design.to_dict(),
             "on": list(self.test.names),
             "verdict": self.verdict.value,
+            "refuted": self.judgement.refuted,
             "sentence": self.sentence,
             "action": self.action,
             "evidence": evidence,
@@ -254,7 +259,12 @@ class Audit(Result):
             "missed": missed,
             "diagnosis": self._diagnosis_facts(),
             "tasks": [
-                {**task.to_dict(), "title": task_title(task), "sentence": task_sentence(task)}
+                {
+                    **task.to_dict(),
+                    "title": task_title(task),
+                    "formula": task.task.formula,
+                    "sentence": task_sentence(task),
+                }
                 for task in self.tasks
             ],
             "autocorrelation": {
@@ -504,7 +514,7 @@ def _overall(
     return Overall(
         test=alone,
         pvalue=pvalue,
-        mean=MeanBias.of(rate, pvalue),
+        mean=MeanBias.of(rate),
         brier=scores.brier(bare),
         log_loss=scores.log_loss(bare),
         ece=scores.ece(bare),

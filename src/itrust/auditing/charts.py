@@ -436,7 +436,8 @@ def charts_of(
     drawer = _Drawer(sample, alpha, draws, seed)
     curves = drawer.curves() if computed else ()
     maps = drawer.maps() if computed else ()
-    if test.pvalue > alpha and not test.impossible:  # one closed test with what would imply them
+    # One closed test with what would imply them.
+    if test.refused is None and not test.refutes(alpha):
         curves = tuple(
             replace(curve, parts=tuple(part.implied_by(test.pvalue) for part in curve.parts))
             for curve in curves

@@ -260,8 +260,8 @@ def _findings(test: CalibrationResult, hidden: _Hidden) -> tuple[CalibrationResu
         replace(
             found,
             alike=tuple(name for name in found.alike if name not in gone),
-            too_low=_allowed(found.too_low, hidden),
-            too_high=_allowed(found.too_high, hidden),
+            too_low=_allowed(found, found.too_low, hidden),
+            too_high=_allowed(found, found.too_high, hidden),
         )
         for found in findings
         if found.name not in gone
@@ -269,8 +269,11 @@ def _findings(test: CalibrationResult, hidden: _Hidden) -> tuple[CalibrationResu
     return replace(test, findings=shown), len(gone)
 
 
-def _allowed(where: Predicate | None, hidden: _Hidden) -> Predicate | None:
-    return None if where is None or hidden.covers(where) else where
+def _allowed(found: Finding, where: Predicate | None, hidden: _Hidden) -> Predicate | None:
+    """A part that a finding names, unless it, or what of it the finding is about, is few rows."""
+    if where is None or hidden.covers(where) or hidden.covers(found.where & where):
+        return None
+    return where
 
 
 def _bins(curve: ReliabilityCurve, least: int) -> tuple[ReliabilityCurve, int]:
@@ -311,6 +314,8 @@ def _judgement(
                 kept.append(_point(item, hidden))
         elif isinstance(item, Finding):
             kept += [shown[item.name]] if item.name in shown else []
+        elif isinstance(item, GroupBias):
+            kept += [] if item.where in hidden.places else [item]
         elif not isinstance(item, Slice) or hidden.allows(item, len(hidden.points)):
             kept.append(item)
     missed = judgement.overlooked

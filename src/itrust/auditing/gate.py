@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -30,12 +29,15 @@ class Check:
         the gate was not asked about it.
     value : object
         The part of the audit: a judgement, a result, a task.
+    is_asked : bool
+        Whether the gate was asked about it.
     """
 
     key: str
     name: str
     outcome: Outcome
     value: Any
+    is_asked: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,47 +88,30 @@ def gate(audit: Audit, asked: Asked = "any") -> Gate:
     verdict, test, alpha = audit.verdict, audit.test, audit.alpha
     closes, open_ = verdict.closes_gate, not verdict.conclusive
     model = asked != "tasks"
-    refuted = test.pvalue <= alpha or test.impossible > 0
-    checks = [
-        Check("verdict", "verdict on the model", _outcome(closes, open_, model), audit.judgement),
-        Check(
-            "overall",
-            "overall calibration",
-            _outcome(
-                closes and audit.overall.pvalue <= alpha,
-                math.isnan(audit.overall.pvalue),
-                model,
-            ),
-            audit.overall,
-        ),
-        Check(
+    refuted, refused = audit.judgement.refuted, test.refused is not None
+    overall = closes and audit.overall.refutes(alpha)
+    hidden = not audit.judgement.would_be_seen
+    parts: list[tuple[str, str, Outcome, Any]] = [
+        ("verdict", "verdict on the model", _outcome(closes, open_, model), audit.judgement),
+        ("overall", "overall calibration", _outcome(overall, refused, model), audit.overall),
+        (
             "test",
             "calibration given the covariates",
-            _outcome(closes and refuted, math.isnan(test.pvalue), model),
+            _outcome(closes and refuted, refused, model),
             test,
         ),
-        Check(
-            "missed",
-            "what could have been missed",
-            _outcome(False, not _would_be_seen(audit), model),
-            audit.missed,
-        ),
+        ("missed", "what could have been missed", _outcome(False, hidden, model), audit.missed),
     ]
+    checks = [Check(*part, is_asked=model) for part in parts]
     for task in audit.tasks:
-        found = task.finding
-        outcome = _outcome(found.closes_gate, found is TaskFinding.UNDECIDED, asked != "model")
-        checks.append(Check("task", f"task {task.name}", outcome, task))
+        found, numbers = task.finding, asked != "model"
+        outcome = _outcome(found.closes_gate, found is TaskFinding.UNDECIDED, numbers)
+        checks.append(Check("task", f"task {task.name}", outcome, task, is_asked=numbers))
     biased = tuple(task.name for task in audit.tasks if task.finding.closes_gate)
     return Gate(verdict, asked, biased, tuple(checks))
 
 
-def _would_be_seen(audit: Audit) -> bool:
-    """Whether a bias of the tolerance would have been seen wherever it was looked for."""
-    found = audit.missed.detectable
-    return found is not None and found.worst.shift <= audit.tolerance
-
-
 def _outcome(failed: bool, undecided: bool, is_asked: bool) -> Outcome:
-    if undecided or (failed and not is_asked):
-        return "skipped"
-    return "failed" if failed else "passed"
+    if failed:
+        return "failed" if is_asked else "skipped"
+    return "skipped" if undecided else "passed"

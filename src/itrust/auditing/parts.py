@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -28,8 +27,7 @@ class MeanBias:
         Interval of the difference, observed less predicted; excludes 0 if and only if `pvalue` is
         at most `alpha`.
     pvalue : float
-        For "the mean prediction is right". It is never smaller than that of overall calibration,
-        which would imply it: an interval that excludes 0 by itself is drawn out to it.
+        For "the mean prediction is right", with an error control of its own.
     alpha : float
         Error that the interval is allowed.
     """
@@ -42,14 +40,21 @@ class MeanBias:
     alpha: float
 
     @classmethod
-    def of(cls, found: TaskResult, implied_by: float) -> MeanBias:
-        """Take the prevalence of a sample, and the p-value of what would imply that it is right."""
-        lower, upper, pvalue = found.lower, found.upper, found.pvalue
-        if implied_by > found.alpha:
-            lower, upper = min(lower, 0.0), max(upper, 0.0)
-        if not math.isnan(implied_by):  # a p-value that was refused implies nothing
-            pvalue = max(pvalue, implied_by)
-        return cls(found.plugin, found.from_labels, lower, upper, pvalue, found.alpha)
+    def of(cls, found: TaskResult) -> MeanBias:
+        """Take what was found about the prevalence.
+
+        Parameters
+        ----------
+        found : TaskResult
+            Of `tasks.prevalence()`.
+
+        Returns
+        -------
+        MeanBias
+            The same numbers.
+        """
+        ends = found.lower, found.upper
+        return cls(found.plugin, found.from_labels, *ends, found.pvalue, found.alpha)
 
     @property
     def bias(self) -> float:
@@ -114,6 +119,21 @@ class Overall:
     mce: float
     smooth_ece: float
     curve: ReliabilityCurve
+
+    def refutes(self, alpha: float) -> bool:
+        """Whether overall calibration is refuted: by the closed test, or by impossible labels.
+
+        Parameters
+        ----------
+        alpha : float
+            Error that is allowed.
+
+        Returns
+        -------
+        bool
+            False where there is no p-value and no impossible label.
+        """
+        return self.pvalue <= alpha or self.test.impossible > 0
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.

@@ -33,7 +33,7 @@ from itrust.calibration import (
 from itrust.data import Missing, Predicate, level_of
 from itrust.tasks import TaskResult
 
-KNOWN_ENOUGH = 0.9  # share of points with a band, to say that all is within it
+NEARLY_ALL = 0.95  # share of points whose band lies within the tolerance, to say that all is
 MAX_COORDINATES = 4  # covariates that describe a point
 
 
@@ -294,9 +294,11 @@ class Judgement:
         Whether the test, or a label that the model called impossible, refutes calibration.
     tolerance : float
         The size of bias that matters.
-    reach : float or None
-        How far from zero the confidence band of the local bias reaches; None where it is unknown
-        at too many points.
+    share_within : float
+        Share of the points that were checked at which the confidence band of the local bias is
+        known and lies within the tolerance.
+    rate : float
+        Mean prediction, or that of the other label if it is smaller.
     overlooked : Overlooked or None
         What would be likely to be missed, where calibration is not refuted; None if not known.
     is_attributed : bool
@@ -305,6 +307,8 @@ class Judgement:
     is_contrary : bool
         Whether something shows a bias by itself although the test does not reject; also where
         disclosure control withholds it.
+    would_be_seen : bool
+        Whether a bias of the tolerance would have been seen wherever it was looked for.
     clusters : int or None
         Number of clusters; None if rows are independent.
     refused : Refusal or None
@@ -319,10 +323,12 @@ class Judgement:
     pvalue: float
     refuted: bool
     tolerance: float
-    reach: float | None = None
+    share_within: float = 0.0
+    rate: float = 0.5
     overlooked: Overlooked | None = None
     is_attributed: bool = True
     is_contrary: bool = False
+    would_be_seen: bool = False
     clusters: int | None = None
     refused: Refusal | None = None
     unknown: Unknown | None = None
@@ -343,17 +349,19 @@ def judge(
     Numbers are judged by themselves; one that is shown to be biased where the test does not reject
     keeps the verdict from saying that nothing speaks against the model.
     """
-    reach = _reach(diagnosis.bias)
+    share = _share_within(diagnosis.bias, tolerance)
     common: dict[str, Any] = {
         "names": tuple(test.names),
         "pvalue": test.pvalue,
         "tolerance": tolerance,
         "clusters": test.clusters,
         "refused": test.refused,
-        "reach": reach,
+        "share_within": share,
+        "rate": min(mean.predicted, 1 - mean.predicted),
+        "would_be_seen": _would_be_seen(missed.detectable, tolerance),
     }
-    within = reach is not None and reach <= tolerance
-    if test.pvalue <= alpha or test.impossible > 0:
+    within = share >= NEARLY_ALL
+    if test.refutes(alpha):
         large = [*_impossible(test), *_large(mean, diagnosis, tolerance)]
         verdict = Verdict.WITHIN_TOLERANCE if within else Verdict.SIZE_NOT_ESTABLISHED
         evidence = (*large, *test.evidence(alpha))
@@ -365,13 +373,17 @@ def judge(
             **common,
         )
     contrary = tuple(_contrary(mean, diagnosis, tasks))
-    beyond = [*_large(mean, diagnosis, tolerance)]
     unseen = _overlooked(missed.detectable, tolerance, test.n)
     verdict = Verdict.INCONCLUSIVE
-    if test.refused is None and within and not beyond:
-        verdict = Verdict.CALIBRATED
-    elif test.refused is None and not contrary and unseen and unseen.shift <= tolerance:
-        verdict = Verdict.NO_EVIDENCE
+    if test.refused is None and missed.unknown is not Unknown.NO_VARIATION:
+        if within:
+            verdict = Verdict.CALIBRATED
+        elif not contrary and common["would_be_seen"]:
+            verdict = Verdict.NO_EVIDENCE
+    if verdict is not Verdict.INCONCLUSIVE:
+        beyond_it = tuple(_large(mean, diagnosis, tolerance))
+        if beyond_it:
+            verdict, contrary = Verdict.INCONCLUSIVE, contrary or beyond_it
     return Judgement(
         verdict,
         contrary,
@@ -383,13 +395,15 @@ def judge(
     )
 
 
-def _reach(bias: LocalBias) -> float | None:
-    """How far from zero the band reaches, if it is known at nearly all points."""
-    known = bias.known
-    if known.mean() < KNOWN_ENOUGH:
-        return None
-    ends = np.abs(np.stack([bias.band.lower[known], bias.band.upper[known]]))
-    return float(ends.max(initial=0.0))
+def _would_be_seen(detectable: Detectable | None, tolerance: float) -> bool:
+    """Whether a bias of the tolerance would have been seen wherever it was looked for."""
+    return detectable is not None and detectable.worst.shift <= tolerance
+
+
+def _share_within(bias: LocalBias, tolerance: float) -> float:
+    """At which share of the points the band is known and lies within the tolerance."""
+    ends = np.maximum(np.abs(bias.band.lower), np.abs(bias.band.upper))
+    return float(np.mean(bias.known & (np.nan_to_num(ends, nan=np.inf) <= tolerance)))
 
 
 def _contrary(

@@ -215,6 +215,8 @@ def flagged(averages: Averages, alpha: float) -> Flags:
         pvalues = _at_least(maxima[0], observed - rounding)
         band = confidence_band(averages, reach, float(at_zero[0]))
     told = null_band(averages, at_zero, reach)
+    if averages.has_clusters:
+        told = _including(told, averages.values, pvalues > alpha)
     return Flags(told, _backed(band, pvalues <= alpha), pvalues)
 
 
@@ -229,6 +231,13 @@ def _where_redrawn(averages: Averages, pvalues: Sequence[FloatArray]) -> FloatAr
     if not averages.has_clusters:
         return np.asarray(found)
     return np.where(averages.moments.is_symmetric, 0.0, found)
+
+
+def _including(band: Band, values: FloatArray, kept: BoolArray) -> Band:
+    """A null band that no value leaves whose p-value does not say so."""
+    lower = np.where(kept, np.fmin(band.lower, values), band.lower)
+    upper = np.where(kept, np.fmax(band.upper, values), band.upper)
+    return Band(lower, upper)
 
 
 def _backed(band: Band, backed: BoolArray) -> Band:

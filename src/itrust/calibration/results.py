@@ -298,6 +298,21 @@ class CalibrationResult(WithFindings, WithRun):
     refused: Refusal | None = None
     independent: bool = True
 
+    def refutes(self, alpha: float) -> bool:
+        """Whether calibration is refuted: by the test, or by labels that were called impossible.
+
+        Parameters
+        ----------
+        alpha : float
+            Error that is allowed.
+
+        Returns
+        -------
+        bool
+            False where there is no p-value and no impossible label.
+        """
+        return self.pvalue <= alpha or self.impossible > 0
+
     @property
     def is_exact(self) -> bool:
         """Whether the p-value is valid at every sample size: never where rows come in clusters."""

@@ -21,7 +21,6 @@ from itrust.calibration.dictionary.bank import Bank, BankSums
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.engines import KernelOutcome, NullMoments
 
-
 SLACK = 1.2  # ratio of a spread to that of independent rows up to which the latter is taken
 
 

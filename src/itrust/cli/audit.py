@@ -20,7 +20,7 @@ from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import Roles, read_samples, settle
-from itrust.render import fitted, gate_words, junit_xml, summary_markdown, told
+from itrust.render import fitted, gate_words, junit_xml, summary_markdown, told, verdict_line
 from itrust.render.page import write
 
 COMPARED = ("platt", "isotonic", "beta", "local")  # by --recalibrate
@@ -30,6 +30,8 @@ def run(options: Options) -> int:
     """Do all of it; the exit code."""
     log = Log(options.quiet)
     tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
+    if options.gate == "tasks" and not tasks:
+        raise it.InputError("{argument} tasks needs a number to judge: name one", argument="gate")
     checked_count(options.min_cell, "min_cell")
     checked_count(options.seed, "seed", at_least=0)
     refuse_bad_places(options.outputs, [])
@@ -158,7 +160,7 @@ def _tell(options: Options, shown: Audit, facts: dict[str, Any]) -> None:
     if options.on_standard_output("json"):
         answer(_as_json(facts).rstrip("\n"))
         return
-    answer(told(shown, width()), shown.verdict.tone.terminal)
+    answer(told(shown, width()), shown.verdict.tone.terminal, verdict_line(shown.verdict))
     if shown.comparison is not None:
         answer("\n" + fitted(str(shown.comparison), width()))
     if shown.recalibration is not None:

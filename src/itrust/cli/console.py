@@ -7,7 +7,6 @@ import sys
 
 from itrust._core import printable, wrapped
 
-VERDICT = "VERDICT"  # how the line begins that may have a colour
 MAX_WIDTH = 100  # longer lines are hard to read
 
 
@@ -16,17 +15,17 @@ def width() -> int:
     return min(shutil.get_terminal_size((80, 24)).columns, MAX_WIDTH)
 
 
-def answer(text: str, colour: str = "") -> None:
-    """Write a result; the line of the verdict may have a colour, where the terminal has any."""
+def answer(text: str, colour: str = "", marked: str = "") -> None:
+    """Write a result; the line `marked` may have a colour, where the terminal has any."""
     safe = printable(text)
     encoding = sys.stdout.encoding or "utf-8"
     safe = safe.encode(encoding, "backslashreplace").decode(encoding)
-    if not colour or not _in_colour(safe, colour):
+    if not colour or not _in_colour(safe, colour, printable(marked)):
         sys.stdout.write(f"{safe}\n")
 
 
-def _in_colour(text: str, colour: str) -> bool:
-    """Write with a coloured verdict; False, and nothing is written, outside a terminal."""
+def _in_colour(text: str, colour: str, marked: str) -> bool:
+    """Write with one line in colour; False, and nothing is written, outside a terminal."""
     from rich.console import Console
     from rich.text import Text
 
@@ -35,7 +34,7 @@ def _in_colour(text: str, colour: str) -> bool:
         return False
     shown = Text()
     for line in text.splitlines(keepends=True):
-        shown.append(line, style=colour if line.startswith(VERDICT) else None)
+        shown.append(line, style=colour if line.rstrip("\n") == marked else None)
     console.print(shown, soft_wrap=True)
     return True
 

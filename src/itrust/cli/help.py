@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from itrust._core import checked_choice, closest
 from itrust.cli.console import width
 
 NARROW = 60
@@ -60,6 +62,7 @@ class Plain(click.Command):
             if word == "--":
                 break
             if word in alone and not _chooses(alone[word], args[k + 1 : k + 2]):
+                _refuse_a_slip(alone[word], args[k + 1 : k + 2])
                 told[k] = f"{word}={alone[word].bare}"
         return super().parse_args(ctx, told)
 
@@ -94,6 +97,14 @@ def _chooses(option: PlainOption, following: list[str]) -> bool:
     return isinstance(option.type, click.Choice) and any(
         word in option.type.choices for word in following
     )
+
+
+def _refuse_a_slip(option: PlainOption, following: list[str]) -> None:
+    """Refuse a word that is no file and nearly a choice."""
+    for word in following:
+        choices = tuple(getattr(option.type, "choices", ()))
+        if closest(word, choices) is not None and not Path(word).exists():
+            checked_choice(word, str(option.name), choices)
 
 
 class PlainGroup(Plain, click.Group):

@@ -72,5 +72,5 @@ def _pairs(pairs: dict[str, str], columns: int) -> list[str]:
 
 def _one(expression: str) -> list[str]:
     task = grammar.parse(expression)
-    said = [f"read as  {task}", f"columns  {', '.join(sorted(task.names)) or 'none'}"]
+    said = [f"read as  {task.formula}", f"columns  {', '.join(sorted(task.names)) or 'none'}"]
     return [line for text in said for line in wrapped(text, width(), "", " " * 9)]

@@ -125,7 +125,8 @@ def compatible_correlations(sample: Sample, seed: int) -> tuple[float, ...]:
     What is compared is the sum over clusters of ((sum e)^2 - sum e^2), divided by its largest
     possible value given the squares, sum over clusters of (m - 1) sum e^2: the share of a
     positive's cluster that is positive, too, which few events tell well. The value whose draws are
-    nearest is always among them.
+    nearest is always among them. With weights, values that agree with weighted residuals are kept
+    as well.
 
     Parameters
     ----------
@@ -143,21 +144,26 @@ def compatible_correlations(sample: Sample, seed: int) -> tuple[float, ...]:
     assert part.cluster is not None
     (chunk,) = part.chunks(part.n)
     first = np.flatnonzero(np.diff(part.cluster, prepend=-1))
-    observed = float(_alikeness((part.y - part.p)[:, None], first)[0])
+    weights = [np.ones((part.n, 1))]
+    if part.weights is not None:  # heavy rows may be more alike than others
+        weights.append(part.weights[:, None])
+    observed = [float(_alikeness(w * (part.y - part.p)[:, None], first)[0]) for w in weights]
     own_seed = as_seed(np.random.default_rng([seed, 3]))
-    nearness = []
-    for rho in GRID:
-        drawn = Copula(rho).draw(chunk, range(SET_DRAWS), own_seed)
-        alike = _alikeness(drawn - part.p[:, None], first)
-        above = (1 + np.count_nonzero(alike >= observed - 1e-9)) / (1 + SET_DRAWS)
-        below = (1 + np.count_nonzero(alike <= observed + 1e-9)) / (1 + SET_DRAWS)
-        nearness.append(min(above, below))
-    nearest = max(nearness)
-    return tuple(
-        rho
-        for rho, near in zip(GRID, nearness, strict=True)
-        if near > SURPRISING or near == nearest
-    )
+    nearness = np.empty((len(weights), len(GRID)))
+    for k, rho in enumerate(GRID):
+        drawn = Copula(rho).draw(chunk, range(SET_DRAWS), own_seed) - part.p[:, None]
+        for row, (w, seen) in enumerate(zip(weights, observed, strict=True)):
+            nearness[row, k] = _nearness(_alikeness(w * drawn, first), seen)
+    nearest = nearness == nearness.max(axis=1, keepdims=True)
+    kept = ((nearness > SURPRISING) | nearest).any(axis=0)
+    return tuple(rho for rho, own in zip(GRID, kept, strict=True) if own)
+
+
+def _nearness(drawn: FloatArray, observed: float) -> float:
+    """The smaller of the shares of draws that are at least, and at most, as large as the data."""
+    above = (1 + np.count_nonzero(drawn >= observed - 1e-9)) / (1 + drawn.size)
+    below = (1 + np.count_nonzero(drawn <= observed + 1e-9)) / (1 + drawn.size)
+    return min(above, below)
 
 
 def _some_clusters(sample: Sample) -> Sample:

@@ -17,6 +17,7 @@ from itrust.nulls.replicates import Replicates
 from itrust.nulls.simulated import Bernoulli, Rademacher
 
 MAX_SKEWNESS2 = 0.05  # squared skewness up to which a sum over clusters is nearly symmetric
+MAX_SKEWNESS2_OF_THIRDS = 0.2  # the same of the thirds with the lowest and highest probabilities
 MIN_CLUSTERS = 10.0  # effective ones, below which nothing holds the level
 MIN_SYMMETRIC = 7.0  # the same where signs may be flipped: six can give no p-value below .03
 
@@ -33,16 +34,21 @@ class Carriers:
         As many clusters of equal variance would carry as much.
     skewness2 : float
         Squared skewness of the sum.
+    skewness2_of_thirds : float
+        The larger one of the sums over the third of the clusters with the lowest mean probability
+        and over that with the highest: rare events among some clusters show there alone.
     """
 
     clusters: int
     effective: float
     skewness2: float
+    skewness2_of_thirds: float = 0.0
 
     @property
     def symmetric(self) -> bool:
         """Whether the sum is so nearly symmetric that signs of clusters may be flipped."""
-        return self.skewness2 <= MAX_SKEWNESS2
+        thirds = self.skewness2_of_thirds <= MAX_SKEWNESS2_OF_THIRDS
+        return self.skewness2 <= MAX_SKEWNESS2 and thirds
 
     @property
     def needed(self) -> float:
@@ -81,8 +87,25 @@ def carriers_of(sample: Sample) -> Carriers:
     return Carriers(
         clusters=int(mass.size),
         effective=total**2 / squares if squares > 0 else 0.0,
-        skewness2=float(third.sum()) ** 2 / total**3 if total > 0 else np.inf,
+        skewness2=_skewness2(spread, third),
+        skewness2_of_thirds=_of_thirds(mass, predicted, spread, third),
     )
+
+
+def _skewness2(variance: FloatArray, third: FloatArray) -> float:
+    """Squared skewness of a sum, from second and third moments of its parts."""
+    total = float(variance.sum())
+    return float(third.sum()) ** 2 / total**3 if total > 0 else float(np.inf)
+
+
+def _of_thirds(
+    mass: FloatArray, predicted: FloatArray, variance: FloatArray, third: FloatArray
+) -> float:
+    """The larger squared skewness of the clusters with low and with high probabilities."""
+    mean = np.divide(predicted, mass, out=np.zeros_like(predicted), where=mass > 0)
+    order = np.argsort(mean, kind="stable")
+    size = max(mass.size // 3, 1)
+    return max(_skewness2(variance[own], third[own]) for own in (order[:size], order[-size:]))
 
 
 def worst_moments(mass: FloatArray, predicted: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -21,6 +21,7 @@ from itrust.render.text import task_line as task_line
 from itrust.render.text import task_sentence as task_sentence
 from itrust.render.text import task_title as task_title
 from itrust.render.text import told as told
+from itrust.render.text import verdict_line as verdict_line
 
 __all__ = []
 __dir__ = __all__.copy  # what tab completion offers

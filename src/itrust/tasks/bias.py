@@ -21,6 +21,7 @@ from itrust.tasks.scores import task_scores
 from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, few_labels
 
 MAX_TIMES = 1_000.0  # as many rows as there are: more is no advice
+SPARE = 1 + 1.28 / 1.96  # an interval so much wider than its half lies inside in 4 of 5 samples
 FEW_FREEDOM = 10  # degrees of freedom below which intervals of a design are told to be rough
 
 
@@ -146,18 +147,22 @@ class TaskResult(Result):
 
     @property
     def rows_needed(self) -> int | None:
-        """Labelled rows that would decide, if the bias stayed as it is estimated; to two digits.
+        """Labelled rows that would probably decide; to two digits.
 
-        None where the number is decided, where it has no tolerance, or where the estimate lies so
-        near the tolerance that no reasonable number of rows tells them apart.
+        Where no bias is shown: rows with which a number without bias is called safe in four of
+        five samples. Where one is shown: rows with which it is decided whether it reaches the
+        tolerance, if it is as large as estimated. None where the number is decided, where it has
+        no tolerance, where few labels carry it, or where the estimate lies so near the tolerance
+        that no reasonable number of rows tells them apart.
         """
-        if self.finding is not TaskFinding.UNDECIDED or self.tolerance is None:
+        undecided = self.finding is TaskFinding.UNDECIDED and not self.few_labels
+        if not undecided or self.tolerance is None or math.isnan(self.bias):
             return None
-        room = abs(abs(self.bias) - self.tolerance)
-        half = (self.upper - self.lower) / 2
+        room = abs(abs(self.bias) - self.tolerance) if self.is_shown else self.tolerance
+        half = SPARE * max(self.upper - self.bias, self.bias - self.lower)
         if not room > 0 or not math.isfinite(half) or half > MAX_TIMES**0.5 * room:
             return None
-        return max(two_digits(self.n * (half / room) ** 2), self.n + 1)
+        return two_digits(max(self.n * (half / room) ** 2, self.n + 1))
 
     def _facts(self) -> Mapping[str, Any]:
         return {

@@ -502,7 +502,8 @@ class Named(Task):
     @property
     def formula(self) -> str:
         """Title, task and tolerance."""
-        title = "" if self.title == str(self.task) else f'"{self.title}": '
+        told = self.title.replace('"', '""')
+        title = "" if self.title == str(self.task) else f'"{told}": '
         matters = "" if self.matters is None else f" ~ {self.matters!r}"
         return f"{title}{self.task}{matters}"
 

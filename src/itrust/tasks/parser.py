@@ -69,7 +69,7 @@ TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-TITLE = re.compile(r"""\s*(?:"(?P<quoted>[^"]+)"|(?P<bare>[^"`(|:]*[^"`(|:\s]))\s*:""")
+TITLE = re.compile(r"""\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[^"`(|:]*[^"`(|:\s]))\s*:""")
 CALLS = ("mean", "share", "prevalence")
 MAX_NESTED = 60
 MAX_TOKENS = 1_000
@@ -131,7 +131,8 @@ def parse(text: str) -> Task:
     title = TITLE.match(text)
     if title is None:
         return _Parser(text).whole()
-    return _Parser(text, title.end()).whole(title["quoted"] or title["bare"])
+    named = title["bare"] or title["quoted"].replace('""', '"')
+    return _Parser(text, title.end()).whole(named)
 
 
 def parse_condition(text: str) -> Predicate:

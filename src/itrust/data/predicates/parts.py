@@ -97,6 +97,8 @@ def parts_of(column: Column, parts: int) -> list[Between]:
     found = []
     for number, (start, stop) in enumerate(zip(first, last, strict=True)):
         low, high = ends[number]
+        if start == stop:
+            low = column.shown(float(values[start]), ALL_DIGITS)
         begin = -np.inf if number == 0 else cuts[number - 1]
         end = np.inf if number == first.size - 1 else cuts[number]
         text = low if start == stop else f"{low} to {high}"
@@ -109,8 +111,9 @@ def _ends(
 ) -> list[tuple[str, str]]:
     """Both ends of every part for people: values of whole numbers and dates, else the cuts."""
     whole = column.kind == "date" or bool(np.all(values == np.round(values)))
-    if not whole and first.size == np.unique(cuts).size + 1:
-        least, most = (column.shown(float(values[k]), FEW_DIGITS) for k in (0, -1))
+    if not whole and cuts:
+        least = _outer(column, float(values[0]), at_most=cuts[0])
+        most = _outer(column, float(values[-1]), at_least=cuts[-1])
         inner = [column.shown(cut, ALL_DIGITS) for cut in cuts]
         return list(zip([least, *inner], [*inner, most], strict=True))
     digits = next(
@@ -122,6 +125,26 @@ def _ends(
         (column.shown(float(values[k]), digits), column.shown(float(values[m]), digits))
         for k, m in zip(first, last, strict=True)
     ]
+
+
+def _outer(
+    column: Column, value: float, *, at_most: float = np.inf, at_least: float = -np.inf
+) -> str:
+    """The smallest or largest value in as few digits as keep it on its side of the next cut."""
+    texts = (column.shown(value, digits) for digits in range(FEW_DIGITS, ALL_DIGITS + 1))
+    return next(
+        (text for text in texts if at_least <= _number(text) <= at_most),
+        column.shown(value, ALL_DIGITS),
+    )
+
+
+def _number(text: str) -> float:
+    """The number that a text shows.
+
+    >>> _number("1,234.5")
+    1234.5
+    """
+    return float(text.replace(",", ""))
 
 
 def _cut(column: Column, below: float, value: float) -> float:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from itrust._core import html
-from itrust.auditing import Audit, Comparison
+from itrust.auditing import Audit, Comparison, Overall
 from itrust.bias import SIGN
 from itrust.render.notebook.bias import SLICE_HEAD, slice_cells
 from itrust.render.notebook.tasks import TASK_HEAD, task_cells
@@ -20,7 +18,7 @@ def audit_card(audit: Audit) -> str:
     """Show the verdict, the conditions, tasks and confirmed slices."""
     test, overall = audit.test, audit.overall
     conditions = [
-        ("Overall calibration", _pvalue(overall.pvalue), f"ECE {overall.ece:.4f}"),
+        ("Overall calibration", _overall_pvalue(overall), f"ECE {overall.ece:.4f}"),
         ("Calibration given the covariates", short_pvalue(test), judged_on(audit)),
         (
             "What this audit could have missed",
@@ -49,8 +47,8 @@ def audit_card(audit: Audit) -> str:
     return html.card(f"Verdict: {audit.verdict}", *parts, colour=audit.verdict.tone.light)
 
 
-def _pvalue(value: float) -> str:
-    return "none" if math.isnan(value) else f"{value:.3g}"
+def _overall_pvalue(overall: Overall) -> str:
+    return "none" if overall.test.refused is not None else f"{overall.pvalue:.3g}"
 
 
 @as_html.register

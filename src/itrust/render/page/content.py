@@ -17,10 +17,11 @@ from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure
 from itrust.calibration import Autocorrelation
 from itrust.render.text import in_words
 from itrust.render.text.auditing import in_time
+from itrust.tasks import TaskFinding
 
 MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30
 LONG_NAME, LONG_TEXT = 80, 700
-TASK_TONES = {"biased": BAD, "safe to report": GOOD}
+TASK_TONES = {TaskFinding.BIASED: BAD, TaskFinding.SAFE: GOOD, TaskFinding.UNDECIDED: OPEN}
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
 # Control characters, and those that turn the direction of the text around them.
 WORD = re.compile(r"\S{81,}")  # no page has room for such a word
@@ -50,8 +51,8 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
         "audit": {name: part for name, part in found.items() if name != "provenance"},
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "tone": tone_of(found["verdict"]).name,
-        "summary": found.get("summary", {}).get("text"),
-        "action": found.get("action"),
+        "summary": found["summary"]["text"],
+        "action": found["action"],
         "tasks": [_task(task) for task in found["tasks"]],
         "conditions": _conditions(found),
         "in_time": in_time(
@@ -121,10 +122,10 @@ def _first_curve(curves: list[dict[str, Any]]) -> list[int]:
 def _task(task: Mapping[str, Any]) -> dict[str, Any]:
     """What a number is called, what was found about it, and how that looks."""
     return {
-        "title": task.get("title") or task["task"],
+        "title": task["title"],
         "finding": task["finding"],
-        "sentence": task.get("sentence"),
-        "tone": TASK_TONES.get(task["finding"], OPEN).name,
+        "sentence": task["sentence"],
+        "tone": TASK_TONES[TaskFinding(task["finding"])].name,
     }
 
 
@@ -146,7 +147,7 @@ def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
             "paper": "reliance",
             "question": "Are the probabilities calibrated, whatever the covariates?",
             "kind": exact,
-            **_answer(found["overall"]["pvalue"], found["alpha"]),
+            **_answer(found["overall"]["pvalue"], found["alpha"], found["test"]["impossible"] > 0),
         },
         {
             "key": "test",
@@ -177,10 +178,7 @@ def _answer(pvalue: float | None, alpha: float, impossible: bool = False) -> dic
 
 
 def _seen(found: Mapping[str, Any]) -> tuple[str, str]:
-    seen = found["missed"]["detectable"]
-    shifts = [] if seen is None else [seen[name]["shift"] for name in ("worst", "everywhere")]
-    small = [isinstance(shift, float) and shift <= found["tolerance"] for shift in shifts]
-    tone = GOOD if small and all(small) else OPEN
+    tone = GOOD if found["missed"]["would_be_seen"] else OPEN
     return found["missed"]["sentence"], tone.name
 
 

@@ -21,7 +21,6 @@ from itrust.render.page.content import content
 from itrust.render.page.words import WORDS
 
 MINUS = "\N{MINUS SIGN}"
-NOTHING = 1e-12
 RECALIBRATED = ("name", "ece", "smooth_ece", "curve")  # what its charts draw
 # Text that would end a script element, or a line of JavaScript, when JSON stands in HTML.
 HARMLESS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
@@ -203,25 +202,13 @@ def _marked(path: str, value: object, text: str) -> Markup:
     return Markup('<data data-fact="{}" value="{}">{}</data>').format(path, _raw(value), text)
 
 
-def in_its_interval(value: float, lower: float, upper: float, sign: str = "-") -> str:
-    """A number with the digits that its interval can tell, never 0 if it is not.
-
-    >>> in_its_interval(-0.684, -1.3188, -0.0493, "+"), in_its_interval(0.0012, 0.0012, 0.93)
-    ('−0.7', '0.001')
-    """  # noqa: RUF002
-    told = rounded(value, lower, upper, sign)
-    if not float(told.replace(",", "")):
-        told = format(value, f"{sign}.1g") if abs(value) > NOTHING else told.lstrip("+-")
-    return told.replace("-", MINUS)
-
-
 def told_fact(audit: Mapping[str, Any], path: str, name: str, sign: str = "-") -> Markup:
     """A number that stands beside its interval, with the digits that this can tell."""
     found = _at(audit, path)
     value, lower, upper = (found[key] for key in (name, "lower", "upper"))
     if value is None or lower is None or upper is None:
         return fact(audit, f"{path}.{name}", "change" if sign == "+" else "number")
-    return _marked(f"{path}.{name}", value, in_its_interval(value, lower, upper, sign))
+    return _marked(f"{path}.{name}", value, rounded(value, lower, upper, sign).replace("-", MINUS))
 
 
 def cell(audit: Mapping[str, Any], path: str, kind: str = "number", label: str = "") -> Markup:

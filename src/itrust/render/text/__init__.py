@@ -14,6 +14,7 @@ from itrust.render.text.auditing import (
     summary_of,
     task_line,
     told,
+    verdict_line,
 )
 from itrust.render.text.layout import NARROW, fitted
 from itrust.render.text.tasks import task_sentence, task_title
@@ -46,4 +47,5 @@ __all__ = [
     "task_title",
     "tasks",
     "told",
+    "verdict_line",
 ]

@@ -15,19 +15,20 @@ from itrust._core import (
     signed,
     wrapped,
 )
-from itrust.auditing import Audit, Check, Comparison, Gate, Missed
+from itrust.auditing import Audit, Check, Comparison, Gate, Missed, Verdict
 from itrust.bias import SIGN, GroupTable
 from itrust.calibration import Autocorrelation, CalibrationResult, Detectable, Finding, worst_of
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.calibration import kind_text
 from itrust.render.text.layout import Section, fitted, laid_out, more, seconds
-from itrust.render.text.tasks import bias_text, task_sentence, task_title
+from itrust.render.text.tasks import bias_text, pvalue_words, task_sentence, task_title
 from itrust.render.text.verdict import clustering_words, evidence_words, refusal_words, untold
-from itrust.tasks import TaskFinding, TaskResult
+from itrust.tasks import Named, TaskFinding, TaskResult
 
 STRIKING = 3.0  # standard errors
 MAX_TOLD = 3
+IMPOSSIBLE = "rejected: labels that the model called impossible came true"
 MAX_GROUPS = 8
 
 
@@ -35,7 +36,7 @@ MAX_GROUPS = 8
 def told(audit: Audit, width: int = WIDTH) -> str:
     """Give the whole audit: the rows in one line, the verdict, then what it rests on."""
     head = [*wrapped(audit.summary, width, "", "  ")]
-    head += ["", *wrapped(f"VERDICT  {audit.verdict}", width, "", "  ")]
+    head += ["", *wrapped(verdict_line(audit.verdict), width, "", "  ")]
     head += wrapped(audit.sentence, width, "  ")
     head += wrapped(f"Next: {audit.action}", width, "  ")
     head += wrapped(numbers_of(audit.tasks), width, "  ")
@@ -44,6 +45,15 @@ def told(audit: Audit, width: int = WIDTH) -> str:
     body = [line for section in sections(audit) for line in ("", *laid_out(section, width))]
     foot = [line for text in footnotes(audit) for line in wrapped(text, width, "  ", "  ")]
     return "\n".join([*head, *body, "", *foot])
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """The line of a text that says the verdict.
+
+    >>> verdict_line(Verdict.INCONCLUSIVE)
+    'VERDICT  inconclusive'
+    """
+    return f"VERDICT  {verdict}"
 
 
 def summary_of(audit: Audit) -> str:
@@ -85,7 +95,7 @@ def numbers_of(tasks: Sequence[TaskResult]) -> str:
     """
     found = Counter(task.finding for task in tasks)
     parts = [f"{found[kind]} {kind}" for kind in TaskFinding if found[kind]]
-    return f"Your numbers, each judged by itself: {', '.join(parts)}." if parts else ""
+    return f"Your numbers: {', '.join(parts)}." if parts else ""
 
 
 def gate_words(found: Gate) -> str:
@@ -147,9 +157,12 @@ def sections(audit: Audit) -> list[Section]:
 
 def _groups(table: GroupTable) -> list[str]:
     """Groups with the largest biases that are shown, then the largest others."""
+    known = [own for own in table.groups if math.isfinite(own.bias)]
     ordered = sorted(
-        table.groups, key=lambda own: (own.pvalue > table.alpha, -abs(own.at_least), -abs(own.bias))
+        known, key=lambda own: (own.pvalue > table.alpha, -abs(own.at_least), -abs(own.bias))
     )
+    if not ordered:
+        return ["no group has rows that count"]
     names = max(len(str(own.where)) for own in ordered[:MAX_GROUPS])
     return [
         *(
@@ -158,7 +171,7 @@ def _groups(table: GroupTable) -> list[str]:
             for own in ordered[:MAX_GROUPS]
         ),
         *more(len(ordered) - MAX_GROUPS),
-        "* the interval excludes 0; intervals hold for all groups at once",
+        *(["* the interval excludes 0"] if ordered[0].pvalue <= table.alpha else []),
     ]
 
 
@@ -237,10 +250,12 @@ def check_lines(check: Check, audit: Audit) -> list[str]:
         One or more lines.
     """
     if check.key == "verdict":
-        return [f"{audit.verdict}: {audit.sentence}"]
-    if check.key == "task":
-        return [task_line(check.value)]
-    return next(section.lines for section in sections(audit) if section.key == check.key)
+        lines = [f"{audit.verdict}: {audit.sentence}"]
+    elif check.key == "task":
+        lines = [task_line(check.value)]
+    else:
+        lines = next(section.lines for section in sections(audit) if section.key == check.key)
+    return lines if check.is_asked else ["this gate does not ask about it", *lines]
 
 
 def footnotes(audit: Audit) -> list[str]:
@@ -265,12 +280,13 @@ def footnotes(audit: Audit) -> list[str]:
 def _overall(audit: Audit) -> list[str]:
     found = audit.overall
     scores = f"Brier {found.brier:.4f}, ECE {found.ece:.4f}, smooth ECE {found.smooth_ece:.4f}"
-    if math.isnan(found.pvalue):
-        return [f"no p-value; {scores}"]
-    answer = "rejected" if found.pvalue <= audit.alpha else "not rejected"
+    refuted = found.refutes(audit.alpha)
+    if found.test.refused is not None:
+        return [f"{IMPOSSIBLE if refuted else 'no p-value'}; {scores}"]
+    answer = "rejected" if refuted else "not rejected"
     own = ""
     if found.test.pvalue < found.pvalue:
-        own = f", that of the test given the covariates; by itself {found.test.pvalue:.3g}"
+        own = f"; the predictions alone give {found.test.pvalue:.3g}"
     return [f"{answer}: p {found.pvalue:.3g} ({kind_text(found.test)}{own}); {scores}"]
 
 
@@ -286,10 +302,10 @@ def _test(audit: Audit) -> list[str]:
     if test.is_adaptive:
         checks = f"; {counted(test.checks, 'check')}, p-values adjusted for all"
     if test.refused is not None:
-        return [f"no p-value: {refusal_words(test.refused)}"]
+        told = [f"no p-value: {refusal_words(test.refused)}"]
+        return [IMPOSSIBLE, *told] if audit.judgement.refuted else told
     unknown = [] if audit.judgement.is_attributed else [untold(test.names)]
-    refuted = test.pvalue <= audit.alpha or test.impossible
-    answer = "rejected" if refuted else "not rejected"
+    answer = "rejected" if audit.judgement.refuted else "not rejected"
     return [
         f"{answer}: p {short_pvalue(test)} ({kind_text(test)}){checks}",
         *unknown,
@@ -309,8 +325,9 @@ def _diagnosis(audit: Audit) -> list[str]:
     slices, bias = audit.diagnosis.slices, audit.diagnosis.bias
     told = f"{len(slices.confirmed)} of {counted(len(slices), 'slice')}"
     points = f"at {_percent(float(bias.flagged.mean()))} of the points that were checked"
+    half = ", on the half of the rows that did not find them" if slices.confirmed else ""
     return [
-        f"{points}; {told} confirmed",
+        f"{points}; {told} confirmed{half}",
         *(
             f"{part.bias:+.3f} ({signed(part.lower)} to {signed(part.upper)})  {part.rule}"
             for part in slices.confirmed[:MAX_TOLD]
@@ -331,7 +348,10 @@ def _percent(share: float) -> str:
 
 
 def _task(task: TaskResult) -> list[str]:
-    lines = [task_title(task), f"  {task_sentence(task)}", f"  {_values(task)}"]
+    title = task_title(task)
+    named = task.task if isinstance(task.task, Named) and title == task.name else None
+    written = [] if named is None else [f"  {named.task}"]  # what the title stands for
+    lines = [title, *written, f"  {task_sentence(task)}", f"  {_values(task)}"]
     return [*lines, *(f"  note: {note}" for note in task.notes)]
 
 
@@ -346,7 +366,7 @@ def _values(task: TaskResult) -> str:
     plugin, labels = (rounded(value, *ends) for value in (task.plugin, task.from_labels))
     return (
         f"{plugin} with probabilities, {labels} with labels: bias {bias} ({interval}), "
-        f"p {task.pvalue:.3g}"
+        f"p {pvalue_words(task.pvalue)}"
     )
 
 

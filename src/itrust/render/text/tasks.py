@@ -26,6 +26,7 @@ WAYS = {
     "prediction_powered": "prediction-powered",
     "labelled": "labels alone",
 }
+LEAST_PVALUE = 1e-4
 SIGNS = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
 
 
@@ -36,7 +37,7 @@ def _(result: TaskResult, width: int = WIDTH) -> str:
         ("with probabilities", _value(result, result.plugin)),
         ("with labels", _value(result, result.from_labels)),
         ("bias", f"{bias}   ({interval})"),
-        ("p-value", f"{result.pvalue:.3g}   (H0: no bias for this task)"),
+        ("p-value", f"{pvalue_words(result.pvalue)}   (H0: no bias for this task)"),
         ("finding", task_sentence(result)),
         ("depends on", ", ".join(result.covariates) or "no covariate"),
     ]
@@ -84,14 +85,21 @@ def task_words(task: Task, positives: str = "positives") -> str:
     'mean age among owner = 1 where race = b, minus mean age among owner = 1'
     >>> task_words(it.tasks.parse("prevalence()")), task_words(it.tasks.parse("Rate: prevalence()"))
     ('share of positives', 'Rate')
+    >>> task_words(it.tasks.parse("(mean(a) + mean(b)) / 2"))
+    '(mean a among positives, plus mean b among positives), divided by 2'
     """
     if isinstance(task, Named):
         inner = task.task
         return task_words(inner, positives) if task.title == str(inner) else task.title
     if isinstance(task, Combined):
         left, right = (task_words(part, positives) for part in (task.left, task.right))
-        second = f"({right})" if isinstance(task.right, Combined) else right
-        return f"{left}, {SIGNS[task.sign]} {second}"
+        if isinstance(task.right, Combined):
+            right = f"({right})"
+        if isinstance(task.left, Combined) and task.sign in "*/":
+            left = f"({left})"
+        if task.sign == "-" and str(task.left) == "0":
+            return f"minus {right}"
+        return f"{left}, {SIGNS[task.sign]} {right}"
     if not isinstance(task, Ratio):
         return str(task)
     if not task.among_positives:
@@ -124,6 +132,15 @@ def bias_text(result: TaskResult) -> tuple[str, str]:
         for value in (result.bias, result.lower, result.upper)
     ]
     return told[0], f"{told[1]} to {told[2]}"
+
+
+def pvalue_words(pvalue: float) -> str:
+    """A p-value for people.
+
+    >>> pvalue_words(0.0558), pvalue_words(5.94e-18)
+    ('0.0558', 'below 0.0001')
+    """
+    return "below 0.0001" if pvalue < LEAST_PVALUE else f"{pvalue:.3g}"
 
 
 def _value(result: TaskResult, value: float) -> str:
@@ -178,7 +195,8 @@ def _open(result: TaskResult) -> str:
         told = f"no bias is shown, but one beyond the tolerance of {size:g} is not excluded"
     if result.rows_needed is None:
         return f"{told}; the estimate lies too near the tolerance for more rows to decide"
-    return f"{told}; about {result.rows_needed:,} labelled rows like these would decide"
+    then = "if it is as estimated" if result.is_shown else "if there is none"
+    return f"{told}; about {result.rows_needed:,} labelled rows like these would decide, {then}"
 
 
 @as_text.register

@@ -7,7 +7,15 @@ from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any
 
-from itrust._core import counted, rounded, rounded_up, shown_name
+from itrust._core import (
+    Setting,
+    counted,
+    in_door_words,
+    rounded,
+    rounded_up,
+    shown_name,
+    signed,
+)
 from itrust.auditing import (
     ImpossibleLabels,
     Judgement,
@@ -54,7 +62,14 @@ def action_of(judgement: Judgement) -> str:
     str
         One sentence.
     """
-    return ACTIONS[judgement.verdict](judgement)
+    told = ACTIONS[judgement.verdict](judgement)
+    if judgement.tolerance < judgement.rate:
+        return told
+    smaller = in_door_words(Setting("tolerance", float(f"{judgement.rate / 5:.1g}")))
+    return (
+        f"{told} A tolerance of {judgement.tolerance:g} is large beside a rate of "
+        f"{judgement.rate:.2g}: name a smaller one, such as {smaller}."
+    )
 
 
 def _miscalibrated(judgement: Judgement) -> str:
@@ -65,33 +80,39 @@ def _miscalibrated(judgement: Judgement) -> str:
 
 
 def _size_not_established(judgement: Judgement) -> str:
-    reach = "is not known at enough points"
-    if judgement.reach is not None:
-        reach = f"reaches {judgement.reach:.2f}"
     return (
         f"The model is miscalibrated{_given(judgement)}; whether by {judgement.tolerance:g} or "
-        f"more is not established, for the confidence band of the bias {reach}."
-        f"{_carrier(judgement)}"
+        f"more is not established: {_band(judgement)} only.{_carrier(judgement)}"
     )
 
 
 def _within_tolerance(judgement: Judgement) -> str:
     return (
-        f"The model is miscalibrated{_given(judgement)}, but at none of the points that were "
-        f"checked by more than {judgement.tolerance:g}: the confidence band of the bias reaches "
-        f"{judgement.reach or 0.0:.3f}.{_carrier(judgement)}"
+        f"The model is miscalibrated{_given(judgement)}, but not by more than "
+        f"{judgement.tolerance:g}: {_band(judgement)}.{_carrier(judgement)}"
+    )
+
+
+def _band(judgement: Judgement) -> str:
+    """Where the band lies within the tolerance."""
+    share = judgement.share_within
+    where = "none" if share == 0 else "all" if share == 1 else f"{math.floor(100 * share)} %"
+    return (
+        f"the confidence band of the bias, averaged over similar rows, lies within "
+        f"{judgement.tolerance:g} at {where} of the points that were checked"
     )
 
 
 def _calibrated(judgement: Judgement) -> str:
     told = (
-        f"The model is calibrated{_named(judgement)} within {judgement.tolerance:g}: the "
-        f"confidence band of the bias stays within {judgement.reach or 0.0:.3f} at the points that "
-        f"were checked, and the test does not reject (p = {judgement.pvalue:.3g})."
+        f"The model is calibrated{_named(judgement)} within {judgement.tolerance:g}: "
+        f"{_band(judgement)}, and the test does not reject (p = {judgement.pvalue:.3g})."
     )
-    if not judgement.is_contrary:
+    places = [item for item in judgement.evidence if not isinstance(item, TaskResult)]
+    if not places:  # numbers have sentences of their own
         return told
-    return f"{told} A smaller bias is shown by itself: {_against(judgement)}."
+    shown = evidence_words(places[0], judgement.tolerance)
+    return f"{told} A smaller bias is shown by itself: {shown}."
 
 
 def _no_evidence(judgement: Judgement) -> str:
@@ -107,8 +128,8 @@ def _no_evidence(judgement: Judgement) -> str:
 
 def _recalibrate(judgement: Judgement) -> str:
     return (
-        f"Recalibrate the model before you use it for numbers that depend on "
-        f"{_or_anything(judgement)}."
+        f"Recalibrate the model (itrust recalibrate; in Python itrust.recalibrate) before you use "
+        f"it for {_or_anything(judgement)}."
     )
 
 
@@ -122,8 +143,8 @@ def _recalibrate_or_label(judgement: Judgement) -> str:
 
 def _use(judgement: Judgement) -> str:
     return (
-        f"Use the model for numbers that depend on {_or_anything(judgement)}, wherever a bias "
-        f"below {judgement.tolerance:g} does not matter."
+        f"Use the model for {_or_anything(judgement)}, wherever a bias below "
+        f"{judgement.tolerance:g} does not matter."
     )
 
 
@@ -131,16 +152,16 @@ def _decide(judgement: Judgement) -> str:
     """What would decide: rows, or the tolerance that these rows can show."""
     missed = judgement.overlooked
     if judgement.refused is not None:
-        return "Label rows of more clusters; intervals of groups and numbers hold all the same."
+        return "Label rows of more clusters; until then read the intervals, which are rough."
     if judgement.is_contrary:
         return (
-            "Decide by the question that is yours: what is shown by itself holds by itself; other "
-            "rows would tell whether the model is off."
+            "Decide by the question that is yours: what is shown by itself has its own error "
+            "control. Other labelled rows would tell whether the model is miscalibrated."
         )
     if missed is None or math.isnan(missed.shift):
         return "Read the intervals of groups and numbers; the test alone does not tell."
     if missed.rows_needed is None:
-        return "Label more rows there; these show no bias that could be."
+        return "Label more rows there: with these, a bias of any size could go unseen."
     units = "rows" if missed.clustering is None else "rows in clusters"
     return (
         f"About {missed.rows_needed:,} {units} like these would show a bias of "
@@ -150,7 +171,9 @@ def _decide(judgement: Judgement) -> str:
 
 
 def _or_anything(judgement: Judgement) -> str:
-    return in_words(judgement.names, "or") if judgement.names else "the prediction alone"
+    if not judgement.names:
+        return "averages over all rows"
+    return f"numbers that depend on {in_words(judgement.names, 'or')}"
 
 
 def _approximately(missed: Overlooked) -> str:
@@ -451,4 +474,4 @@ def _impossible_words(item: ImpossibleLabels, tolerance: float = 0.0) -> str:  #
 
 def _at_least(bias: float) -> str:
     """The smallest size that is shown, with its direction in words."""
-    return f"too {'low' if bias > 0 else 'high'} by at least {abs(bias):.3f}"
+    return f"too {'low' if bias > 0 else 'high'} by at least {signed(abs(bias))[1:]}"

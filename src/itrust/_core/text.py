@@ -72,8 +72,8 @@ def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
     places = min(max(1 - math.floor(math.log10(width)), 0), 6)
     told = round(value, places)
     if told == 0:  # nothing has no sign, and an end that excludes 0 is never told as 0
-        is_end = value in (lower, upper) and abs(value) > NOTHING
-        return format(value, f"{sign}.1g") if is_end else format(0.0, f".{places}f")
+        excludes = value in (lower, upper) and lower * upper > 0 and abs(value) > NOTHING
+        return format(value, f"{sign}.1g") if excludes else format(0.0, f".{places}f")
     return format(told, f"{sign},.{places}f")
 
 

@@ -17,7 +17,7 @@ from itrust.nulls.replicates import Replicates
 from itrust.nulls.simulated import Bernoulli, Rademacher
 
 MAX_SKEWNESS2 = 0.05  # squared skewness up to which a sum over clusters is nearly symmetric
-MAX_SKEWNESS2_OF_THIRDS = 0.2  # the same of the thirds with the lowest and highest probabilities
+MAX_SKEWNESS2_OF_THIRDS = 0.5  # the same of the thirds with the lowest and highest probabilities
 MIN_CLUSTERS = 10.0  # effective ones, below which nothing holds the level
 MIN_SYMMETRIC = 7.0  # the same where signs may be flipped: six can give no p-value below .03
 

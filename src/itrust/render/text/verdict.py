@@ -82,7 +82,7 @@ def _miscalibrated(judgement: Judgement) -> str:
 def _size_not_established(judgement: Judgement) -> str:
     return (
         f"The model is miscalibrated{_given(judgement)}; whether by {judgement.tolerance:g} or "
-        f"more is not established: {_band(judgement)} only.{_carrier(judgement)}"
+        f"more is not established: {_band(judgement, 'only ')}.{_carrier(judgement)}"
     )
 
 
@@ -93,10 +93,11 @@ def _within_tolerance(judgement: Judgement) -> str:
     )
 
 
-def _band(judgement: Judgement) -> str:
+def _band(judgement: Judgement, only: str = "") -> str:
     """Where the band lies within the tolerance."""
     share = judgement.share_within
-    where = "none" if share == 0 else "all" if share == 1 else f"{math.floor(100 * share)} %"
+    where = "all" if share == 1 else f"{only}{math.floor(100 * share)} %"
+    where = "none" if share == 0 else where
     return (
         f"the confidence band of the bias, averaged over similar rows, lies within "
         f"{judgement.tolerance:g} at {where} of the points that were checked"

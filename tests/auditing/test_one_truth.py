@@ -13,7 +13,7 @@ from itrust.auditing import Verdict, gate
 from itrust.render import junit_xml, summary_markdown
 from itrust.render.page import page
 
-ALPHA, TOLERANCES = 0.05, (0.05, 0.2, 0.45)
+ALPHA, TOLERANCES = 0.05, (0.05, 0.3, 0.8)
 TASKS = ["mean(x) ~ 0.3", 'prevalence(g == "a") - prevalence(g == "b")', "prevalence() ~ 0.1"]
 
 
@@ -145,12 +145,13 @@ def _hidden(audit, min_cell=30):
     shown_now = audit.disclosed(min_cell)
     groups = [] if audit.diagnosis.groups is None else audit.diagnosis.groups.groups
     kept = {group.name for group in shown_now.diagnosis.groups or ()}
-    texts = [str(shown_now), json.dumps(shown_now.to_dict()), summary_markdown(shown_now, "f")]
-    for text in [*texts, junit_xml(shown_now, "f")]:
-        lines = flat(text)
-        for name in {group.name for group in groups} - kept:
-            if re.search(rf"\bwhere {re.escape(name)}(?! and)", lines):
-                yield f"{name} is withheld, and told"
+    told = shown_now.to_dict()  # numbers are shown as they were asked for
+    texts = [item["text"] for item in told["evidence"] if item["kind"] != "task"]
+    texts += [found["sentence"] for found in told["test"]["findings"]]
+    for name in {group.name for group in groups} - kept:
+        for text in texts:
+            if re.search(rf"\bwhere {re.escape(name)}(?! and)", text):
+                yield f"{name} is withheld, and told: {text}"
     if {check.key: check.outcome for check in gate(shown_now).checks} != {
         check.key: check.outcome for check in gate(audit).checks
     }:
@@ -207,7 +208,7 @@ def _texts(audit, told, overall_no, refuted):
 @pytest.mark.parametrize("half", [0, 1])
 def test_a_hundred_audits_do_not_contradict_themselves(half):
     verdicts, findings = set(), set()
-    for seed in range(half, 100, 2):
+    for seed in range(50 * half, 50 * half + 50):
         charts = seed % 10 == 0
         tolerance = TOLERANCES[seed // 2 % 3]
         settings = {"draws": 79, "rng": seed, "charts": charts, "tolerance": tolerance}
@@ -215,7 +216,7 @@ def test_a_hundred_audits_do_not_contradict_themselves(half):
         assert [*contradictions(found)] == [], seed
         verdicts.add(found.verdict)
         findings |= {task.finding for task in found.tasks}
-    assert len(verdicts) >= 3
+    assert len(verdicts) >= 3  # every verdict has a test of its own
     assert len(findings) == 3
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -19,9 +20,10 @@ import pyarrow.parquet
 import pytest
 
 import itrust as it
-from itrust._core import write_all
+from itrust._core import InputError, write_all
 from itrust.cli import audit as audit_module
 from itrust.cli import exit as guard
+from itrust.cli.app import app
 from itrust.cli.inputs import opened
 from shell import invoke
 
@@ -631,3 +633,29 @@ def test_of_the_other_columns_only_possible_units_are_read(tmp_path):
     with opened(str(tmp_path / "a.parquet")) as source:
         names = source.possible_units(["who", "remark", "p"])
     assert names == ["who"]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["--gate", "file.csv"], ["--gate=any", "file.csv"]),
+        (["--gate", "model", "file.csv"], ["--gate", "model", "file.csv"]),
+        (
+            ["file.csv", "--gate", "--task", "mean(x)"],
+            ["file.csv", "--gate=any", "--task", "mean(x)"],
+        ),
+        (["--gate=tasks", "file.csv"], ["--gate=tasks", "file.csv"]),
+    ],
+)
+def test_a_gate_without_a_choice_takes_no_file_and_no_option_for_one(words, meant, monkeypatch):
+    seen = []
+    monkeypatch.setattr("click.Command.parse_args", lambda _self, _ctx, args: seen.extend(args))
+    command = app.commands["audit"]
+    command.parse_args(click.Context(command), words)
+    assert seen == meant
+
+
+def test_a_slip_behind_the_gate_is_one_sentence():
+    command = app.commands["audit"]
+    with pytest.raises(InputError, match="did you mean"):
+        command.parse_args(click.Context(command), ["f.csv", "--gate", "modle"])

@@ -103,7 +103,8 @@ def _refuse_a_slip(option: PlainOption, following: list[str]) -> None:
     """Refuse a word that is no file and nearly a choice."""
     for word in following:
         choices = tuple(getattr(option.type, "choices", ()))
-        if closest(word, choices) is not None and not Path(word).exists():
+        typed = not word.startswith("-") and closest(word, choices) is not None
+        if typed and not Path(word).exists():
             checked_choice(word, str(option.name), choices)
 
 

@@ -1,0 +1,67 @@
+"""File formats: what each kind of file holds and how it is read and written.
+
+A new format is one class here and one line in `FORMATS`; nothing else asks for an ending.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from itrust._core import InputError, listed
+from itrust.data.formats.base import FilePart as FilePart
+from itrust.data.formats.base import Format
+from itrust.data.formats.base import guess_column as guess_column
+from itrust.data.formats.columnar import Feather, Parquet
+from itrust.data.formats.delimited import CommaSeparated, Delimited, TabSeparated
+
+FORMATS: tuple[Format, ...] = (CommaSeparated(","), TabSeparated("\t"), Parquet(), Feather())
+
+
+def formats_in_words() -> str:
+    """All formats, for a sentence.
+
+    >>> formats_in_words()
+    'CSV, TSV, Parquet or Feather'
+    """
+    *first, last = (kind.title for kind in FORMATS)
+    return f"{', '.join(first)} or {last}"
+
+
+def ending_of(path: Path) -> str:
+    """The ending that tells the format: that below .gz, if there is one."""
+    return Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
+
+
+def format_of(path: Path) -> Format | None:
+    """The format of a file by its ending; None if it is none of ours."""
+    for found in FORMATS:
+        if ending_of(path) in found.endings and (found.may_be_gzipped or path.suffix != ".gz"):
+            return found
+    return None
+
+
+def known_format(path: Path) -> Format:
+    """The format of a file; a sentence if it is none of ours."""
+    found = format_of(path)
+    if found is None:
+        known = listed([ending for each in FORMATS for ending in each.endings], max_items=20)
+        raise InputError(
+            f"the ending must be one of {known} (text files also with .gz)", file=str(path)
+        )
+    return found
+
+
+def format_of_bytes(head: bytes) -> Format:
+    r"""The format of a stream by its first bytes; text has commas or tabs.
+
+    >>> [format_of_bytes(head).title for head in (b"PAR1", b"y\tp, q\tr\n", b"y,p\n")]
+    ['Parquet', 'TSV', 'CSV']
+    """
+    for found in FORMATS:
+        if head.startswith(found.magic or (b"\0" * 8,)):
+            return found
+    header = head.split(b"\n", 1)[0]
+    return max(
+        (kind for kind in FORMATS if isinstance(kind, Delimited)),
+        key=lambda kind: header.count(kind.separator.encode()),
+    )

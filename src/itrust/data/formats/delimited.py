@@ -1,0 +1,95 @@
+"""Text with a row a line: CSV and TSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from itrust._core import InputError
+from itrust.data.formats.base import BATCH_ROWS, FilePart, Format, refuse_lack_of
+
+CSV_BLOCK_BYTES = 2**23
+
+
+@dataclass(frozen=True)
+class Delimited(Format):
+    """Text with a row a line; read with Arrow's streaming reader, also gzipped."""
+
+    separator: str
+
+    has_types = False
+    may_be_gzipped = True
+
+    def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
+        """As the first block of the file looks."""
+        with self._open(path, list(names)) as reader:
+            return reader.schema
+
+    def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """One batch a block."""
+        yield from self._open(part.path, names)
+
+    def untouched(self, path: Path, names: list[str]) -> pa.Table:
+        """Every cell as text."""
+        with self._open(path, names, types=dict.fromkeys(names, pa.string())) as reader:
+            return reader.read_all()
+
+    def write(self, table: pa.Table, path: Path) -> None:
+        """Text as it was read; Arrow, which is faster, would put quotes around all of it."""
+        if not all(pa.types.is_string(kind) for kind in table.schema.types[:-1]):
+            pa.csv.write_csv(table, path, pa.csv.WriteOptions(delimiter=self.separator))
+            return
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter=self.separator, lineterminator="\n")
+            writer.writerow(table.column_names)
+            for batch in table.to_batches(BATCH_ROWS):
+                cells = (column.to_pylist() for column in batch.columns)
+                writer.writerows(zip(*cells, strict=True))
+
+    def _open(
+        self, path: Path, names: list[str], types: dict[str, pa.DataType] | None = None
+    ) -> Any:
+        """A streaming reader; what looks like integers or is empty at first is read as float64.
+
+        With `types` given, these count, and no text is taken for a missing value.
+        """
+        parse = pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
+        read = pa.csv.ReadOptions(block_size=CSV_BLOCK_BYTES)
+        with pa.csv.open_csv(path, read, parse) as reader:
+            schema = reader.schema
+        refuse_lack_of(names, schema.names, path)
+        for name in names or schema.names:
+            if pa.types.is_binary(schema.field(name).type):
+                raise InputError(
+                    "column {column} is not UTF-8 text; save it as UTF-8",
+                    file=path.name,
+                    column=name,
+                )
+        nullable = types is None
+        types = types or {name: _lasting_type(schema.field(name).type) for name in names}
+        convert = pa.csv.ConvertOptions(
+            column_types=types, include_columns=names, strings_can_be_null=nullable
+        )
+        return pa.csv.open_csv(path, read, parse, convert)
+
+
+def _lasting_type(kind: pa.DataType) -> pa.DataType:
+    return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
+
+
+class CommaSeparated(Delimited):
+    """CSV."""
+
+    title, endings = "CSV", (".csv",)
+
+
+class TabSeparated(Delimited):
+    """TSV; a folder's .txt files are not taken for data, one that is named is."""
+
+    title, endings = "TSV", (".tsv", ".txt")

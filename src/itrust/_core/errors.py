@@ -133,7 +133,8 @@ class InputError(ValueError):
     problem : str
         What is wrong. `{argument}`, `{column}`, `{row}`, `{value}`, `{count}` and `{file}` stand
         for the fields below, in the words of the door; `{subject}` for the covariate or else the
-        argument; other names in braces for `details`. Braces around anything else stay.
+        argument; `{title}` for the column's bare name or else the argument; other names in braces
+        for `details`. Braces around anything else stay.
     argument : str, optional
         Name of the argument that brought the value.
     column : str, optional
@@ -238,6 +239,30 @@ class InputError(ValueError):
         InputError
             The same error with the file and these rows.
         """
+        return self.renumbered(number, line).at(file=file)
+
+    def renumbered(
+        self, number: Callable[[int], int], line: Callable[[int], int | None] | None = None
+    ) -> Self:
+        """Make a new error whose rows have other numbers; this one stays as it is.
+
+        Parameters
+        ----------
+        number : callable
+            From the number of a row in this error to the new one, from 0.
+        line : callable, optional
+            From the new number of a row to its line, None where that is not known.
+
+        Returns
+        -------
+        InputError
+            The same error with these rows.
+
+        Examples
+        --------
+        >>> str(InputError("{row} has no label", row=3).renumbered(lambda row: row + 10))
+        'row 13 has no label'
+        """
 
         def moved(row: int) -> Row:
             found = number(row)
@@ -249,7 +274,7 @@ class InputError(ValueError):
         }
         found = None if self.row is None else moved(self.row)
         place = {} if found is None else {"row": found.number, "line": found.line}
-        return self.at(file=file, details=details, **place)
+        return self.at(details=details, **place)
 
     def __str__(self) -> str:
         return sentence(self)
@@ -309,12 +334,14 @@ def _words(error: InputError, door: Door) -> dict[str, str]:
     words = {name: _worded(value, door) for name, value in error.details.items()}
     if error.argument is not None:
         words["argument"] = words["subject"] = door.argument(error.argument, error.column)
+        words["title"] = words["argument"] if error.column is None else error.column
     if error.column is not None:
         words["column"] = shown(error.column)
         if error.argument in COVARIATES:
             words["subject"] = f"covariate {words['column']}"
         elif error.argument in MATRICES:
             words["subject"] = f"column {words['column']} of {door.argument(error.argument)}"
+            words["title"] = words["subject"]
     if error.row is not None:
         words["row"] = door.row(Row(error.row, error.line))
     if error.count is not None:

@@ -19,7 +19,6 @@ from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.parts import SCORES, Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
 from itrust.auditing.verdict import KINDS, Evidence, Judgement, PointBias, Verdict, judge
 from itrust.bias import (
-    MAX_VALUES,
     Slice,
     bias_groups,
     bias_slices,
@@ -38,7 +37,7 @@ from itrust.calibration import (
     residual_autocorrelation,
     scores,
 )
-from itrust.data import Sample, checked_sample
+from itrust.data import MAX_VALUES, Sample, checked_sample
 from itrust.engines import EngineChoice
 from itrust.kernels import LocalKernel
 from itrust.nulls import Hoeffding

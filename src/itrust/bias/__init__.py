@@ -6,7 +6,6 @@ from itrust.bias.axes import has_order as has_order
 from itrust.bias.bands import Band
 from itrust.bias.cubic import CubicFit, CubicGroup
 from itrust.bias.curves import BiasCurve, CurvePart, bias_curve
-from itrust.bias.groups import MAX_VALUES as MAX_VALUES
 from itrust.bias.groups import GroupBias, GroupTable, bias_groups
 from itrust.bias.halves import beyond as beyond
 from itrust.bias.halves import measured_places as measured_places

@@ -13,6 +13,7 @@ from itrust.bias.local import LocalBias, estimated_at
 from itrust.bias.neighbours import CUT, neighbour_kernel
 from itrust.bias.redraws import Redraws
 from itrust.data import (
+    MAX_VALUES,
     PREDICTION,
     Column,
     Everywhere,
@@ -24,7 +25,6 @@ from itrust.data import (
     level_of,
 )
 
-MAX_VALUES = 10  # of a number, up to which it is a set of levels
 MAX_LEVELS = 40
 ALL_ROWS = "all rows"
 

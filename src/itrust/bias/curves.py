@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from itrust._core import FloatArray, InputError, Result, Rng, counted
 from itrust.bias.axes import (
-    MAX_VALUES,
     Axis,
     PictureGroup,
     axis_of,
@@ -22,7 +21,7 @@ from itrust.bias.axes import (
 from itrust.bias.bands import Band
 from itrust.bias.local import MIN_NEIGHBOURS, LocalBias, cells
 from itrust.bias.redraws import Redraws, names_of
-from itrust.data import Sample, column_of
+from itrust.data import MAX_VALUES, Sample, column_of
 
 POINTS = 60
 

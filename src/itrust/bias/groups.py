@@ -15,6 +15,7 @@ from itrust.bias.parts import PartBias, PartTable
 from itrust.bias.redraws import Redraws, names_of
 from itrust.bias.smoothing import Members, average
 from itrust.data import (
+    MAX_VALUES,
     PREDICTION,
     Column,
     Missing,
@@ -30,7 +31,6 @@ from itrust.data import (
 
 FEW_ROWS, FEW_CLUSTERS = 30, 10
 PARTS = 4
-MAX_VALUES = 10  # of a number, up to which each is a group
 MAX_GROUPS = 2_000
 
 

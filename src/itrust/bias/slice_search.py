@@ -18,6 +18,7 @@ import numpy as np
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.data import (
+    MAX_VALUES,
     OTHER_NAME,
     PREDICTION,
     Between,
@@ -101,7 +102,8 @@ class _Axis:
             (None, list(range(len(cells))), 0)
         ]
         if ranges:
-            chosen.extend(_ranges(column, cells[:ranges]))
+            alone = values if values.size == ranges <= MAX_VALUES else None
+            chosen.extend(_ranges(column, cells[:ranges], alone))
         singles = range(ranges, len(cells)) if ranges else range(len(cells))
         chosen.extend((cells[k], [k], math.log(len(cells))) for k in singles)
         members = np.zeros((len(chosen), len(cells) + 1))  # the last cell: rare levels
@@ -158,9 +160,9 @@ def roundest(low: float, high: float) -> float:
 
 
 def _ranges(
-    column: Column, cells: list[Predicate]
+    column: Column, cells: list[Predicate], alone: FloatArray | None
 ) -> Iterator[tuple[Predicate | None, list[int], float]]:
-    """Below, at or above a cut, and between two cuts."""
+    """Below, at or above a cut, and between two cuts; one value where cells hold one each."""
     parts = [cell for cell in cells if isinstance(cell, Between)]
     last = len(parts) - 1
     one_sided, two_sided = math.log(2 * last), math.log(max(len(parts) * last / 2, 1))
@@ -168,8 +170,12 @@ def _ranges(
         for stop in range(first, len(parts)):
             if first == 0 and stop == last:
                 continue
-            region = range_of(column, parts[first].low, parts[stop].high)
             price = one_sided if first == 0 or stop == last else max(one_sided, two_sided) + 0.7
+            if alone is not None and first == stop:
+                one = level_of(column, float(alone[first]))
+                yield one, [first], min(price, math.log(len(cells)))
+                continue
+            region = range_of(column, parts[first].low, parts[stop].high)
             yield region, list(range(first, stop + 1)), price
 
 

@@ -8,7 +8,15 @@ from itrust._core import Code, Row, Setting
 from itrust.cli.options import BY_KEY
 
 # Arguments of the package that have another name on the command line.
-CALLED = {"x": "on", "y": "label", "p": "prob", "rng": "seed", "tasks": "task"}
+CALLED = {
+    "x": "on",
+    "y": "label",
+    "p": "prob",
+    "rng": "seed",
+    "tasks": "task",
+    "categories": "category",
+    "numbers": "number",
+}
 
 
 class ShellDoor:

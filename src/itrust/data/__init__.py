@@ -21,6 +21,9 @@ from itrust.data.intake import MissingRule as MissingRule
 from itrust.data.intake import named_columns as named_columns
 from itrust.data.intake import read_covariates as read_covariates
 from itrust.data.intake import read_probabilities as read_probabilities
+from itrust.data.kinds import MAX_VALUES as MAX_VALUES
+from itrust.data.kinds import Kinds as Kinds
+from itrust.data.kinds import is_few as is_few
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.population import Population
 from itrust.data.predicates.algebra import And as And

@@ -37,12 +37,19 @@ class Column:
         with -1 where missing.
     levels : tuple
         The values of a category in sorted order; empty for the other kinds.
+    codes : tuple
+        The codes that the levels stand for, in the same order, where levels are what value labels
+        say; else empty.
+    declared : bool
+        Whether the user said that this is a number, and nothing else.
     """
 
     name: str
     kind: Kind
     values: AnyArray
     levels: tuple[Any, ...] = ()
+    codes: tuple[Any, ...] = ()
+    declared: bool = False
 
     def __post_init__(self) -> None:
         self.values.flags.writeable = False

@@ -30,8 +30,9 @@ from itrust._core import (
     shown,
 )
 from itrust.data.design import Design, Replication
+from itrust.data.dropping import Lacking
 from itrust.data.encoding import as_arrow, encode_numbers, levels_and_codes
-from itrust.data.frames import FRAME_TRAITS, columns_of, same_length
+from itrust.data.frames import FRAME_TRAITS, columns_of, refuse_missing_rows, same_length
 
 CLUSTER, STRATA, WEIGHTS = "cluster", "strata", "weights"
 REPLICATES, METHOD = "replicate_weights", "replicate_method"
@@ -118,7 +119,7 @@ def read_ids(values: object, argument: str, n: int) -> Ids:
         what = Subject(argument, name)
         levels, codes = levels_and_codes(as_arrow(column, what))
         same_length(what, codes.size, n)
-        _refuse_missing_ids(codes, what, several=len(columns) > 1)
+        refuse_missing_rows(codes < 0, what)
         parts.append((levels, codes))
     names = tuple(name for name, _ in columns)
     return Ids(names, *(tuple(column) for column in zip(*parts, strict=True)))
@@ -135,22 +136,6 @@ def _id_columns(values: object, argument: str) -> list[tuple[str | None, object]
             raise InputError("{argument} has no column", argument=argument)
         return [(name if is_frame else None, column) for name, column in found]
     return [(None, values)]
-
-
-def _refuse_missing_ids(codes: AnyArray, what: Subject, *, several: bool) -> None:
-    missing = codes < 0
-    if missing.any():
-        others = int(missing.sum()) - 1
-        more = f" and {counted(others, 'other row')}" if others else ""
-        unit = "cluster" if what.argument == CLUSTER else "stratum"
-        raise InputError(
-            f"{{subject}} is missing in {{row}}{more}{{where}}; give every row its {unit}, or "
-            "leave such rows out",
-            row=int(np.argmax(missing)),
-            count=others + 1,
-            details={"where": Code(f" of {what.column!r}", "") if several and what.column else ""},
-            **what.fields,
-        )
 
 
 def read_weights(values: object, n: int, what: Subject) -> FloatArray:
@@ -179,14 +164,18 @@ def read_design(
     replicate_weights: object = None,
     replicate_method: object = None,
     partial: bool = False,
+    as_drawn: bool = True,
 ) -> Design:
-    """How n rows were drawn; with `partial` they are a part of all, whose clusters have hashes."""
+    """How n rows were drawn; with `partial` they are a part of all, whose clusters have hashes.
+
+    Unless they are all rows `as_drawn`, clusters and strata need not allow a variance.
+    """
     w = None if weights is None else read_weights(weights, n, Subject(WEIGHTS))
     units, groups = (
         None if values is None else read_ids(values, argument, n)
         for argument, values in ((CLUSTER, cluster), (STRATA, strata))
     )
-    if not partial:
+    if as_drawn and not partial:
         _refuse_odd_design(n, w, units, groups)
     replicates, method, were_multiples = _read_replicates(replicate_weights, replicate_method, w, n)
     return Design(
@@ -198,6 +187,28 @@ def read_design(
         replication=method,
         were_multiples=were_multiples,
     )
+
+
+def refuse_odd_units(roles: Mapping[str, object]) -> None:
+    """Raise where clusters and strata allow no variance before any row is left out.
+
+    Parameters
+    ----------
+    roles : mapping of str to object
+        "weights", "cluster" and "strata" as they were given; rows that lack one are passed over.
+    """
+    given = Lacking({name: roles.get(name) for name in (WEIGHTS, CLUSTER, STRATA)})
+    if not {CLUSTER, STRATA} & given.columns.keys():
+        return
+    masks = list(given.masks.values())
+    if any(mask.size != masks[0].size for mask in masks):
+        return  # columns of different lengths are told as such, later
+    rows = np.flatnonzero(~np.any(masks, axis=0))
+    found = given.take(rows)
+    try:
+        read_design(rows.size, **found)
+    except InputError as error:
+        raise error.renumbered(lambda row: int(rows[row])) from None
 
 
 def _own_codes(ids: Ids | None, *, partial: bool) -> IntArray | None:

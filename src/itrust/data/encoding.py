@@ -6,6 +6,7 @@ are judged by the same few lines.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -13,8 +14,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust._core import AnyArray, Code, FloatArray, InputError, Row, Subject, listed, shown
+from itrust._core import (
+    AnyArray,
+    Code,
+    FloatArray,
+    InputError,
+    Row,
+    Setting,
+    Subject,
+    listed,
+    shown,
+)
 from itrust.data.column import Column
+from itrust.data.frames import refuse_missing_rows
+from itrust.data.kinds import PLAIN, Kinds, as_numbers, labelled, whole_numbers
 
 MAX_TEXT_LEVELS = 1_000
 MICROSECONDS_PER_DAY = 86_400_000_000
@@ -131,21 +144,35 @@ def _is_null(cell: object) -> bool:
     return cell is None or bool(np.isscalar(cell) and cell != cell)  # NaN is unlike itself
 
 
-def encode(name: str, values: object, *, partial: bool = False) -> Column:
+def encode(name: str, values: object, *, partial: bool = False, kinds: Kinds = PLAIN) -> Column:
     """Encode one covariate: numbers and dates as float64, text and categories as levels.
 
-    A column without any value is refused unless it is only a part of one.
+    A column without any value is refused unless it is only a part of one. What users say of a
+    column (`kinds`) goes before what its values look like.
 
     >>> encode("race", ["b", "a", None, "b"]).values
     array([ 1,  0, -1,  1])
     """
     what = Subject("x", name)
-    column = _encoded(name, as_arrow(values, what), what)
+    column = _as_said(name, as_arrow(values, what), what, kinds)
     if not partial and len(column) and column.missing.all():
         raise InputError("{subject} holds no value in any row; leave it out", **what.fields)
     if not column.is_category:
         refuse_infinite(column.values, what)
     return column
+
+
+def _as_said(name: str, array: pa.Array, what: Subject, kinds: Kinds) -> Column:
+    labels = kinds.labels_of(name)
+    if labels is not None:
+        levels, codes = levels_and_codes(whole_numbers(array))
+        return Column(name, "category", codes, labelled(levels, labels), levels)
+    if name in kinds.categories:
+        return Column(name, "category", *reversed(levels_and_codes(whole_numbers(array))))
+    if name in kinds.numbers:
+        column = _encoded(name, as_numbers(array, what), what)
+        return replace(column, declared=column.kind == "number")
+    return _encoded(name, array, what)
 
 
 def encode_numbers(values: object, what: Subject) -> FloatArray:
@@ -162,14 +189,7 @@ def encode_numbers(values: object, what: Subject) -> FloatArray:
             **what.fields,
         )
     column = _encoded(what.argument, array, what)
-    if column.missing.any():
-        raise InputError(
-            "{subject} must not be missing; {row} is",
-            row=int(np.argmax(column.missing)),
-            count=int(column.missing.sum()),
-            hint="fill it or drop the row",
-            **what.fields,
-        )
+    refuse_missing_rows(column.missing, what)
     refuse_infinite(column.values, what)
     return column.values
 
@@ -287,12 +307,14 @@ def _category(name: str, array: pa.Array, what: Subject) -> Column:
         row = int(np.argmax(codes >= 0))
         raise InputError(
             "{subject} is text with {levels} different values ({row} has {value}); leave it out, "
-            "group it, convert it to numbers if it holds numbers{or_else}",
+            "group it, or "
+            "say what it is with {number} or {category}",
             row=row,
             value=levels[codes[row]],
             details={
                 "levels": len(levels),
-                "or_else": Code(", or declare it a categorical column if you mean it", ""),
+                "number": Setting("numbers", [name]),
+                "category": Setting("categories", [name]),
             },
             **what.fields,
         )

@@ -16,19 +16,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from itrust._core import (
-    BoolArray,
-    FloatArray,
-    InputError,
-    counted,
-    listed,
-    tickets,
-)
-from itrust.data.formats import FilePart
+from itrust._core import FloatArray, InputError, Subject, counted, listed, tickets
+from itrust.data.formats import AS_IT_IS, FilePart, Reading
 from itrust.data.frames import frame_columns
 from itrust.data.intake import MissingRule, checked_missing, read_parts
+from itrust.data.kinds import PLAIN, Kinds
+from itrust.data.predicates.algebra import Predicate
+from itrust.data.predicates.reader import as_condition
 from itrust.data.readers import (
     Batch,
     column_names,
@@ -36,10 +31,12 @@ from itrust.data.readers import (
     plain_columns,
     refuse_other_kinds,
     sound_batches,
+    with_labels_of_file,
     without_rows,
 )
 from itrust.data.rows import Chunk, Points
 from itrust.data.sample import Sample
+from itrust.data.selection import Selection, read_na_values
 from itrust.data.source import Candidates, Pilot, smallest_of
 from itrust.data.time_blocks import AUTO
 from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
@@ -60,6 +57,12 @@ def scan(
     replicate_method: str | None = None,
     positive: object = None,
     missing: MissingRule = "error",
+    categories: str | Sequence[str] = (),
+    numbers: str | Sequence[str] = (),
+    value_labels: Mapping[str, Mapping[Any, str]] | None = None,
+    na_values: object = None,
+    where: str | Predicate | None = None,
+    reading: Reading = AS_IT_IS,
 ) -> Scan:
     """Name the rows of files without loading them.
 
@@ -91,9 +94,20 @@ def scan(
     replicate_method : str, optional
         What the replicate weights were made by, as for `Sample`. Default: there are none.
     positive : object, optional
-        The label that counts as 1. Default: labels are 0 and 1.
+        The label that counts as 1; all others count as 0. Default: labels are 0 and 1.
     missing : {"error", "level", "drop"}
-        What to do with missing covariates, as for `Sample`; "error" by default.
+        What to do with missing values, as for `Sample`; "error" by default.
+    categories, numbers : str or sequence of str
+        Columns that are codes, or quantities, as for `Sample`.
+    value_labels : mapping of str to mapping, optional
+        What codes mean, by column, as for `Sample`. Default: what the file says, if it does.
+    na_values : number, str, or list of these, optional
+        Codes that stand for a missing value, as for `Sample.from_frame`.
+    where : str or Predicate, optional
+        Which rows count, as for `Sample.from_frame`.
+    reading : Reading
+        How text is read: separator, decimal sign, order of dates. Default: as the first lines of
+        the file look.
 
     Returns
     -------
@@ -116,10 +130,24 @@ def scan(
     twice = [file for file, count in Counter(files).items() if count > 1]
     if twice:
         raise InputError("{file} stands more than once among the files", file=str(twice[0]))
-    made = Scan(tuple(files), label, prob, tuple(chosen), weights, positive, missing)
+    known = column_names(files[0], reading)
+    said = Kinds.of(categories, numbers, value_labels)
+    said.among(known)
+    made = Scan(
+        tuple(files),
+        label,
+        prob,
+        tuple(chosen),
+        weights,
+        positive,
+        checked_missing(missing),
+        kinds=with_labels_of_file(files[0], said, [label, *chosen], reading),
+        na_values=read_na_values(na_values),
+        where=None if where is None else as_condition(where),
+        reading=reading,
+    )
     _refuse_wrong_roles(made)
     if any(named is not None for named in (cluster, strata, replicate_weights, replicate_method)):
-        known = column_names(files[0])
         taken = {"label": label, "prob": prob, **({"weights": weights} if weights else {})}
         made = replace(
             made,
@@ -128,8 +156,8 @@ def scan(
             replicate_weights=tuple(replicate_columns(replicate_weights, known, taken)),
             replicate_method=replicate_method,
         )
-    checked_missing(missing)
-    refuse_other_kinds(made.files, made.roles)
+    refuse_other_kinds(made.files, made.roles, reading)
+    made.selection.named(known, prob)
     return made
 
 
@@ -167,7 +195,7 @@ class Scan:
     positive : object
         The label that counts as 1; None where labels are 0 and 1.
     missing : {"error", "level", "drop"}
-        What to do with missing covariates.
+        What to do with missing values.
     parts : tuple of FilePart or None
         The pieces of the files that are read; None for whole files.
     cluster, strata : tuple of UnitColumn
@@ -176,6 +204,14 @@ class Scan:
         The columns of replicate weights.
     replicate_method : str or None
         What these were made by.
+    kinds : Kinds
+        What the columns are, as far as somebody said so.
+    na_values : tuple
+        Codes that stand for missing values.
+    where : Predicate or None
+        Which rows count; None for all.
+    reading : Reading
+        How text is read.
     """
 
     files: tuple[Path, ...]
@@ -190,10 +226,19 @@ class Scan:
     strata: tuple[UnitColumn, ...] = ()
     replicate_weights: tuple[str, ...] = ()
     replicate_method: str | None = None
+    kinds: Kinds = PLAIN
+    na_values: tuple[Any, ...] = ()
+    where: Predicate | None = None
+    reading: Reading = AS_IT_IS
+
+    @property
+    def selection(self) -> Selection:
+        """Which rows count."""
+        return Selection(self.na_values, self.where, self.missing == "drop", self.kinds)
 
     @property
     def roles(self) -> list[str]:
-        """All columns that are read."""
+        """All columns with a role."""
         own = [self.label, self.prob, *self.names, *([self.weights] if self.weights else [])]
         units = (unit.column for unit in (*self.cluster, *self.strata))
         more = dict.fromkeys([*units, *self.replicate_weights])
@@ -227,7 +272,7 @@ class Scan:
         Sample
             The same rows, for everything that needs all of them at once.
         """
-        tables = [pa.Table.from_batches([batch.rows]) for batch in self._batches(drop=False)]
+        tables = [pa.Table.from_batches([batch.rows]) for batch in self._batches(every=True)]
         if not tables:
             raise without_rows(self.files)
         frame = pa.concat_tables(tables, promote_options="permissive")
@@ -243,6 +288,11 @@ class Scan:
             replicate_method=self.replicate_method,
             positive=self.positive,
             missing=self.missing,
+            na_values=self.na_values,
+            where=self.where,
+            categories=self.kinds.categories,
+            numbers=self.kinds.numbers,
+            value_labels=self.kinds.value_labels,
         )
 
     @property
@@ -289,13 +339,12 @@ class Scan:
         iterator of Chunk
             The rows that count, with their labels.
         """
-        first, seen, dropped = self.parts[0].start if self.parts else 0, set[Any](), 0
+        first, dropped = self.parts[0].start if self.parts else 0, 0
         held: Chunk | None = None  # until it is known what was dropped after it
         for batch in self._batches():
             dropped += batch.dropped
             with batch.located():
                 parts = self._read(batch.rows)
-                others = _other_labels(seen, parts["values"][0], batch.rows[self.label])
             points = Points(parts["p"], parts["columns"])
             for at in range(0, len(points), size):
                 if held is not None:
@@ -311,7 +360,7 @@ class Scan:
                     points.take(rows),
                     weights,
                     units,
-                    other_labels=others,
+                    other_labels=parts["others"],
                     dropped=dropped,
                 )
                 dropped = 0
@@ -399,8 +448,10 @@ class Scan:
             weights=columns[self.weights] if self.weights else None,
             cluster=self._units(columns) if with_label and self.cluster else None,
             positive=self.positive if with_label else None,
-            missing=self.missing,
+            missing="level" if self.missing == "drop" else self.missing,
             partial=True,
+            kinds=self.kinds,
+            label=self.label if with_label else None,
         )
 
     def _units(self, columns: Mapping[str, object]) -> dict[str, object]:
@@ -416,31 +467,25 @@ class Scan:
                 )
         return {unit.text: unit.values(columns, "cluster") for unit in self.cluster}
 
-    def _batches(self, *, drop: bool = True) -> Iterator[Batch]:
-        """The rows as they are read, without those that are to be dropped."""
+    def _batches(self, *, every: bool = False) -> Iterator[Batch]:
+        """The rows as they are read: those that count, or every one with all that is needed."""
+        selection = self.selection
+        named = selection.named(column_names(self.files[0], self.reading), self.prob)
+        wanted = [*self.roles, *(name for name in named if name not in self.roles)]
+        subjects = {name: Subject("x", name) for name in self.roles}
         for part in self.parts or tuple(FilePart(path) for path in self.files):
             offset = part.offset
-            with closing(sound_batches(part, self.roles)) as batches:
+            with closing(sound_batches(part, wanted, self.reading)) as batches:
                 for batch in batches:
                     rows = plain_columns(batch)
-                    kept = self._kept(rows) if drop and self.missing == "drop" else None
-                    if kept is None:
+                    if every or selection.is_all:
                         yield Batch(part.path, offset, rows)
                     else:
-                        numbers = np.flatnonzero(kept)
-                        left = rows.take(pa.array(numbers))
-                        dropped = rows.num_rows - numbers.size
-                        yield Batch(part.path, offset, left, numbers, dropped)
+                        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+                        left = selection.of_batch(columns, subjects, self.prob)
+                        table = pa.RecordBatch.from_pydict(left.columns)
+                        yield Batch(part.path, offset, table, left.rows, left.dropped)
                     offset += batch.num_rows
-
-    def _kept(self, batch: pa.RecordBatch) -> BoolArray:
-        keep = np.ones(batch.num_rows, dtype=bool)
-        for name in self.names:
-            column = batch[name]
-            is_float = pa.types.is_floating(column.type)
-            missing = pc.is_null(column, nan_is_null=True) if is_float else pc.is_null(column)
-            keep &= ~missing.to_numpy(zero_copy_only=False)
-        return keep
 
 
 def clusters_in_files() -> InputError:
@@ -450,21 +495,3 @@ def clusters_in_files() -> InputError:
         "scan(...).load()",
         argument="sample",
     )
-
-
-def _other_labels(seen: set[Any], other: Any, column: pa.Array) -> frozenset[Any]:
-    """The value that counts as 0, if the batch has it; it must be the same in all batches."""
-    if other is None:
-        return frozenset()
-    seen.add(other)
-    if len(seen) > 1:
-        row = column.to_pylist().index(other)
-        raise InputError(
-            "{argument} must have two values, but besides the positive one there are {others}; "
-            "{row} has {value}",
-            argument="label",
-            row=row,
-            value=other,
-            details={"others": listed(seen)},
-        )
-    return frozenset([other])

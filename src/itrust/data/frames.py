@@ -10,7 +10,15 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 
-from itrust._core import AnyArray, InputError, Row, Subject, counted, listed
+from itrust._core import (
+    BoolArray,
+    InputError,
+    Row,
+    Setting,
+    Subject,
+    counted,
+    listed,
+)
 
 FRAME_TRAITS = ("columns", "column_names")  # pandas and polars; Arrow
 X = Subject("x")
@@ -31,13 +39,16 @@ def same_length(what: Subject, length: int, n: int, others: str = "labels") -> N
         )
 
 
-def refuse_missing(codes: AnyArray, what: Subject, cure: str) -> None:
-    """Raise on the first row that has no value, which has a code below 0."""
-    if (codes < 0).any():
+def refuse_missing_rows(missing: BoolArray, what: Subject) -> None:
+    """Raise if rows have no value; says how many, which is the first, and what leaves them out."""
+    if missing.any():
+        count = int(missing.sum())
+        have = "row has" if count == 1 else "rows have"
         raise InputError(
-            f"{{subject}} is missing in {{row}}; {cure}",
-            row=int(np.argmax(codes < 0)),
-            count=int((codes < 0).sum()),
+            f"{{count}} {have} no {{title}} (first: {{row}}); {{cure}} leaves them out",
+            row=int(np.argmax(missing)),
+            count=count,
+            details={"cure": Setting("missing", "drop")},
             **what.fields,
         )
 

@@ -6,7 +6,7 @@ These functions serve the doors (`Sample` and its like). Rows in messages count 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, get_args
 
 import narwhals.stable.v2 as nw
@@ -24,9 +24,11 @@ from itrust._core import (
     counted,
     did_you_mean,
     listed,
+    shown,
 )
 from itrust.data.column import Column
-from itrust.data.design_intake import read_design
+from itrust.data.design_intake import read_design, refuse_odd_units
+from itrust.data.dropping import Kept, Lacking, covariate_masks, kept_rows
 from itrust.data.encoding import as_arrow, encode, encode_numbers, levels_and_codes
 from itrust.data.frames import (
     by_name,
@@ -34,20 +36,24 @@ from itrust.data.frames import (
     frame_columns,
     in_narwhals,
     refuse_duplicates,
-    refuse_missing,
+    refuse_missing_rows,
     rows_to_columns,
     same_length,
 )
+from itrust.data.kinds import PLAIN, Kinds, Labels, code_meant, labelled
 from itrust.data.units import read_units
+
+MAX_CODES = 3  # values outside [0, 1] that may be missing-value codes
+KNOWN_CODES = (-1, -2, -7, -8, -9, -99, -999, -9999, 9, 99, 999, 9999)
 
 MissingRule = Literal["error", "level", "drop"]
 
 LABEL, PROB, WEIGHTS = (Subject(name) for name in ("label", "prob", "weights"))
 
 
-def checked_missing(missing: object) -> None:
-    """Refuse a setting that does not exist."""
-    checked_choice(missing, "missing", get_args(MissingRule))
+def checked_missing(missing: object) -> MissingRule:
+    """Pass a setting on; refuse one that does not exist."""
+    return checked_choice(missing, "missing", get_args(MissingRule))
 
 
 def same_index(inputs: Iterable[tuple[str, object]]) -> None:
@@ -73,12 +79,17 @@ def same_index(inputs: Iterable[tuple[str, object]]) -> None:
             )
 
 
-def read_labels(y: object, positive: object) -> tuple[FloatArray, tuple[Any, ...]]:
-    """Labels as 0 and 1, and their values in sorted order."""
+def read_labels(
+    y: object, positive: object, *, partial: bool = False
+) -> tuple[FloatArray, tuple[Any, ...]]:
+    """Labels as 0 and 1, and their values in sorted order.
+
+    If `positive` says which value counts as 1, all others count as 0.
+    """
     values, codes = levels_and_codes(as_arrow(y, LABEL))
-    refuse_missing(codes, LABEL, "keep labelled rows only")
-    if len(values) > 2:
-        raise _too_many_labels(values, codes)
+    refuse_missing_rows(codes < 0, LABEL)
+    if len(values) > 2 and (positive is None or not (partial or positive in values)):
+        raise _too_many_labels(values, codes, positive)
     if positive is None:
         if not set(values) <= {0, 1}:
             said = _short(values)
@@ -91,7 +102,7 @@ def read_labels(y: object, positive: object) -> tuple[FloatArray, tuple[Any, ...
                 **LABEL.fields,
             )
         positive = 1
-    elif positive not in values and len(values) == 2:
+    elif positive not in values and len(values) == 2 and not partial:
         raise _unknown_positive(values, positive)
     return np.array([float(value == positive) for value in values])[codes], values
 
@@ -118,12 +129,16 @@ def _short(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(int(value) for value in values) if whole else values
 
 
-def _too_many_labels(values: tuple[Any, ...], codes: AnyArray) -> InputError:
+def _too_many_labels(
+    values: tuple[Any, ...], codes: AnyArray, positive: object = None
+) -> InputError:
+    if positive is not None:
+        return _unknown_positive(values, positive)
     counts = np.bincount(codes)
     rarest = int(np.flatnonzero(counts == counts.min())[-1])
     said = _short(values)
     swapped = len(values) > 10 and all(isinstance(v, float) and 0 <= v <= 1 for v in values)
-    one_class = Code("y == value", "write a column of 0 and 1")
+    one_class = Setting("positive", said[0])
     return InputError(
         "{argument} must have two values, not {known}; the rarest is {value} ({rows}, first in "
         "{row})",
@@ -207,19 +222,49 @@ def read_probabilities(values: object, n: int) -> FloatArray:
     if outside.any():
         row = int(np.argmax(outside))
         hint, code = _cure(p)
+        count = int(outside.sum())
+        more = (
+            f", and {counted(count - 1, 'other row')} {'is' if count == 2 else 'are'} outside, too"
+        )
         raise InputError(
-            "{argument} must lie in [0, 1]; {row} has {value}",
+            "{argument} must lie in [0, 1]; {row} has {value}{more}",
             row=row,
             value=float(p[row]),
-            count=int(outside.sum()),
+            count=count,
             hint=hint,
             settings=code,
+            details={"more": more if count > 1 else ""},
             **PROB.fields,
         )
     return p
 
 
-def _cure(p: FloatArray) -> tuple[str, list[Code]]:
+def _missing_codes(p: FloatArray) -> list[float]:
+    """The few values outside [0, 1] that many rows share: codes of missing values, not logits."""
+    outside = p[(p < 0) | (p > 1)]
+    values, counts = np.unique(outside, return_counts=True)
+    few = values.size <= MAX_CODES and outside.size < p.size / 2
+    repeated = bool((counts > 1).all()) or bool(np.isin(values, KNOWN_CODES).all())
+    return [_plain(value) for value in values] if few and repeated else []
+
+
+def _plain(value: float) -> float:
+    return int(value) if value == int(value) else float(value)
+
+
+def _cure(p: FloatArray) -> tuple[str, list[Setting | Code]]:
+    codes = _missing_codes(p)
+    if codes:
+        what = (
+            "these look like missing-value codes"
+            if len(codes) > 1
+            else ("this looks like a missing-value code")
+        )
+        said: Any = codes if len(codes) > 1 else codes[0]
+        return f"({what}: {{}} with {{}} leaves such rows out)", [
+            Setting("na_values", said),
+            Setting("missing", "drop"),
+        ]
     if p.min() >= 0 and 2 < p.max() <= 100:
         return "divide percentages by 100?", []
     if p.min() >= -1e-6 and p.max() <= 1 + 1e-6:
@@ -294,46 +339,127 @@ def read_parts(
     missing: MissingRule = "error",
     partial: bool = False,
     others: Mapping[str, object] | None = None,
+    kinds: Kinds = PLAIN,
+    label: str | None = None,
+    as_drawn: bool = True,
 ) -> dict[str, Any]:
     """Everything a sample, or with `partial` a chunk of one, is made of.
 
-    `others` are columns without a role, of which only units are kept.
+    Unless rows are all `as_drawn`, their strata and clusters need not allow a variance.
+
+    `others` are columns without a role, of which only units are kept; `label` is the name of the
+    label's column, if it has one.
     """
     checked_missing(missing)
-    labels, found = read_labels(y, positive)
-    n = labels.size
-    prob = read_probabilities(positive_column(p, found, positive), n)
-    covariates = read_covariates(x, names, partial=partial)
+    covariates = read_covariates(x, names, partial=partial, kinds=kinds)
+    roles = {
+        "weights": weights,
+        "cluster": cluster,
+        "strata": strata,
+        "replicate_weights": replicate_weights,
+    }
+    beside = {"label": y, "prob": p, **roles}
+    kept = lacking_nothing(beside, covariates) if missing == "drop" else None
+    if kept is not None:
+        refuse_odd_units(roles)
+        as_drawn = False
+        rows, beside = kept[0].rows, {**dict.fromkeys(beside), **kept[1]}
+        covariates = tuple(column.take(rows) for column in covariates)
+        others = {}  # columns that nobody asked for still have all rows
+    with nullcontext() if kept is None else kept[0].numbered():
+        parts = _parts(
+            covariates,
+            beside,
+            replicate_method,
+            positive,
+            partial=partial,
+            as_drawn=as_drawn and not partial,
+            labels=kinds.labels_of(label or ""),
+        )
+    parts["dropped"] = (*(() if kept is None else (kept[0].note,)), *parts["dropped"])
+    parts["units"] = read_units(others or {}, parts["y"].size)
+    return settle_missing(parts, missing)
+
+
+def lacking_nothing(
+    beside: Mapping[str, object], covariates: tuple[Column, ...]
+) -> tuple[Kept, dict[str, Any]] | None:
+    """The rows that have everything, and what comes beside the covariates there."""
+    given = Lacking(beside)
+    masks = {**given.masks, **covariate_masks(covariates)}
+    n = next(iter(masks.values())).size
+    if any(mask.size != n for mask in masks.values()):
+        return None  # columns of different lengths are told as such, later
+    kept = kept_rows(masks)
+    return None if kept is None else (kept, given.take(kept.rows))
+
+
+def _parts(
+    covariates: tuple[Column, ...],
+    beside: Mapping[str, Any],
+    replicate_method: object,
+    positive: object,
+    *,
+    partial: bool,
+    as_drawn: bool,
+    labels: Labels | None,
+) -> dict[str, Any]:
+    if labels is not None:
+        positive = code_meant(labels, positive)
+    y, found = read_labels(beside["label"], positive, partial=partial)
+    n = y.size
+    prob = read_probabilities(positive_column(beside["prob"], found, positive), n)
     for column in covariates:
         same_length(Subject("x", column.name), len(column), n)
-    parts = {
-        "y": labels,
+    values = _both_values(found, 1 if positive is None else positive)
+    if labels is not None:
+        values = _named_values(values, labels)
+    return {
+        "y": y,
         "p": prob,
         "columns": covariates,
         "design": read_design(
             n,
-            weights=weights,
-            cluster=cluster,
-            strata=strata,
-            replicate_weights=replicate_weights,
+            weights=beside["weights"],
+            cluster=beside["cluster"],
+            strata=beside["strata"],
+            replicate_weights=beside["replicate_weights"],
             replicate_method=replicate_method,
             partial=partial,
+            as_drawn=as_drawn,
         ),
-        "values": _both_values(found, 1 if positive is None else positive),
-        "dropped": (),
-        "units": read_units(others or {}, n),
+        "values": values,
+        "others": frozenset(value for value in found if value != values[1]),
+        "dropped": () if partial else one_against_the_rest(found, positive),
     }
-    return settle_missing(parts, missing)
 
 
 def _both_values(found: tuple[Any, ...], positive: object) -> tuple[Any, Any]:
-    """The label values that count as 0 and 1; None for a 0 that does not occur."""
+    """The label values that count as 0 and 1; None for a 0 that does not occur or is not one."""
     others = [value for value in found if value != positive]
-    return (others[0] if others else None), positive
+    return (others[0] if len(others) == 1 else None), positive
+
+
+def _named_values(values: tuple[Any, Any], labels: Labels) -> tuple[Any, Any]:
+    zero, one = (None if value is None else labelled([value], labels)[0] for value in values)
+    return zero, one
+
+
+def one_against_the_rest(found: Sequence[Any], positive: object) -> tuple[str, ...]:
+    """What is said where several values of the label count as 0."""
+    others = [value for value in found if value != positive]
+    if positive is None or len(others) < 2:
+        return ()
+    said = listed(_short(tuple(others)))
+    return (f"the label {shown(_short((positive,))[0])} counts as 1, all others ({said}) as 0",)
 
 
 def read_covariates(
-    x: object, names: Sequence[str] | None, *, partial: bool = False
+    x: object,
+    names: Sequence[str] | None,
+    *,
+    partial: bool = False,
+    kinds: Kinds = PLAIN,
 ) -> tuple[Column, ...]:
     """Covariates of any form, encoded; nothing is settled about missing values yet."""
     columns = columns_of(x)
@@ -343,11 +469,13 @@ def read_covariates(
             told = counted(len(names), "name"), counted(len(columns), "covariate")
             raise InputError(f"names gives {told[0]} for {told[1]}", argument="names")
         columns = by_name(list(zip(names, columns.values(), strict=True)))
-    return tuple(encode(name, values, partial=partial) for name, values in columns.items())
+    return tuple(
+        encode(name, values, partial=partial, kinds=kinds) for name, values in columns.items()
+    )
 
 
 def settle_missing(parts: dict[str, Any], missing: MissingRule) -> dict[str, Any]:
-    """Apply the user's choice for missing covariates; note what was dropped."""
+    """Refuse missing covariates unless they are to be a level; rows to drop are gone by now."""
     columns: tuple[Column, ...] = parts["columns"]
     counts = {c.name: int(c.missing.sum()) for c in columns if c.missing.any()}
     if counts and missing == "error":
@@ -363,22 +491,4 @@ def settle_missing(parts: dict[str, Any], missing: MissingRule) -> dict[str, Any
             settings=[Setting("missing", "level"), Setting("missing", "drop")],
             details={"told": told, "where": f" of {first.name!r}" if len(counts) > 1 else ""},
         )
-    if counts and missing == "drop":
-        keep = ~np.any([c.missing for c in columns], axis=0)
-        kept = int(keep.sum())
-        if kept < 2:
-            raise InputError(
-                f"{{setting}} would leave {counted(kept, 'row')}",
-                argument="missing",
-                value="drop",
-                count=kept,
-                details={"setting": Setting("missing", "drop")},
-            )
-        parts["dropped"] = (f"dropped {counted(keep.size - kept, 'row')} with missing covariates",)
-        columns = tuple(c.take(keep) for c in columns)
-        rows = np.flatnonzero(keep)
-        for name in ("y", "p"):
-            parts[name] = None if parts[name] is None else parts[name][rows]
-        parts["design"] = parts["design"].take(rows)
-        parts["units"] = tuple(units.take(rows, keep.size) for units in parts["units"])
-    return parts | {"columns": tuple(c.with_missing_level() for c in columns)}
+    return {**parts, "columns": tuple(c.with_missing_level() for c in columns)}

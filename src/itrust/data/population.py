@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from itrust.data.intake import (
     MissingRule,
     checked_missing,
     column_names_known,
+    lacking_nothing,
     named_columns,
     read_covariates,
     read_probabilities,
@@ -23,7 +25,10 @@ from itrust.data.intake import (
     same_index,
     settle_missing,
 )
+from itrust.data.kinds import Kinds
+from itrust.data.predicates.algebra import Predicate
 from itrust.data.rows import Predicted
+from itrust.data.selection import Selection
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -42,8 +47,12 @@ class Population(Predicted):
     names : sequence of str, optional
         Names of the covariates. Default: those of a frame or mapping; x1, x2, ... for arrays.
     missing : {"error", "level", "drop"}
-        What to do with missing covariates: refuse them (the default), take them as a level of
-        their own, or leave such rows out.
+        What to do with missing values: refuse them (the default), take missing covariates as a
+        level of their own, or leave out rows that lack anything.
+    categories, numbers : str or sequence of str
+        Covariates that are codes, or quantities, as for `Sample`.
+    value_labels : mapping of str to mapping, optional
+        What codes mean, by covariate, as for `Sample`.
 
     Attributes
     ----------
@@ -54,7 +63,7 @@ class Population(Predicted):
     weights : (n,) array of float or None
         The weights as they were given; None if there were none.
     dropped : tuple of str
-        If rows were left out because of missing covariates, a note on how many.
+        If rows were left out, notes on how many, and why.
 
     Examples
     --------
@@ -76,27 +85,32 @@ class Population(Predicted):
         weights: object = None,
         names: Sequence[str] | None = None,
         missing: MissingRule = "error",
+        categories: str | Sequence[str] = (),
+        numbers: str | Sequence[str] = (),
+        value_labels: Mapping[str, Mapping[Any, str]] | None = None,
     ) -> None:
         checked_missing(missing)
+        kinds = Kinds.of(categories, numbers, value_labels)
         columns = x.items() if isinstance(x, Mapping) else [("x", x)]
         same_index([("prob", p), ("weights", weights), *columns])
-        n = encode_numbers(p, PROB).size
-        if n == 0:
-            raise InputError("a population needs at least 1 row; this one has none", count=0)
-        covariates = read_covariates(x, names)
-        for column in covariates:
-            same_length(Subject("x", column.name), len(column), n, "probabilities")
-        parts: dict[str, Any] = {
-            "y": None,
-            "p": read_probabilities(p, n),
-            "columns": covariates,
-            "design": read_design(n, weights=weights),
-            "dropped": (),
-            "units": (),
-        }
-        settled = settle_missing(parts, missing)
-        kept = {name: settled[name] for name in ("p", "columns", "dropped")}
-        self._freeze(**kept, weights=settled["design"].weights)
+        covariates = read_covariates(x, names, kinds=kinds)
+        kinds.among([column.name for column in covariates])
+        beside: dict[str, Any] = {"prob": p, "weights": weights}
+        kept = lacking_nothing(beside, covariates) if missing == "drop" else None
+        if kept is not None:
+            beside = {**dict.fromkeys(beside), **kept[1]}
+            covariates = tuple(column.take(kept[0].rows) for column in covariates)
+        with nullcontext() if kept is None else kept[0].numbered():
+            n = encode_numbers(beside["prob"], PROB).size
+            if n == 0:
+                raise InputError("a population needs at least 1 row; this one has none", count=0)
+            for column in covariates:
+                same_length(Subject("x", column.name), len(column), n, "probabilities")
+            checked = read_probabilities(beside["prob"], n)
+            design = read_design(n, weights=beside["weights"])
+        settled = settle_missing({"columns": covariates}, missing)
+        notes = () if kept is None else (kept[0].note,)
+        self._freeze(p=checked, **settled, dropped=notes, weights=design.weights)
 
     @classmethod
     def from_frame(
@@ -107,6 +121,11 @@ class Population(Predicted):
         on: str | Sequence[str] = (),
         weights: str | None = None,
         missing: MissingRule = "error",
+        categories: str | Sequence[str] = (),
+        numbers: str | Sequence[str] = (),
+        value_labels: Mapping[str, Mapping[Any, str]] | None = None,
+        na_values: object = None,
+        where: str | Predicate | None = None,
     ) -> Self:
         """Take columns of a frame as a population.
 
@@ -122,11 +141,19 @@ class Population(Predicted):
             The column of weights. Default: every row counts alike.
         missing : {"error", "level", "drop"}
             As for the class: "error" by default.
+        categories, numbers : str or sequence of str
+            Columns that are codes, or quantities, as for `Sample`.
+        value_labels : mapping of str to mapping, optional
+            What codes mean, by column, as for `Sample`.
+        na_values : number, str, or list of these, optional
+            Codes that stand for a missing value, as for `Sample.from_frame`.
+        where : str or Predicate, optional
+            Which rows count, as for `Sample.from_frame`.
 
         Returns
         -------
         Population
-            All rows of the frame, or with "drop" those without missing values.
+            The rows of the frame that count.
 
         Examples
         --------
@@ -137,10 +164,23 @@ class Population(Predicted):
         roles = {"prob": prob, "weights": weights}
         columns, named, chosen = named_columns(frame, roles, on)
         refuse_among_covariates("prob", named["prob"], chosen)
+        kinds = Kinds.of(categories, numbers, value_labels)
+        kinds.among(list(columns))
+        selection = Selection.of(na_values, where, missing, kinds)
+        roles_of = {
+            **{name: Subject("x", name) for name in chosen},
+            **{name: Subject(role) for role, name in named.items()},
+        }
         with column_names_known(named):
-            return cls(
+            selected = selection.applied(columns, roles_of, named["prob"])
+        columns = selected.columns
+        with selected.numbered(), column_names_known(named):
+            made = cls(
                 columns[named["prob"]],
                 {name: columns[name] for name in chosen},
                 weights=columns[named["weights"]] if weights is not None else None,
                 missing=missing,
+                **kinds.of_columns(chosen),
             )
+        object.__setattr__(made, "dropped", (*selected.notes, *made.dropped))
+        return made

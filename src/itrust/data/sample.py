@@ -19,6 +19,7 @@ from itrust._core import (
     InputError,
     IntArray,
     Rng,
+    Subject,
     counted,
     shown,
     smallest_tickets,
@@ -27,9 +28,10 @@ from itrust._core import (
 from itrust.data.column import Column
 from itrust.data.copies import copy_notes, refuse_copies_of_the_label
 from itrust.data.design import Design
-from itrust.data.design_intake import design_notes
+from itrust.data.design_intake import design_notes, refuse_odd_units
 from itrust.data.intake import (
     MissingRule,
+    checked_missing,
     column_names_known,
     named_columns,
     read_parts,
@@ -38,9 +40,12 @@ from itrust.data.intake import (
     refuse_empty_weights,
     same_index,
 )
+from itrust.data.kinds import Kinds, few_values_note, is_few
+from itrust.data.predicates.algebra import Predicate
 from itrust.data.rows import Chunk, Predicted, called_impossible
+from itrust.data.selection import Selection
 from itrust.data.source import Pilot
-from itrust.data.unit_columns import replicate_columns, unit_columns
+from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
 from itrust.data.units import Units
 
 
@@ -84,11 +89,19 @@ class Sample(Predicted):
     names : sequence of str, optional
         Names of the covariates. Default: those of a frame or mapping; x1, x2, ... for arrays.
     positive : object, optional
-        The value of the label that counts as 1. Default: labels are 0 and 1.
+        The value of the label that counts as 1; all others count as 0. Default: labels are 0 and 1.
     missing : {"error", "level", "drop"}
-        What to do with missing covariates. "error", the default, refuses them. "level" takes them
-        as a level of their own; a missing number is then similar to other missing ones only.
-        "drop" leaves such rows out and notes how many there were.
+        What to do with missing values. "error", the default, refuses them. "level" takes missing
+        covariates as a level of their own; a missing number is then similar to other missing ones
+        only. "drop" leaves out rows without a covariate, a label, a probability, a weight or a
+        unit, and notes how many lack what.
+    categories, numbers : str or sequence of str
+        Names of covariates that are codes (race 1 to 5), or quantities, whatever their values
+        look like. Default: text is a category, and a number with three to ten values is checked
+        both as a number and value by value.
+    value_labels : mapping of str to mapping, optional
+        What the codes of a covariate mean, such as {"race": {1: "White", 2: "Black"}}; it is then
+        a category whose levels have these names. Default: codes stand for themselves.
 
     Attributes
     ----------
@@ -105,7 +118,7 @@ class Sample(Predicted):
     label : str or None
         Name of the label's column; None if labels came without a name.
     dropped : tuple of str
-        A note on the rows that were left out because of missing covariates, if there were any.
+        Notes on what was done at the door: rows that were left out, labels that count together.
     units : tuple of Units
         Which rows share the value of a column that has no role, for columns of a frame that may
         name units; numbers only, and of 20,000 rows at most.
@@ -143,6 +156,9 @@ class Sample(Predicted):
         names: Sequence[str] | None = None,
         positive: object = None,
         missing: MissingRule = "error",
+        categories: str | Sequence[str] = (),
+        numbers: str | Sequence[str] = (),
+        value_labels: Mapping[str, Mapping[Any, str]] | None = None,
     ) -> None:
         roles = {"weights": weights, "cluster": cluster, "strata": strata}
         self._read(
@@ -155,7 +171,9 @@ class Sample(Predicted):
             names=names,
             positive=positive,
             missing=missing,
+            kinds=Kinds.of(categories, numbers, value_labels),
         )
+        self._kinds_are_of_covariates(categories, numbers, value_labels)
 
     def _read(
         self,
@@ -173,9 +191,13 @@ class Sample(Predicted):
             for pair in (value.items() if isinstance(value, Mapping) else [(name, value)])
         ]
         same_index([("label", y), ("prob", p), *columns])
-        parts = read_parts(y, p, x, **roles, **settings)
+        parts = read_parts(y, p, x, **roles, **settings, label=label)
+        del parts["others"]
         refuse_copies_of_the_label(parts["y"], parts["p"], parts["columns"])
         self._fill(**parts, label=label)
+
+    def _kinds_are_of_covariates(self, *said: Any) -> None:
+        Kinds.of(*said).among(self.names)
 
     def _fill(self, **parts: Any) -> None:
         refuse_too_few(parts["y"].size)
@@ -198,6 +220,11 @@ class Sample(Predicted):
         replicate_method: str | None = None,
         positive: object = None,
         missing: MissingRule = "error",
+        categories: str | Sequence[str] = (),
+        numbers: str | Sequence[str] = (),
+        value_labels: Mapping[str, Mapping[Any, str]] | None = None,
+        na_values: object = None,
+        where: str | Predicate | None = None,
     ) -> Self:
         """Take the named columns of a frame: labels, probabilities, covariates and the rest.
 
@@ -229,14 +256,25 @@ class Sample(Predicted):
         replicate_method : str, optional
             What the replicate weights were made by, as for `Sample`. Default: there are none.
         positive : object, optional
-            The value of the label that counts as 1. Default: labels are 0 and 1.
+            The value of the label that counts as 1; all others count as 0. Default: labels are 0
+            and 1.
         missing : {"error", "level", "drop"}
-            What to do with missing covariates, as for `Sample`; "error" by default.
+            What to do with missing values, as for `Sample`; "error" by default.
+        categories, numbers : str or sequence of str
+            Columns that are codes, or quantities, as for `Sample`.
+        value_labels : mapping of str to mapping, optional
+            What codes mean, by column, as for `Sample`; also of the label.
+        na_values : number, str, or list of these, optional
+            Codes that stand for a missing value in any column that is used, such as [-99, "NA"].
+            Default: only empty cells and NaN are missing.
+        where : str or Predicate, optional
+            Which rows count, such as 'age >= 18'; it may read any column of the frame. Default:
+            all.
 
         Returns
         -------
         Sample
-            The rows of the frame, checked and encoded.
+            The rows of the frame that count, checked and encoded.
 
         Examples
         --------
@@ -270,11 +308,24 @@ class Sample(Predicted):
         for name in replicates:
             refuse_among_covariates("replicate_weights", name, chosen)
         used = {*(name for _, name in taken), *chosen, *replicates}
+        kinds = Kinds.of(categories, numbers, value_labels)
+        kinds.among(names)
+        selection = Selection.of(na_values, where, checked_missing(missing), kinds)
+        roles_of = {
+            **{name: Subject("x", name) for name in chosen},
+            **{name: Subject("replicate_weights", name) for name in replicates},
+            **{name: Subject(role) for role, name in taken},
+        }
+        made = object.__new__(cls)
+        with column_names_known(named):
+            selected = selection.applied(columns, roles_of, named["prob"])
+        everything, columns = columns, selected.columns
         drawn: dict[str, object] = {}
         if replicates:
             drawn["replicate_weights"] = {name: columns[name] for name in replicates}
-        made = object.__new__(cls)
-        with column_names_known(named):
+        if selected.rows is not None:
+            _refuse_odd_units(everything, named, units)
+        with selected.numbered(), column_names_known(named):
             p = columns[named["prob"]]
             drawn |= {
                 role: {
@@ -295,7 +346,10 @@ class Sample(Predicted):
                 missing=missing,
                 others={name: column for name, column in columns.items() if name not in used},
                 label=named["label"],
+                kinds=kinds,
+                as_drawn=selected.rows is None,
             )
+        object.__setattr__(made, "dropped", (*selected.notes, *made.dropped))
         return made
 
     @property
@@ -347,10 +401,13 @@ class Sample(Predicted):
         said = [*self.dropped, *design_notes(self.design)]
         for label, value in enumerate(self.values):
             if (self.y == label).all():
-                said.append(f"one class only: every label is {shown(value)}, counted as {label}")
+                what = "one that counts" if value is None else f"{shown(value)}, counted"
+                said.append(f"one class only: every label is {what} as {label}")
         if np.isin(self.p, (0.0, 1.0)).all():
             said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
         said.extend(note for column in self.columns for note in column.notes())
+        few = [c.name for c in self.columns if not c.declared and is_few(c.kind, c.values)]
+        said.extend(few_values_note(few))
         said.extend(note for column in self.columns for note in copy_notes(column, self.p))
         return tuple(said)
 
@@ -578,6 +635,26 @@ class Sample(Predicted):
         lines = [f"  {c.name:<{width}}  {c.kind:<8}  {c.extent()}" for c in self.columns]
         notes = [f"  note: {note}" for note in self.notes]
         return "\n".join([", ".join(filter(None, [head, *extras])), *lines, *notes])
+
+
+def _refuse_odd_units(
+    columns: Mapping[str, object],
+    named: Mapping[str, str],
+    units: Mapping[str, Sequence[UnitColumn]],
+) -> None:
+    """Raise where clusters and strata allow no variance before rows are left out.
+
+    Blocks of time are known after that only, and are passed over.
+    """
+    drawn: dict[str, object] = {
+        role: {unit.text: columns[unit.column] for unit in found}
+        for role, found in units.items()
+        if found and all(unit.length is None for unit in found)
+    }
+    if drawn:
+        weights = {"weights": columns[named["weights"]]} if "weights" in named else {}
+        with column_names_known(named):
+            refuse_odd_units({**weights, **drawn})
 
 
 def _strata_in_words(strata: IntArray) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from itrust._core import Code, FloatArray, InputError, IntArray, Subject, checked_count, listed
 from itrust.data.encoding import MICROSECONDS_PER_DAY, as_arrow, encode_numbers
-from itrust.data.frames import refuse_missing, same_length
+from itrust.data.frames import refuse_missing_rows, same_length
 
 Days = npt.NDArray[np.datetime64]
 
@@ -128,7 +128,7 @@ def read_days(dates: object, what: Subject, where: str = "") -> Days:
     zone = array.type.tz if pa.types.is_timestamp(array.type) else None
     moments = array.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
     missing = moments.is_null().to_numpy(zero_copy_only=False)
-    refuse_missing(np.where(missing, -1, 0), what, "give every row its date, or leave it out")
+    refuse_missing_rows(missing, what)
     found = np.asarray(moments.to_numpy(zero_copy_only=False), dtype=np.int64)
     return (found // MICROSECONDS_PER_DAY).astype("datetime64[D]")
 

@@ -8,13 +8,6 @@ from itrust.engines.passes import Tally
 
 def checked_tally(tally: Tally, pair_weight: float) -> Tally:
     """Refuse rows in files that a `Sample` would have refused."""
-    if len(tally.other_labels) > 1:
-        raise InputError(
-            "{argument} must have two values, but besides the positive one there are {others}",
-            argument="label",
-            value=tally.other_labels,
-            details={"others": listed(tally.other_labels)},
-        )
     if pair_weight <= 0:
         raise InputError(
             "{argument} are zero in all rows but at most one; two rows must count",
@@ -37,10 +30,11 @@ def tally_notes(tally: Tally) -> tuple[str, ...]:
         One sentence for each.
     """
     said = (
-        [f"dropped {counted(tally.dropped, 'row')} with missing covariates"]
-        if tally.dropped
-        else []
+        [f"left out {counted(tally.dropped, 'row')} with missing values"] if tally.dropped else []
     )
+    if len(tally.other_labels) > 1:
+        others = listed(sorted(tally.other_labels, key=str))
+        said.append(f"all labels but the positive one ({others}) count as 0")
     if tally.positives in (0, tally.rows):
         said.append(f"one class only: every label counts as {int(tally.positives > 0)}")
     if tally.certain == tally.rows:

@@ -27,7 +27,7 @@ from itrust.calibration.dictionary.terms import (
     Within,
     fading,
 )
-from itrust.data import Column, Everywhere, Missing, Points, Predicate, level_of, parts_of
+from itrust.data import Column, Everywhere, Missing, Points, Predicate, is_few, level_of, parts_of
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 
 SHARES = {  # relative to each other; families without entries leave theirs to the others
@@ -108,10 +108,13 @@ def _keeping(shares: Mapping[str, float], families: Collection[str]) -> dict[str
 
 @dataclass(frozen=True, eq=False)
 class _Described:
-    """A column, the levels that are checked, and whether values are missing."""
+    """A column, the levels that are checked, and whether values are missing.
+
+    A number with few values, which may be codes, has levels as well.
+    """
 
     name: str
-    levels: tuple[Any, ...]  # of the pilot rows, frequent ones first; empty for a number
+    levels: tuple[Any, ...]  # of the pilot rows, frequent ones first; empty for most numbers
     rows: tuple[int, ...]
     has_missing: bool
     is_number: bool
@@ -122,11 +125,12 @@ class _Described:
         present = column.values[~column.missing]
         values, counts = np.unique(present, return_counts=True)
         missing = bool(column.missing.any())
-        if column.kind in ("number", "date") and values.size > 2:
+        is_number = column.kind in ("number", "date") and values.size > 2
+        if is_number and (column.declared or not is_few(column.kind, column.values)):
             return cls(column.name, (), (), missing, True, column)
         order = np.argsort(-counts, kind="stable")
         levels = [column.levels[v] if column.is_category else float(v) for v in values[order]]
-        return cls(column.name, tuple(levels), tuple(counts[order]), missing, False, column)
+        return cls(column.name, tuple(levels), tuple(counts[order]), missing, is_number, column)
 
     @property
     def is_useful(self) -> bool:
@@ -141,6 +145,11 @@ class _Described:
         """The rows with one of the levels."""
         code = self.column.levels.index(value) if self.column.is_category else value
         return level_of(self.column, code)
+
+    @property
+    def title(self) -> str:
+        """What checks of its levels are called, beside those of the number."""
+        return f"values of {self.name}" if self.is_number else self.name
 
     def told(self, value: Any) -> str:
         text = f"{value:g}" if isinstance(value, float) else str(value)
@@ -188,15 +197,16 @@ def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
     if column.has_missing:
         missing = Missing(name)
         yield _single(f"{name} missing", "linear", only, (Absent(name),), Shape.GROUP, missing)
-    if not column.is_number:
+    if column.levels:
         yield from _of_category(column)
+    if not column.is_number:
         return
     yield _single(f"{name}: trend", "linear", only, (Line(name),), Shape.TREND)
     yield _single(f"{name}: quadratic", "curved", only, (Curve(name, 2),), Shape.QUADRATIC)
     yield _single(f"{name}: cubic", "curved", only, (Curve(name, 3),), Shape.CUBIC)
     yield _smooth(f"{name} alone", "smooth", only, name, BROAD, 4)
     yield _smooth(f"{name} alone, fine", "smooth", only, name, FINE, 6 if many else 12)
-    for part in parts_of(column.column, FIFTHS if many else TENTHS):
+    for part in () if column.levels else parts_of(column.column, FIFTHS if many else TENTHS):
         feature = (Within(name, part.low, part.high),)
         yield _single(str(part), "parts", only, feature, Shape.PART, part)
     yield from _of_tails(column)
@@ -209,7 +219,7 @@ def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
 def _of_tails(column: _Described) -> Iterator[Entry]:
     """The lowest and the highest values of a number, where values do not tie too much."""
     present = column.column.values[~column.column.missing]
-    if present.size < MIN_TAIL * FORTIETHS:
+    if column.levels or present.size < MIN_TAIL * FORTIETHS:
         return
     parts = parts_of(column.column, FORTIETHS)
     for part in (parts[0], parts[-1]):
@@ -263,7 +273,7 @@ def _of_category(column: _Described) -> Iterator[Entry]:
     if len(column.levels) > 2 and column.is_small:
         features = tuple((Is(name, value),) for value in column.levels)
         yield Entry(
-            f"{name} alone",
+            f"{column.title} alone",
             "group effects",
             only,
             features,
@@ -274,7 +284,7 @@ def _of_category(column: _Described) -> Iterator[Entry]:
     elif len(column.levels) > 2:
         kernel = LocalKernel(Constant(), Delta().on(name))
         yield Entry(f"{name} alone", "group effects", only, kernel=kernel, shape=Shape.SMOOTH)
-    title = f"{name} x prediction"
+    title = f"{column.title} x prediction"
     if column.is_small:
         along = [((Slope(),), 1.0), *_waves(None, 3)]
         yield _crossed(title, "with prediction", only, _levels(column), along)
@@ -311,6 +321,7 @@ def _of_pairs(columns: Sequence[_Described]) -> tuple[list[Entry], tuple[str, ..
     """Pairs of covariates, one kind after the other while there is room."""
     numbers = [column for column in columns if column.is_number]
     categories = [column for column in columns if not column.is_number and len(column.levels) > 1]
+    coded = [column for column in numbers if column.levels]
     kinds: list[tuple[str, list[tuple[_Described, _Described]], _Maker]] = [
         ("trends of two numbers", list(combinations(numbers, 2)), _trend_of_two),
         ("crossed categories", list(combinations(categories, 2)), _crossing),
@@ -322,6 +333,19 @@ def _of_pairs(columns: Sequence[_Described]) -> tuple[list[Entry], tuple[str, ..
     ]
     if len(numbers) <= FEW_NUMBERS:
         kinds.append(("smooth pairs", kinds[0][1], _smooth_pair))
+    # After the others, so that numbers with few values take no room from categories.
+    kinds += [
+        (
+            "crossed values of numbers",
+            [*((a, b) for a in categories for b in coded), *combinations(coded, 2)],
+            _crossing,
+        ),
+        (
+            "trends within values of numbers",
+            [(a, b) for a in coded for b in numbers if a is not b],
+            _trends_within,
+        ),
+    ]
     entries: list[Entry] = []
     left_out: list[str] = []
     for title, pairs, make in kinds:
@@ -352,7 +376,7 @@ def _smooth_pair(a: _Described, b: _Described) -> list[Entry]:
 
 
 def _crossing(a: _Described, b: _Described) -> list[Entry]:
-    title, names = f"{a.name} x {b.name}", (a.name, b.name)
+    title, names = f"{a.title} x {b.title}", (a.name, b.name)
     if not (a.is_small and b.is_small):
         kernel = LocalKernel(Constant(), Delta().on(a.name, b.name))
         return [Entry(title, "pairs", names, kernel=kernel, shape=Shape.PAIR)]
@@ -377,7 +401,7 @@ def _crossing(a: _Described, b: _Described) -> list[Entry]:
 def _trends_within(a: _Described, b: _Described) -> list[Entry]:
     if not a.is_small:
         return []
-    title, names = f"{a.name} x {b.name}", (a.name, b.name)
+    title, names = f"{a.title} x {b.name}", (a.name, b.name)
     trends = [
         _single(
             f"{b.name}: trend where {a.told(value)}",

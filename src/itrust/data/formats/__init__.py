@@ -12,7 +12,8 @@ from itrust.data.formats.base import FilePart as FilePart
 from itrust.data.formats.base import Format
 from itrust.data.formats.base import guess_column as guess_column
 from itrust.data.formats.columnar import Feather, Parquet
-from itrust.data.formats.delimited import CommaSeparated, Delimited, TabSeparated
+from itrust.data.formats.delimited import CommaSeparated, TabSeparated
+from itrust.data.formats.delimited import Delimited as Delimited
 
 FORMATS: tuple[Format, ...] = (CommaSeparated(","), TabSeparated("\t"), Parquet(), Feather())
 

@@ -269,8 +269,18 @@ class Compared(_OfOneColumn):
         return f"{'=' if self.sign == '==' else self.sign} {_read(self.value)}"
 
     def _marked(self, column: Column) -> BoolArray:
-        value = code_of(column, self.value, self.sign)
+        value = self._code(column)
         return np.asarray(OPERATORS[self.sign](column.values, value) & ~missing_rows(column))
+
+    def _code(self, column: Column) -> float:
+        """What is compared with; some rows of a file need not have every level of a category."""
+        lacks = column.is_category and position_of(column, self.value) is None
+        if lacks and self.sign in ("==", "!="):
+            return NO_POSITION
+        return code_of(column, self.value, self.sign)
+
+    def _check(self, points: Points) -> None:
+        code_of(column_of(points, self.name, prediction=False), self.value, self.sign)
 
 
 def _read(value: object) -> str:

@@ -81,7 +81,7 @@ def is_missing_level(column: Column, code: int) -> bool:
 
 
 def position_of(column: Column, value: object) -> int | None:
-    """The position of a category's level, by value or else by its text; None if it has none.
+    """The position of a category's level, by value, text or code; None if it has none.
 
     >>> import numpy as np
     >>> codes = Column("code", "category", np.array([0, 1]), ("007", "7"))
@@ -91,11 +91,12 @@ def position_of(column: Column, value: object) -> int | None:
     text = value.text if isinstance(value, WrittenNumber) else str(value)
     same_value = [k for k, level in enumerate(column.levels) if level == value]
     same_text = [k for k, level in enumerate(column.levels) if str(level) == text]
+    same_code = [k for k, code in enumerate(column.codes) if code == value or str(code) == text]
     # 007 is not 7 where both are levels: a number in a formula is taken as it was written.
     first, second = same_value, same_text
     if isinstance(value, WrittenNumber):
         first, second = same_text, same_value
-    return next(iter([*first, *second]), None)
+    return next(iter([*first, *second, *same_code]), None)
 
 
 def code_of(column: Column, value: Any, sign: str = "==") -> float:

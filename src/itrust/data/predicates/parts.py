@@ -101,7 +101,7 @@ def parts_of(column: Column, parts: int) -> list[Between]:
             low = column.shown(float(values[start]), ALL_DIGITS)
         begin = -np.inf if number == 0 else cuts[number - 1]
         end = np.inf if number == first.size - 1 else cuts[number]
-        text = low if start == stop else f"{low} to {high}"
+        text = f"= {low}" if start == stop else f"{low} to {high}"
         found.append(Between(column.name, begin, end, text, column.kind))
     return found
 

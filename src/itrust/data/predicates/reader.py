@@ -21,7 +21,14 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 from itrust._core import InputError
 from itrust.data.predicates.algebra import Not, Predicate
 from itrust.data.predicates.grammar import RESERVED, WrittenNumber
-from itrust.data.predicates.leaves import OPERATORS, Compared, Level, Missing, OneOf
+from itrust.data.predicates.leaves import (
+    OPERATORS,
+    Compared,
+    Level,
+    Missing,
+    OneOf,
+    as_predicate,
+)
 
 TOKEN = re.compile(
     r"""\s*(?:
@@ -267,3 +274,12 @@ class ConditionReader:
         if token is not None and token.kind == "word":
             self.refuse(f'a value of text stands in quotes: "{token.text}"')
         return self.refuse(f"expected a value, not {self.ahead()}")
+
+
+def as_condition(where: object) -> Predicate:
+    """A condition as text, as a mapping of covariates to values, or as a predicate.
+
+    >>> as_condition("age >= 18").formula, as_condition({"race": "Black"}).formula
+    ('age >= 18', 'race == "Black"')
+    """
+    return parse_condition(where) if isinstance(where, str) else as_predicate(where)

@@ -1,0 +1,258 @@
+"""What users say of columns: which are categories, which are numbers, and what codes mean."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from itrust._core import (
+    AnyArray,
+    Argument,
+    InputError,
+    Setting,
+    Subject,
+    did_you_mean,
+    in_door_words,
+    listed,
+)
+
+Labels = Mapping[Any, str]
+CATEGORIES, NUMBERS, LABELS = "categories", "numbers", "value_labels"
+MAX_VALUES = 10  # of a number, up to which its values are groups as well
+MIN_ROWS = 3  # for each of them, on average
+MAX_NOTED = 6  # columns that a note names
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """What is known of columns beyond their values.
+
+    Attributes
+    ----------
+    categories : tuple of str
+        Columns whose values are names, though they may look like numbers.
+    numbers : tuple of str
+        Columns whose values are quantities, though they may be text or few.
+    value_labels : mapping of str to mapping
+        By column, what each code means; such a column is a category.
+    """
+
+    categories: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    value_labels: Mapping[str, Labels] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, categories: object = (), numbers: object = (), value_labels: object = None
+    ) -> Kinds:
+        """Read what a user said; a column cannot be both.
+
+        Parameters
+        ----------
+        categories, numbers : str or sequence of str
+            Names of columns.
+        value_labels : mapping of str to mapping, optional
+            By column, from codes to their meaning.
+
+        Returns
+        -------
+        Kinds
+            The same, checked.
+        """
+        made = cls(
+            _names(categories, CATEGORIES), _names(numbers, NUMBERS), _labels(value_labels or {})
+        )
+        for one, other in ((CATEGORIES, made.categories), (LABELS, (*made.value_labels,))):
+            both = [name for name in other if name in made.numbers]
+            if both:
+                raise InputError(
+                    "{value} cannot be in {argument} and {other} at once",
+                    argument=NUMBERS,
+                    value=both[0],
+                    details={"other": Argument(one)},
+                )
+        return made
+
+    def among(self, known: Sequence[str]) -> None:
+        """Refuse a name that no column has.
+
+        Parameters
+        ----------
+        known : sequence of str
+            Names of all columns.
+        """
+        for argument in (CATEGORIES, NUMBERS, LABELS):
+            for name in getattr(self, argument):
+                if name not in known:
+                    raise InputError(
+                        "{argument}: there is no column {value}; {guess}",
+                        argument=argument,
+                        value=name,
+                        details={"guess": did_you_mean(name, known)},
+                    )
+
+    def of_columns(self, names: Sequence[str]) -> dict[str, Any]:
+        """What is said of some columns, as arguments."""
+        return {
+            CATEGORIES: [name for name in self.categories if name in names],
+            NUMBERS: [name for name in self.numbers if name in names],
+            LABELS: {name: own for name, own in self.value_labels.items() if name in names},
+        }
+
+    def labels_of(self, name: str) -> Labels | None:
+        """What the codes of a column mean; None where nobody said."""
+        return self.value_labels.get(name)
+
+
+PLAIN = Kinds()
+
+
+def _names(given: object, argument: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return (given,)
+    if given is None:
+        return ()
+    if not isinstance(given, Iterable) or any(not isinstance(name, str) for name in given):
+        raise InputError(
+            "{argument} must be names of columns, not {value}", argument=argument, value=given
+        )
+    return tuple(dict.fromkeys(given))
+
+
+def _labels(given: object) -> dict[str, Labels]:
+    if not isinstance(given, Mapping) or any(
+        not isinstance(labels, Mapping) or not labels for labels in given.values()
+    ):
+        raise InputError(
+            "{argument} must say by column what each code means, such as {'race': {1: 'White'}}, "
+            "not {value}",
+            argument=LABELS,
+            value=given,
+        )
+    return {
+        str(name): {code: str(text) for code, text in labels.items()}
+        for name, labels in given.items()
+    }
+
+
+def whole_numbers(array: pa.Array) -> pa.Array:
+    """Numbers as whole ones where all of them are: files read codes as decimals."""
+    if not (pa.types.is_floating(array.type) or pa.types.is_decimal(array.type)):
+        return array
+    numbers = array.cast(pa.float64(), safe=False)
+    present = pc.drop_null(pc.if_else(pc.is_nan(numbers), None, numbers))
+    if not pc.all(pc.equal(present, pc.round(present))).as_py():
+        return array
+    if len(present) and pc.max(pc.abs(present)).as_py() >= 2**53:
+        return array
+    return pc.if_else(pc.is_nan(numbers), None, numbers).cast(pa.int64())
+
+
+def as_numbers(array: pa.Array, what: Subject) -> pa.Array:
+    """Text that holds numbers as numbers; the first cell that holds none is refused."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return array
+    trimmed = pc.utf8_trim_whitespace(array)
+    cells = pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+    try:
+        return cells.cast(pa.float64())
+    except pa.ArrowInvalid:
+        bad = [row for row, cell in enumerate(cells.to_pylist()) if not _is_number(cell)]
+        raise InputError(
+            "{subject} holds text that is no number; {row} has {value}{more}",
+            row=bad[0],
+            value=cells[bad[0]].as_py(),
+            count=len(bad),
+            hint="leave it out of {}, or name missing-value codes with {}",
+            settings=[Argument(NUMBERS), Setting("na_values", ...)],
+            details={"more": f", and so have {len(bad) - 1:,} more" if len(bad) > 1 else ""},
+            **what.fields,
+        ) from None
+
+
+def _is_number(cell: str | None) -> bool:
+    try:
+        return cell is None or float(cell) == float(cell)
+    except ValueError:
+        return False
+
+
+def labelled(levels: Sequence[Any], labels: Labels) -> tuple[str, ...]:
+    """The names of codes; a code without one keeps its number, and names that repeat get theirs.
+
+    >>> labelled([1, 2, 7, 8], {1: "White", "2": "Black", 8: "White"})
+    ('White (1)', 'Black', '7', 'White (8)')
+    """
+    by_code = {_code(code): text for code, text in labels.items()}
+    named = [by_code.get(_code(level), _written(level)) for level in levels]
+    often = Counter(named)
+    return tuple(
+        f"{text} ({_written(level)})" if often[text] > 1 else text
+        for text, level in zip(named, levels, strict=True)
+    )
+
+
+def _written(level: Any) -> str:
+    return f"{level:.15g}" if isinstance(level, float) else str(level)
+
+
+def _code(value: Any) -> Any:
+    """A code by which 1, 1.0 and "1" are the same."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def code_meant(labels: Labels, text: Any) -> Any:
+    """The code whose meaning a text is; the text itself where it is none.
+
+    >>> code_meant({0: "no", 1: "yes"}, "yes"), code_meant({0: "no", 1: "yes"}, 1)
+    (1, 1)
+    """
+    found = [code for code, meaning in labels.items() if meaning == text]
+    return found[0] if found else text
+
+
+def is_few(kind: str, values: AnyArray) -> bool:
+    """Whether a number has so few values that each may be a group: three to ten, not too rare.
+
+    Parameters
+    ----------
+    kind : str
+        Of the column.
+    values : (n,) array
+        Its values, NaN where missing.
+
+    Returns
+    -------
+    bool
+        False for what is no number.
+    """
+    if kind != "number":
+        return False
+    present = values[~np.isnan(values)]
+    distinct = np.unique(present).size
+    return 2 < distinct <= MAX_VALUES and present.size > MIN_ROWS * distinct
+
+
+def few_values_note(names: Sequence[str]) -> list[str]:
+    """What is done with numbers of few values, and how to choose."""
+    if not names:
+        return []
+    some = list(names[:MAX_NOTED])
+    more = f" and {len(names) - MAX_NOTED} more" if len(names) > MAX_NOTED else ""
+    are = "is a number" if len(names) == 1 else "are numbers"
+    cures = [in_door_words(Setting(argument, some)) for argument in (CATEGORIES, NUMBERS)]
+    told = f"{listed(some)}{more} {are} with few values: checked as numbers and value by value"
+    return [f"{told}; if the values are codes, say {cures[0]}, if quantities, {cures[1]}"]

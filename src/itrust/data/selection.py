@@ -1,0 +1,339 @@
+"""Which rows of a frame count: missing-value codes, a condition, and rows that lack something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from itrust._core import (
+    BoolArray,
+    InputError,
+    IntArray,
+    Subject,
+    counted,
+    did_you_mean,
+)
+from itrust.data.dropping import kept_rows, missing_in
+from itrust.data.encoding import as_arrow, encode
+from itrust.data.kinds import PLAIN, Kinds
+from itrust.data.predicates.algebra import Predicate
+from itrust.data.predicates.grammar import in_backticks
+from itrust.data.predicates.lookup import PREDICTION
+from itrust.data.predicates.reader import as_condition
+from itrust.data.rows import Points
+
+NA_VALUES, WHERE = "na_values", "where"
+
+
+def read_na_values(given: object) -> tuple[Any, ...]:
+    """Codes that stand for missing values: numbers and texts."""
+    if given is None:
+        return ()
+    values = given if isinstance(given, list | tuple | set | frozenset) else [given]
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, str | int | float | np.number):
+            raise InputError(
+                "{argument} must be numbers or texts that stand for missing values, not {value}",
+                argument=NA_VALUES,
+                value=value,
+            )
+    return tuple(values)
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What is to be done with the rows of a frame before anything reads them.
+
+    Attributes
+    ----------
+    na_values : tuple
+        Codes that stand for missing values.
+    where : Predicate or None
+        Which rows count.
+    drop : bool
+        Whether rows that lack something are left out.
+    kinds : Kinds
+        What the columns are, as the condition reads them.
+    """
+
+    na_values: tuple[Any, ...] = ()
+    where: Predicate | None = None
+    drop: bool = False
+    kinds: Kinds = PLAIN
+
+    @classmethod
+    def of(cls, na_values: object, where: object, missing: str, kinds: Kinds = PLAIN) -> Selection:
+        """Read what a user asked for.
+
+        Parameters
+        ----------
+        na_values : object
+            Codes that stand for missing values; None for none.
+        where : str, mapping or Predicate
+            Which rows count; None for all.
+        missing : {"error", "level", "drop"}
+            What to do with missing values.
+        kinds : Kinds
+            What the columns are.
+
+        Returns
+        -------
+        Selection
+            The same, checked.
+        """
+        asked = None if where is None else as_condition(where)
+        return cls(read_na_values(na_values), asked, missing == "drop", kinds)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every row counts as it is."""
+        return not (self.na_values or self.where is not None or self.drop)
+
+    def named(self, known: Sequence[str], prob: str) -> list[str]:
+        """The columns that the condition reads; refuses one that is not there.
+
+        Parameters
+        ----------
+        known : sequence of str
+            Names of all columns.
+        prob : str
+            The column that "prediction" stands for, unless a column is called so.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
+        found = []
+        for name in sorted(self.where.names) if self.where is not None else ():
+            if name not in known and name == PREDICTION:
+                name = prob
+            if name not in known:
+                raise InputError(
+                    "{argument}: there is no column {value}; {guess}",
+                    argument=WHERE,
+                    value=name,
+                    details={"guess": did_you_mean(name, known) + in_backticks(name, list(known))},
+                )
+            found.append(name)
+        return found
+
+    def of_batch(
+        self, columns: Mapping[str, object], roles: Mapping[str, Subject], prob: str
+    ) -> Selected:
+        """The rows that count of some rows of a file, which may be none.
+
+        Parameters
+        ----------
+        columns : mapping of str to object
+            The columns that are used.
+        roles : mapping of str to Subject
+            Those of them that rows may not lack.
+        prob : str
+            The column of probabilities.
+
+        Returns
+        -------
+        Selected
+            Those rows, and how many were left out because they lack something.
+        """
+        arrays = {name: as_arrow(column, Subject("x", name)) for name, column in columns.items()}
+        arrays, _ = _blanked(arrays, self.na_values) if self.na_values else (arrays, {})
+        n = len(next(iter(arrays.values())))
+        keep = np.ones(n, dtype=bool)
+        if self.where is not None:
+            read = self.named(list(columns), prob)
+            keep = self._inside({name: arrays[name] for name in read}, prob, check=False)
+        inside = int(keep.sum())
+        if self.drop:
+            for name in roles:
+                keep &= ~missing_in(arrays[name])
+        rows = np.flatnonzero(keep)
+        return Selected(_taken(arrays, rows), rows, dropped=inside - rows.size)
+
+    def applied(
+        self, columns: Mapping[str, object], roles: Mapping[str, Subject], prob: str
+    ) -> Selected:
+        """The rows that count.
+
+        Parameters
+        ----------
+        columns : mapping of str to object
+            All columns.
+        roles : mapping of str to Subject
+            The columns that are used, and what for.
+        prob : str
+            The column of probabilities.
+
+        Returns
+        -------
+        Selected
+            All columns at these rows, with missing-value codes blanked in those that are used.
+        """
+        if self.is_all:
+            return Selected(dict(columns), None)
+        read = self.named(list(columns), prob)
+        subjects = {**{name: Subject("x", name) for name in read}, **roles}
+        arrays = {name: as_arrow(columns[name], what) for name, what in subjects.items()}
+        notes = []
+        if self.na_values:
+            arrays, blanked = _blanked(arrays, self.na_values)
+            notes += [f"{count:,} of {name!r}" for name, count in blanked.items()]
+            notes = [f"missing-value codes: {', '.join(notes)}"] if notes else []
+        rows: IntArray | None = None
+        if self.where is not None:
+            inside = self._inside({name: arrays[name] for name in read}, prob)
+            rows = np.flatnonzero(inside)
+            if rows.size < 2:
+                raise InputError(
+                    "{argument}: {found} of {n} satisfy {value}; a sample needs at least 2",
+                    argument=WHERE,
+                    value=self.where.formula,
+                    details={"found": counted(int(rows.size), "row"), "n": int(inside.size)},
+                )
+            if rows.size < inside.size:
+                notes.append(
+                    f"{rows.size:,} of {inside.size:,} rows count: those where {self.where}"
+                )
+            arrays = _taken(arrays, rows)
+        if self.drop:
+            kept = kept_rows({name: missing_in(arrays[name]) for name in roles})
+            if kept is not None:
+                notes.append(kept.note)
+                arrays = _taken(arrays, kept.rows)
+                rows = kept.rows if rows is None else rows[kept.rows]
+        others = {name: column for name, column in columns.items() if name not in arrays}
+        return Selected({**_other_rows(others, rows), **arrays}, rows, tuple(notes))
+
+    def _inside(
+        self, arrays: Mapping[str, pa.Array], prob: str, *, check: bool = True
+    ) -> BoolArray:
+        assert self.where is not None
+        columns = tuple(
+            encode(name, array, partial=True, kinds=self.kinds) for name, array in arrays.items()
+        )
+        by_name = {column.name: column for column in columns}
+        n = len(columns[0]) if columns else 0
+        p = by_name[prob].values if prob in by_name else np.zeros(n)
+        points = Points(np.asarray(p, dtype=float), columns)
+        for leaf in self.where.leaves() if check else ():
+            if not leaf.names <= {PREDICTION} - by_name.keys():
+                leaf.check(points)
+        return self.where.rows(points)
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """Rows of a frame that count.
+
+    Attributes
+    ----------
+    columns : mapping of str to object
+        All columns at these rows.
+    rows : (m,) array of int or None
+        Their numbers in the frame; None where all rows count.
+    notes : tuple of str
+        What was done.
+    dropped : int
+        How many rows of a batch were left out because they lack something.
+    """
+
+    columns: dict[str, Any]
+    rows: IntArray | None
+    notes: tuple[str, ...] = ()
+    dropped: int = 0
+
+    @contextmanager
+    def numbered(self) -> Iterator[None]:
+        """Give an error about one of these rows its number in the frame."""
+        try:
+            yield
+        except InputError as error:
+            rows = self.rows
+            if rows is None:
+                raise
+            raise error.renumbered(lambda row: int(rows[row])) from None
+
+
+def _taken(arrays: Mapping[str, pa.Array], rows: IntArray) -> dict[str, pa.Array]:
+    index = pa.array(rows)
+    return {name: array.take(index) for name, array in arrays.items()}
+
+
+def _other_rows(columns: Mapping[str, object], rows: IntArray | None) -> dict[str, Any]:
+    """The same rows of columns that nobody asked for; they may be anything, also nothing."""
+    if rows is None:
+        return dict(columns)
+    found = {}
+    for name, column in columns.items():
+        try:
+            found[name] = as_arrow(column, Subject("x", name)).take(pa.array(rows))
+        except (InputError, pa.ArrowException, TypeError):
+            continue
+    return found
+
+
+def _blanked(
+    arrays: Mapping[str, pa.Array], codes: Sequence[Any]
+) -> tuple[dict[str, pa.Array], dict[str, int]]:
+    """Columns without missing-value codes, and how many cells of each had one."""
+    counts = {}
+    found = {}
+    for name, array in arrays.items():
+        marked = is_code(array, codes)
+        if marked is not None and marked.any():
+            counts[name] = int(marked.sum())
+            if pa.types.is_dictionary(array.type):
+                array = array.dictionary_decode()
+            array = pc.if_else(pa.array(marked), pa.scalar(None, array.type), array)
+        found[name] = array
+    return found, counts
+
+
+def is_code(array: pa.Array, codes: Sequence[Any]) -> BoolArray | None:
+    """Mark the cells that hold one of some codes, (n,); None where the type can hold none.
+
+    Parameters
+    ----------
+    array : Arrow array
+        One column.
+    codes : sequence
+        Numbers and texts: "-99" is the number in a column of numbers, and 99 the text in text.
+
+    Returns
+    -------
+    (n,) array of bool or None
+        Nobody for dates and truth values.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> is_code(pa.array([1.5, -99.0, None]), ["-99", "NA"]).tolist()
+    [False, True, False]
+    """
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        numbers = [number for number in map(_number, codes) if number is not None]
+        values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        return np.isin(values, numbers)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        texts = pa.array([str(code) for code in codes], kind)
+        trimmed = pc.utf8_trim_whitespace(array)
+        found = pc.is_in(trimmed, value_set=texts).to_numpy(zero_copy_only=False)
+        return np.asarray(found, dtype=bool)
+    return None
+
+
+def _number(code: Any) -> float | None:
+    try:
+        return float(code)
+    except ValueError:
+        return None

@@ -26,8 +26,6 @@ from itrust.data.formats.base import (
 
 DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 ROW_NUMBERS = ("rowid", "_rowid_", "oid")  # what SQLite calls them, unless columns have the name
-KINDS = {"integer": 1, "real": 2, "text": 4, "blob": 8}
-TIMES, DAYS = 16, 32
 
 
 class Database(SeveralTables):
@@ -107,6 +105,9 @@ class Sqlite(Database):
         try:
             place = f"{file.resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(place, uri=True)) as connection:
+                (page,) = connection.execute("PRAGMA page_size").fetchone()
+                if file.stat().st_size % page:  # rows of the last page would be lost silently
+                    raise InputError("{file} has lost its end; is it whole?", file=path.name)
                 yield connection
         except sqlite3.Error as error:
             if "UTF-8" in str(error):
@@ -198,29 +199,31 @@ def _types(
     """A type for every column that all of its values can have, in one pass over the table."""
     asked = ", ".join(_kinds_asked(quoted(name), kind) for name, kind in declared.items())
     found = connection.execute(f"SELECT {asked} FROM {quoted(table)}").fetchone()
-    return {name: _type(bits) for name, bits in zip(declared, found, strict=True)}
+    return {name: _type(kinds or "null null") for name, kinds in zip(declared, found, strict=True)}
 
 
 def _kinds_asked(column: str, declared: str) -> str:
-    """One number with a bit for each kind of value, and for text that is all dates."""
-    terms = [f"{bit} * max(typeof({column}) = '{kind}')" for kind, bit in KINDS.items()]
+    """The first and the last kind of values in the order of the alphabet, and which are dates."""
+    asked = f"min(typeof({column})) || ' ' || max(typeof({column}))"
     if "DATE" in declared or "TIME" in declared:
-        terms.append(f"{TIMES} * min({column} GLOB '{DATE}*')")
-        terms.append(f"{DAYS} * min({column} GLOB '{DATE}')")
-    return " + ".join(f"coalesce({term}, 0)" for term in terms)
+        asked += (
+            f" || coalesce(' ' || min(({column} GLOB '{DATE}*') + ({column} GLOB '{DATE}')), '')"
+        )
+    return asked
 
 
-def _type(bits: int) -> pa.DataType:
-    kinds = {kind for kind, bit in KINDS.items() if bits & bit}
-    if "blob" in kinds:
+def _type(kinds: str) -> pa.DataType:
+    """From blob, integer, null, real and text: the first and the last leave no doubt."""
+    first, last, *dates = kinds.split()
+    if first == "blob":
         return pa.binary()
-    if "text" in kinds:
-        if bits & TIMES and kinds == {"text"}:
-            return pa.date32() if bits & DAYS else pa.timestamp("us")
+    if last == "text":
+        if first in ("null", "text") and dates in (["1"], ["2"]):
+            return pa.timestamp("us") if dates == ["1"] else pa.date32()
         return pa.string()
-    if "real" in kinds:
+    if last == "real":
         return pa.float64()
-    return pa.int64() if kinds else pa.null()
+    return pa.int64() if first == "integer" else pa.null()
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

@@ -157,7 +157,7 @@ def _tidy(column: pa.Array) -> pa.Array:
     """Words for a missing value as such; days where no cell has a time of day."""
     if pa.types.is_string(column.type):
         column = pc.if_else(pc.is_in(column, NOTHING), pa.scalar(None, pa.string()), column)
-        return column if column.null_count < len(column) else column.cast(pa.null())
+        return column if column.null_count < len(column) else pa.nulls(len(column))
     if pa.types.is_timestamp(column.type):
         times = column.cast(pa.timestamp("us"))
         days = times.cast(pa.date32(), safe=False)

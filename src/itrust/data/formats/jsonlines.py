@@ -56,23 +56,28 @@ class JsonLines(Format):
                     file=path.name,
                     column=name,
                 )
-        return pa.schema([_lasting(field) for field in schema])
+        return schema
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
         """One batch a block."""
         schema = self.schema(part.path, names)
         wanted = pa.schema([schema.field(name) for name in names])
+        as_read = pa.schema([_as_read(field) for field in wanted])
         for block in _blocks(part.path):
-            yield from _parsed(part.path, block, wanted).combine_chunks().to_batches()
+            rows = _parsed(part.path, block, as_read)
+            try:
+                rows = rows.cast(wanted)
+            except pa.ArrowInvalid as error:
+                raise unreadable(part.path, error, "give the column one type") from None
+            yield from rows.combine_chunks().to_batches()
 
     def untouched(self, path: Path, names: list[str]) -> pa.Table:
         """Whole numbers stay whole, dates stay text, nested values stay."""
         blocks = []
         for block in _blocks(path):
-            found = _parsed(path, block).schema
-            dates = [field.name for field in found if pa.types.is_timestamp(field.type)]
-            text = pa.schema([(name, pa.string()) for name in dates])
-            blocks.append(_parsed(path, block, text, others="infer"))
+            inferred = _parsed(path, block).schema
+            dates = [_as_read(field) for field in inferred if pa.types.is_temporal(field.type)]
+            blocks.append(_parsed(path, block, pa.schema(dates), others="infer"))
         table = pa.concat_tables(blocks, promote_options="permissive")
         refuse_lack_of(names, table.column_names, path)
         return table.select(names)
@@ -96,7 +101,10 @@ class JsonLines(Format):
                 file=path.name,
                 details={"example": '{"y": 1, "p": 0.7}'},
             )
-        return _parsed(path, block).schema
+        inferred = _parsed(path, block).schema
+        as_read = pa.schema([_as_read(field) for field in inferred])
+        rows = _parsed(path, block, as_read)
+        return pa.schema([(name, _lasting(rows[name])) for name in rows.column_names])
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -150,13 +158,23 @@ def _told(path: Path, error: pa.ArrowInvalid) -> InputError:
     return unreadable(path, error)
 
 
-def _lasting(field: pa.Field) -> pa.Field:
-    """A type that holds for the rest of the file, too."""
-    if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
-        return pa.field(field.name, pa.float64())
-    if pa.types.is_timestamp(field.type):
-        return pa.field(field.name, pa.timestamp("us"))
-    return field
+def _as_read(field: pa.Field) -> pa.Field:
+    """Dates as text: Arrow takes those with fractions of seconds or zones for no dates."""
+    return pa.field(field.name, pa.string()) if pa.types.is_temporal(field.type) else field
+
+
+def _lasting(column: pa.ChunkedArray) -> pa.DataType:
+    """A type that holds for the rest of the file, too; that of dates for text that is all dates."""
+    if pa.types.is_integer(column.type) or pa.types.is_null(column.type):
+        return pa.float64()
+    if pa.types.is_string(column.type) and column.null_count < len(column):
+        for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+            try:
+                column.cast(kind)
+            except pa.ArrowInvalid:
+                continue
+            return kind
+    return column.type
 
 
 def _without_nan(value: Any) -> Any:

@@ -6,6 +6,7 @@ and `.a` to `.z`, SPSS's system and user-missing ones, empty text) are null.
 
 from __future__ import annotations
 
+import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ from itrust.data.formats.base import (
     unreadable,
 )
 
+OPENING, CLOSING = b"<stata_dta>", b"</stata_dta>"
 FIRST_DAY, LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 
 
@@ -121,9 +123,7 @@ class Statistical(Format):
             return pa.date32() if example.dtype == "datetime64[D]" else pa.timestamp("us")
         return pa.int64() if stored.startswith("int") else pa.float64()
 
-    def _array(
-        self, values: list[Any], field: pa.Field, unit: str | None, path: Path
-    ) -> pa.Array:
+    def _array(self, values: list[Any], field: pa.Field, unit: str | None, path: Path) -> pa.Array:
         """Values as Arrow holds them."""
         if pa.types.is_string(field.type):
             return pa.array([text or None for text in values], field.type)
@@ -148,7 +148,16 @@ class Stata(Statistical):
 
     title, endings, extra, reader = "Stata", (".dta",), "stata", "read_dta"
     # Versions 102 to 115 begin with their number, the byte order and a 1.
-    magic = (b"<stata_dta>", *(bytes([v, order, 1]) for v in range(102, 116) for order in (1, 2)))
+    magic = (OPENING, *(bytes([v, order, 1]) for v in range(102, 116) for order in (1, 2)))
+
+    def refuse_other_start(self, path: Path) -> None:
+        """Raise for a file that was cut off, too: labels of values stand at the end."""
+        super().refuse_other_start(path)
+        with path.open("rb") as file:
+            marked = file.read(len(OPENING)) == OPENING
+            file.seek(-min(len(CLOSING), path.stat().st_size), os.SEEK_END)
+            if marked and file.read() != CLOSING:
+                raise InputError("{file} has lost its end; is it whole?", file=path.name)
 
     def time_unit(self, display: str) -> str | None:
         """The letter of formats such as %td or %tcHH:MM; years (%ty) are numbers."""

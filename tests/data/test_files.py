@@ -224,13 +224,13 @@ def test_row_groups_without_rows_are_passed_over(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: folder, "holds no CSV, TSV, Parquet or Feather file"),
+        (lambda folder: folder, "holds no CSV, TSV, .* or DuckDB file"),
         (lambda folder: folder / "none.parquet", "there is no file"),
         (lambda folder: str(folder / "*.parquet"), "no file matches"),
-        (lambda folder: shutil.copy(__file__, folder / "a.xlsx"), "the ending must be one of"),
+        (lambda folder: shutil.copy(__file__, folder / "a.docx"), "the ending must be one of"),
         (lambda _folder: [], "the list of files is empty"),
         (lambda _folder: None, "scan takes paths, not a NoneType"),
-        (lambda folder: (shutil.copy(__file__, folder / "a.xlsx"), str(folder / "*"))[1], "ending"),
+        (lambda folder: (shutil.copy(__file__, folder / "a.docx"), str(folder / "*"))[1], "ending"),
     ],
 )
 def test_what_is_no_file_is_one_sentence(tmp_path, make, message):

@@ -36,9 +36,11 @@ Examples:
   itrust audit homes.parquet --on age --report page.html --gate
   zcat homes.csv.gz | itrust audit - --on age --json - | jq .pvalue
 
-FILE is CSV, TSV (both also .gz), Parquet, Feather, a folder or
-pattern of these, or - for standard input. Options may stand in
-itrust.toml or under [tool.itrust] in pyproject.toml.
+FILE is CSV, TSV, JSON lines (these also .gz), Parquet, Feather,
+Stata, SPSS, Excel, SQLite, DuckDB, a folder or pattern of one of
+these, or - for standard input. A sheet or table is named as in
+homes.xlsx::2024. Options may stand in itrust.toml or under
+[tool.itrust] in pyproject.toml.
 
 Exit codes: 0 done, 1 gate closed, 2 wrong input,
 70 internal error, 130 stopped.

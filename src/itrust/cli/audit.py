@@ -36,7 +36,7 @@ def run(options: Options) -> int:
     checked_count(options.seed, "seed", at_least=0)
     refuse_bad_places(options.outputs, [])
     with opened(str(options.file)) as source, _told_in_the_result():
-        refuse_bad_places(options.outputs, source.files)
+        refuse_bad_places(options.outputs, source.places)
         roles = settle(source, log, options)
         covariates = _needed(source, tasks, roles)
         samples = read_samples(source, roles, covariates, options)
@@ -111,7 +111,7 @@ def _recalibration(
         return None
     prob = roles.prob[0]
     with opened(options.recalibrate) as source:
-        refuse_bad_places(options.outputs, source.files)
+        refuse_bad_places(options.outputs, source.places)
         for name in (*roles.used, *covariates):
             if name not in roles.prob[1:]:
                 source.require("recalibrate", name)

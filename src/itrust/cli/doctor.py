@@ -27,6 +27,9 @@ EXTRAS = {
     "polars": "frames",
     "mlflow": "the gate's MLflow example",
     "torch": "losses",
+    "pyreadstat": "Stata and SPSS files",
+    "fastexcel": "Excel files",
+    "duckdb": "DuckDB files",
 }
 MISSING = "MISSING"
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

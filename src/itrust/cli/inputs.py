@@ -82,7 +82,7 @@ class InputFiles:
         if self.partition_keys:
             keys = listed(self.partition_keys)
             said.append(f"partition keys in names of folders are not read as columns: {keys}")
-        return said
+        return [*said, *data.file_notes(self.files)]
 
     def require(self, option: str, name: str) -> str:
         """A column that is there, or an error with the closest one; `option` named it."""
@@ -102,9 +102,14 @@ class InputFiles:
         )
 
     @property
+    def places(self) -> list[Path]:
+        """The files themselves, without the tables that were named."""
+        return [data.split_table(path)[0] for path in self.files]
+
+    @property
     def checksum(self) -> str:
         """SHA-256 of the file; of several files, of their checksums in order."""
-        sums = [_checksum(path) for path in self.files]
+        sums = [_checksum(path) for path in self.places]
         return sums[0] if len(sums) == 1 else hashlib.sha256("\n".join(sums).encode()).hexdigest()
 
 

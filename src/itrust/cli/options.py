@@ -159,7 +159,7 @@ OTHER_ROWS = "Other labelled rows: recalibrate with them, judge the result on FI
 MISSING = "Missing covariates: error, level (of their own) or drop."
 RULES = ("error", "level", "drop")
 MIN_CELL = "Groups and slices with fewer rows stay out of the files."
-OUT = "Those rows with the new column: .csv, .tsv, .parquet or .feather."
+OUT = "Those rows with the new column: .csv, .tsv, .parquet, .feather or .jsonl."
 
 CLUSTER = "Repeated units; several columns are crossed, and week(DATE) takes weeks."
 STRATA = "Strata that clusters were drawn in."

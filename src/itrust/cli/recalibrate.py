@@ -20,7 +20,7 @@ from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import read_samples, settle
 from itrust.data import FORMATS, MissingRule, known_format
 
-ENDINGS = tuple(known.endings[0] for known in FORMATS)
+ENDINGS = tuple(known.endings[0] for known in FORMATS if known.is_written)
 # Of no use once all is learned.
 FITTING = (
     *("label", "weights", "cluster", "strata", "replicate_weights", "replicate_method"),
@@ -43,13 +43,13 @@ def run(options: Options) -> int:
         target = None
         if options.apply is not None:
             target = stack.enter_context(opened(options.apply))
-            files += target.files
+            files += target.places
         if options.load is not None:
             learned, told = recalibrate.load(options.load), f"loaded {options.load}"
             _refuse_contradiction(learned, options)
         else:
             fit = stack.enter_context(opened(str(options.file)))
-            files += fit.files
+            files += fit.places
             refuse_bad_places(places, files)
             learned, told = _fitted(fit, options, log)
         refuse_bad_places(places, files)

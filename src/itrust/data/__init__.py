@@ -15,6 +15,7 @@ from itrust.data.formats import FilePart as FilePart
 from itrust.data.formats import format_of as format_of
 from itrust.data.formats import guess_column as guess_column
 from itrust.data.formats import known_format as known_format
+from itrust.data.formats import split_table as split_table
 from itrust.data.frames import frame_columns as frame_columns
 from itrust.data.frames import same_length as same_length
 from itrust.data.intake import MissingRule as MissingRule
@@ -53,6 +54,7 @@ from itrust.data.predicates.parts import parts_of as parts_of
 from itrust.data.predicates.reader import ConditionReader as ConditionReader
 from itrust.data.predicates.reader import parse_condition as parse_condition
 from itrust.data.readers import column_names as column_names
+from itrust.data.readers import file_notes as file_notes
 from itrust.data.readers import is_text as is_text
 from itrust.data.readers import line_of as line_of
 from itrust.data.readers import list_files as list_files

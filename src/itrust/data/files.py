@@ -27,6 +27,7 @@ from itrust.data.predicates.reader import as_condition
 from itrust.data.readers import (
     Batch,
     column_names,
+    file_notes,
     list_files,
     plain_columns,
     refuse_other_kinds,
@@ -75,7 +76,9 @@ def scan(
     Parameters
     ----------
     path : path, pattern ("folder/*.parquet"), folder, or list of paths
-        Parquet, Feather/Arrow, CSV and TSV, the last two also gzipped.
+        Parquet, Feather/Arrow, CSV, TSV and JSON lines (these three also gzipped), Stata, SPSS,
+        Excel, SQLite and DuckDB. A sheet or table is named behind its file, as in
+        "homes.xlsx::2024"; by default it is the first sheet, or the only table.
     label : str
         Name of the column of labels.
     prob : str
@@ -307,8 +310,8 @@ class Scan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """None yet: what there is to say shows when the rows are read."""
-        return ()
+        """What there is to say of the files; the rest shows when the rows are read."""
+        return tuple(file_notes(self.files))
 
     def only(self, part: FilePart) -> Scan:
         """Name the rows of one piece of the files.

@@ -32,11 +32,13 @@ from itrust.data.formats import (
     format_of_bytes,
     formats_in_words,
     known_format,
+    split_table,
 )
 
 GZIP = b"\x1f\x8b"
 HEAD_BYTES = 2**16  # of a stream, to tell what it holds
 PART_ROWS = 2**18
+MAX_NOTES = 3  # about files
 MAX_SPARE_BYTES = 2**27  # of columns that may be left out
 
 
@@ -87,16 +89,19 @@ def list_files(path: Any) -> list[Path]:
             f"scan takes paths, not a {type(path).__name__}; frames go to Sample", argument="path"
         )
     text = os.path.expanduser(os.fspath(path))
+    place, table = split_table(text)
+    if table is not None:
+        return [Path(f"{file}::{table}") for file in list_files(place)]
     if os.path.isfile(text) and format_of(Path(text)):
         return [Path(text)]
     if os.path.isdir(text):
-        hidden = (".", "_")
+        hidden = (".", "_", "~$")
         found = sorted(
             file
             for file in Path(text).rglob("*")
             if file.is_file()
-            and format_of(file)
-            and ending_of(file) != ".txt"
+            and (kind := format_of(file))
+            and ending_of(file) not in kind.named_only
             and not any(part.startswith(hidden) for part in file.relative_to(text).parts)
         )
         if not found:
@@ -230,6 +235,17 @@ def read_untouched(files: Sequence[Path], names: list[str]) -> pa.Table:
     with reading(files[0]):
         table = pa.concat_tables(tables, promote_options="permissive") if tables[1:] else tables[0]
     return table.unify_dictionaries()  # a Feather file has room for one dictionary a column
+
+
+def file_notes(files: Sequence[Path]) -> list[str]:
+    """What a user may not expect of the way files are read; of many files, of the first ones."""
+    said: list[str] = []
+    for path in files:
+        with reading(path):
+            said += known_format(path).notes(path)
+        if len(said) > MAX_NOTES:
+            return [*said[:MAX_NOTES], "there may be more to say of the files that follow"]
+    return said
 
 
 def is_text(path: Path) -> bool:

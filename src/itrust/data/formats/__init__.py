@@ -9,27 +9,53 @@ from pathlib import Path
 
 from itrust._core import InputError, listed
 from itrust.data.formats.base import FilePart as FilePart
-from itrust.data.formats.base import Format
+from itrust.data.formats.base import Format, SeveralTables
 from itrust.data.formats.base import guess_column as guess_column
 from itrust.data.formats.columnar import Feather, Parquet
+from itrust.data.formats.databases import Duckdb, Sqlite
 from itrust.data.formats.delimited import CommaSeparated, TabSeparated
 from itrust.data.formats.delimited import Delimited as Delimited
+from itrust.data.formats.excel import Excel
+from itrust.data.formats.jsonlines import JsonLines
+from itrust.data.formats.statistical import Spss, Stata
 
-FORMATS: tuple[Format, ...] = (CommaSeparated(","), TabSeparated("\t"), Parquet(), Feather())
+FORMATS: tuple[Format, ...] = (
+    CommaSeparated(","),
+    TabSeparated("\t"),
+    Parquet(),
+    Feather(),
+    Stata(),
+    Spss(),
+    Excel(),
+    JsonLines(),
+    Sqlite(),
+    Duckdb(),
+)
 
 
 def formats_in_words() -> str:
     """All formats, for a sentence.
 
     >>> formats_in_words()
-    'CSV, TSV, Parquet or Feather'
+    'CSV, TSV, Parquet, Feather, Stata, SPSS, Excel, JSON lines, SQLite or DuckDB'
     """
     *first, last = (kind.title for kind in FORMATS)
     return f"{', '.join(first)} or {last}"
 
 
+def split_table(path: str | Path) -> tuple[Path, str | None]:
+    """The file itself, and the table or sheet that is named behind it.
+
+    >>> [str(part) for part in split_table("homes.sqlite::scores")], split_table("a::b.csv")[1]
+    (['homes.sqlite', 'scores'], None)
+    """
+    split = (kind.split(path) for kind in FORMATS if isinstance(kind, SeveralTables))
+    return next((found for found in split if found[1] is not None), (Path(path), None))
+
+
 def ending_of(path: Path) -> str:
     """The ending that tells the format: that below .gz, if there is one."""
+    path, _ = split_table(path)
     return Path(path.stem).suffix.lower() if path.suffix == ".gz" else path.suffix.lower()
 
 
@@ -45,7 +71,7 @@ def known_format(path: Path) -> Format:
     """The format of a file; a sentence if it is none of ours."""
     found = format_of(path)
     if found is None:
-        known = listed([ending for each in FORMATS for ending in each.endings], max_items=20)
+        known = listed([ending for each in FORMATS for ending in each.endings], max_items=99)
         raise InputError(
             f"the ending must be one of {known} (text files also with .gz)", file=str(path)
         )
@@ -55,11 +81,11 @@ def known_format(path: Path) -> Format:
 def format_of_bytes(head: bytes) -> Format:
     r"""The format of a stream by its first bytes; text has commas or tabs.
 
-    >>> [format_of_bytes(head).title for head in (b"PAR1", b"y\tp, q\tr\n", b"y,p\n")]
-    ['Parquet', 'TSV', 'CSV']
+    >>> [format_of_bytes(head).title for head in (b"PAR1", b"y\tp, q\tr\n", b"y,p\n", b'{"y": 1}')]
+    ['Parquet', 'TSV', 'CSV', 'JSON lines']
     """
     for found in FORMATS:
-        if head.startswith(found.magic or (b"\0" * 8,)):
+        if found.begins(head):
             return found
     header = head.split(b"\n", 1)[0]
     return max(

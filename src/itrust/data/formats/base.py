@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from itrust._core import InputError, did_you_mean, listed
+from itrust._core import InputError, did_you_mean, listed, printable
 
 BATCH_ROWS = 65_536
 HEAD_ROWS = 20_000
+START_BYTES = 64  # enough to tell what a file is
 
 
 @dataclass(frozen=True)
@@ -35,13 +38,16 @@ class FilePart:
 class Format(ABC):
     """One kind of file.
 
-    `endings` are those it is read by, the first of them the usual one; `has_types` says whether a
+    `endings` are those it is read by, the first of them the usual one, `named_only` those of them
+    that a file is not taken for data by unless it is named itself; `has_types` says whether a
     file knows the types of its columns; `magic` are the bytes that such a file begins with.
     """
 
     title: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]
+    named_only: ClassVar[tuple[str, ...]] = ()
     has_types: ClassVar[bool] = True
+    is_written: ClassVar[bool] = True
     may_be_gzipped: ClassVar[bool] = False
     magic: ClassVar[tuple[bytes, ...]] = ()
 
@@ -57,9 +63,26 @@ class Format(ABC):
     def untouched(self, path: Path, names: list[str]) -> pa.Table:
         """All rows as they stand in the file."""
 
-    @abstractmethod
-    def write(self, table: pa.Table, path: Path) -> None:
-        """Write all rows."""
+    def write(self, table: pa.Table, path: Path) -> None:  # noqa: ARG002
+        """Write all rows; refused where `is_written` is not set."""
+        raise InputError(
+            f"{self.title} files are read, not written; take .csv or .parquet", file=path.name
+        )
+
+    def begins(self, head: bytes) -> bool:
+        """Whether these are the first bytes of such a file, as far as bytes can tell."""
+        return bool(self.magic) and head.startswith(self.magic)
+
+    def refuse_other_start(self, path: Path) -> None:
+        """Raise unless a file begins as one of this kind does."""
+        with path.open("rb") as file:
+            head = file.read(START_BYTES)
+        if not head:
+            raise InputError("{file} is empty", file=path.name)
+        if not self.begins(head):
+            raise InputError(
+                f"{{file}} is no {self.title} file, whatever its ending says", file=path.name
+            )
 
     def head(self, path: Path, names: list[str]) -> pa.RecordBatch | None:
         """The first rows, some ten thousand; None if there are none."""
@@ -69,9 +92,60 @@ class Format(ABC):
         """What the codes of a column mean, by column, where the file says so."""
         return {}
 
+    def notes(self, path: Path) -> list[str]:  # noqa: ARG002
+        """What a user may not expect of the way a file is read."""
+        return []
+
     def parts(self, path: Path, _rows: int) -> list[FilePart]:
         """The file in pieces of about so many rows that can be read alone; by default, whole."""
         return [FilePart(path)]
+
+
+class SeveralTables(Format):
+    """A file that holds several tables; one is named behind its path, as in `homes.db::scores`.
+
+    `noun` is what a table is called there.
+    """
+
+    noun: ClassVar[str] = "table"
+    is_written = False
+
+    def split(self, path: str | Path) -> tuple[Path, str | None]:
+        """The file itself, and the table that was named behind it."""
+        endings = "|".join(map(re.escape, self.endings))
+        found = re.fullmatch(rf"(.*?(?:{endings}))::(.+)", str(path), re.DOTALL | re.IGNORECASE)
+        return (Path(found[1]), found[2]) if found else (Path(path), None)
+
+    def refuse_lack_of_table(self, name: str, present: list[str], file: Path) -> None:
+        """Raise unless there is a table of this name."""
+        if name not in present:
+            raise InputError(
+                f"there is no {self.noun} {{value}}; {{guess}}",
+                file=file.name,
+                value=name,
+                details={"guess": did_you_mean(name, present)},
+            )
+
+
+def optional_package(name: str, kind: Format, extra: str, path: Path) -> Any:
+    """A package that reads one kind of file; a sentence where it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InputError(
+            f"reading {kind.title} files takes {name}; pip install 'itrust[{extra}]'",
+            file=path.name,
+        ) from None
+
+
+def unreadable(path: Path, error: Exception, cure: str = "is it whole?") -> InputError:
+    """The sentence for a file that its reader gives up on."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return InputError(
+        "{file} cannot be read to its end ({reason}); {cure}",
+        file=path.name,
+        details={"reason": printable(lines[0]), "cure": cure},
+    )
 
 
 def refuse_lack_of(names: Sequence[str], present: list[str], path: Path) -> None:

@@ -92,4 +92,4 @@ class CommaSeparated(Delimited):
 class TabSeparated(Delimited):
     """TSV; a folder's .txt files are not taken for data, one that is named is."""
 
-    title, endings = "TSV", (".tsv", ".txt")
+    title, endings, named_only = "TSV", (".tsv", ".txt"), (".txt",)

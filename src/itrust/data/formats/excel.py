@@ -1,0 +1,187 @@
+"""Sheets of a workbook, read with fastexcel."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from itrust._core import InputError, listed
+from itrust.data.formats.base import (
+    BATCH_ROWS,
+    FilePart,
+    SeveralTables,
+    optional_package,
+    refuse_lack_of,
+    unreadable,
+)
+
+WHOLE = {
+    "schema_sample_rows": None,  # every cell has a say in the type of its column
+    "skip_whitespace_tail_rows": True,
+    "whitespace_as_null": True,
+}
+NOTHING = pa.array(pa.csv.ConvertOptions().null_values, pa.string())  # as in a text file
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The rows of a sheet, whose first row holds the names of the columns.
+
+    `others` are the other sheets, `nameless` the letters of columns with values but no name.
+    """
+
+    name: str
+    rows: pa.Table
+    others: tuple[str, ...]
+    nameless: tuple[str, ...]
+
+
+class Excel(SeveralTables):
+    """A workbook: its first sheet that is not hidden, or the one that is named."""
+
+    title, endings, noun = "Excel", (".xlsx", ".xlsm", ".xlsb", ".xls"), "sheet"
+    magic = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+
+    def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
+        """From all rows: a column has the type that all of its cells can have."""
+        schema = self._sheet(path).rows.schema
+        refuse_lack_of(names, schema.names, path)
+        return schema
+
+    def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """Parts of the sheet, which is in memory as a whole."""
+        yield from self.untouched(part.path, names).to_batches(BATCH_ROWS)
+
+    def untouched(self, path: Path, names: list[str]) -> pa.Table:
+        """With the types of the cells; errors of formulas are missing."""
+        self.schema(path, names)
+        return self._sheet(path).rows.select(names)
+
+    def notes(self, path: Path) -> list[str]:
+        """Which sheet was taken, and what of it was left out."""
+        sheet, (file, named) = self._sheet(path), self.split(path)
+        said = []
+        if sheet.others and named is None:
+            said.append(
+                f"{file.name}: reading the sheet {sheet.name!r}; the others are "
+                f"{listed(sheet.others)} (name one as {file.name}::{sheet.others[0]})"
+            )
+        if sheet.nameless:
+            letters = ", ".join(sheet.nameless)
+            said.append(f"{file.name}: columns without a name are left out: {letters}")
+        return said
+
+    def _sheet(self, path: Path) -> Sheet:
+        file, name = self.split(path)
+        state = file.stat()
+        return _read_sheet(file, name, (state.st_mtime_ns, state.st_size))
+
+
+# A workbook is read whole, and an audit asks for its columns several times.
+@lru_cache(maxsize=1)
+def _read_sheet(file: Path, name: str | None, _state: tuple[int, int]) -> Sheet:
+    kind = Excel()
+    package = optional_package("fastexcel", kind, "excel", file)
+    # Its remarks on types would reach the terminal, where nobody has set up logging.
+    logging.getLogger("fastexcel").addHandler(logging.NullHandler())
+    kind.refuse_other_start(file)
+    try:
+        book = package.read_excel(file)
+        if name is not None:
+            kind.refuse_lack_of_table(name, book.sheet_names, file)
+        return _sheet_of(book, _first_visible(book) if name is None else name, file)
+    except package.FastExcelError as error:
+        raise unreadable(file, error) from None
+
+
+def _first_visible(book: Any) -> str:
+    names: list[str] = book.sheet_names
+    seen = (name for name in names if book.load_sheet(name, n_rows=0).visible == "visible")
+    return next(seen, names[0])
+
+
+def _sheet_of(book: Any, name: str, file: Path) -> Sheet:
+    others = tuple(other for other in book.sheet_names if other != name)
+    head = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_arrow()
+    titles = [(column[0].as_py() or "").strip() for column in head.columns]
+    if not any(titles):
+        raise InputError(
+            "the sheet {value} is empty{cure}",
+            file=file.name,
+            value=name,
+            details={"cure": f"; name another, as {file.name}::{others[0]}" if others else ""},
+        )
+    sheet = book.load_sheet(name, **WHOLE)
+    letters = [_letters(column.absolute_index) for column in sheet.available_columns()]
+    columns = [_tidy(column) for column in sheet.to_arrow().columns]
+    nameless = [
+        letter
+        for letter, title, column in zip(letters, titles, columns, strict=True)
+        if not title and column.null_count < len(column)
+    ]
+    named = [at for at, title in enumerate(titles) if title]
+    if len(nameless) >= len(named):
+        raise InputError(
+            "the first row of the sheet {value} names {named} of {all} columns; if it is a title "
+            "or a merged header, leave one row of names",
+            file=file.name,
+            value=name,
+            details={"named": len(named), "all": len(named) + len(nameless)},
+        )
+    for at in named:
+        if _holds_numbers(columns[at]) and _mixes_types(book, name, at):
+            columns[at] = columns[at].cast(pa.float64())
+    rows = pa.Table.from_arrays([columns[at] for at in named], [titles[at] for at in named])
+    return Sheet(name, rows, others, tuple(nameless))
+
+
+def _letters(index: int) -> str:
+    """The name of a column in a sheet.
+
+    >>> [_letters(index) for index in (0, 25, 26, 701, 702)]
+    ['A', 'Z', 'AA', 'ZZ', 'AAA']
+    """
+    before, last = divmod(index, 26)
+    return (_letters(before - 1) if before else "") + chr(ord("A") + last)
+
+
+def _tidy(column: pa.Array) -> pa.Array:
+    """Words for a missing value as such; days where no cell has a time of day."""
+    if pa.types.is_string(column.type):
+        column = pc.if_else(pc.is_in(column, NOTHING), pa.scalar(None, pa.string()), column)
+        return column if column.null_count < len(column) else pa.nulls(len(column))
+    if pa.types.is_timestamp(column.type):
+        times = column.cast(pa.timestamp("us"))
+        days = times.cast(pa.date32(), safe=False)
+        return days if days.cast(pa.timestamp("us")).equals(times) else times
+    return column
+
+
+def _holds_numbers(column: pa.Array) -> bool:
+    """Whether a column of text could be one of numbers."""
+    if not pa.types.is_string(column.type):
+        return False
+    try:
+        column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _mixes_types(book: Any, name: str, at: int) -> bool:
+    """Whether some cells hold numbers and others text: a mishap, unlike codes kept as text."""
+    from fastexcel import UnsupportedColumnTypeCombinationError
+
+    try:
+        book.load_sheet(name, **WHOLE, use_columns=[at], dtype_coercion="strict").to_arrow()
+    except UnsupportedColumnTypeCombinationError:
+        return True
+    return False

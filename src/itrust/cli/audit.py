@@ -14,6 +14,7 @@ import itrust as it
 from itrust import recalibrate
 from itrust._core import Write, checked_count, write_all, write_whole
 from itrust.auditing import Audit, Comparison, Disclosure, Provenance, gate
+from itrust.cli.columns import text_form
 from itrust.cli.console import Log, answer, width
 from itrust.cli.exit import CLOSED, DONE
 from itrust.cli.inputs import InputFiles, opened
@@ -35,7 +36,7 @@ def run(options: Options) -> int:
     checked_count(options.min_cell, "min_cell")
     checked_count(options.seed, "seed", at_least=0)
     refuse_bad_places(options.outputs, [])
-    with opened(str(options.file)) as source, _told_in_the_result():
+    with opened(str(options.file), text_form(options)) as source, _told_in_the_result():
         refuse_bad_places(options.outputs, source.places)
         roles = settle(source, log, options)
         covariates = _needed(source, tasks, roles)
@@ -110,7 +111,7 @@ def _recalibration(
     if options.recalibrate is None:
         return None
     prob = roles.prob[0]
-    with opened(options.recalibrate) as source:
+    with opened(options.recalibrate, text_form(options)) as source:
         refuse_bad_places(options.outputs, source.places)
         for name in (*roles.used, *covariates):
             if name not in roles.prob[1:]:

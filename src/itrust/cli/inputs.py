@@ -27,24 +27,29 @@ class InputFiles:
 
     name: str
     files: tuple[Path, ...]
+    form: data.TextForm = data.AS_SEEN
 
     @cached_property
     def columns(self) -> list[str]:
         """Names of all columns, from the first file."""
-        return data.column_names(self.files[0])
+        return data.column_names(self.files[0], self.form)
 
     def table(self, names: list[str], spare: Sequence[str] = ()) -> pa.Table:
         """All rows of some columns, and of the spare ones unless these are too large."""
-        return data.read_table(self.files, list(dict.fromkeys(names)), spare)
+        return data.read_table(self.files, list(dict.fromkeys(names)), spare, self.form)
+
+    def kinds(self, said: data.Kinds, names: list[str]) -> data.Kinds:
+        """What the user says of columns, and what the files say their codes mean."""
+        return data.with_labels_of_file(self.files[0], said, names, self.form)
 
     def possible_units(self, names: list[str]) -> list[str]:
         """Those columns that may name units, by the first rows."""
-        head = data.read_head(self.files[0], names) if names else None
+        head = data.read_head(self.files[0], names, self.form) if names else None
         return [] if head is None else [name for name in names if data.may_be_units(head[name])]
 
     def untouched(self) -> pa.Table:
         """All rows of all columns as they stand in the files."""
-        return data.read_untouched(self.files, self.columns)
+        return data.read_untouched(self.files, self.columns, self.form)
 
     @contextmanager
     def located(self) -> Iterator[None]:
@@ -54,12 +59,12 @@ class InputFiles:
         except InputError as error:
             if error.row is None or error.file is not None:
                 raise
-            path, row = data.row_of(self.files, self.columns[:1], error.row)
+            path, row = data.row_of(self.files, self.columns[:1], error.row, self.form)
             shift = row - error.row
             raise error.within(
                 SPOOLED if self.name == SPOOLED else path.name,
                 lambda number: number + shift,
-                lambda number: data.line_of(path, number),
+                lambda number: data.line_of(path, number, self.form),
             ) from None
 
     @property
@@ -82,7 +87,7 @@ class InputFiles:
         if self.partition_keys:
             keys = listed(self.partition_keys)
             said.append(f"partition keys in names of folders are not read as columns: {keys}")
-        return [*said, *data.file_notes(self.files)]
+        return [*said, *data.file_notes(self.files, self.form)]
 
     def require(self, option: str, name: str) -> str:
         """A column that is there, or an error with the closest one; `option` named it."""
@@ -119,12 +124,12 @@ def _checksum(path: Path) -> str:
 
 
 @contextmanager
-def opened(name: str) -> Iterator[InputFiles]:
+def opened(name: str, form: data.TextForm = data.AS_SEEN) -> Iterator[InputFiles]:
     """The files that a name means; standard input is kept in a temporary one meanwhile."""
     if name != STANDARD:
-        yield InputFiles(name, tuple(data.list_files(name)))
+        yield InputFiles(name, tuple(data.list_files(name)), form)
         return
     if sys.stdin.isatty():
         raise InputError("standard input is a terminal; pipe a file into it, or name one")
     with tempfile.TemporaryDirectory(prefix="itrust-") as folder:
-        yield InputFiles(SPOOLED, (data.spool(sys.stdin.buffer, Path(folder), SPOOLED),))
+        yield InputFiles(SPOOLED, (data.spool(sys.stdin.buffer, Path(folder), SPOOLED),), form)

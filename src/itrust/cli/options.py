@@ -156,7 +156,14 @@ ON = {
 }
 TASK = "A number you report, such as 'mean(age) ~ 0.5'; again for more. See 'itrust tasks'."
 OTHER_ROWS = "Other labelled rows: recalibrate with them, judge the result on FILE."
-MISSING = "Missing covariates: error, level (of their own) or drop."
+MISSING = "Rows that lack a value: error, level (of missing covariates) or drop."
+CATEGORY = "Columns whose numbers are codes, such as race 1 to 5."
+NUMBER = "Columns that are numbers, whatever they look like."
+LABELS = "What codes mean: 'race: 1=White, 2=Black'; again for more columns."
+WHERE = "Rows that count, such as 'age >= 18'."
+NA_VALUES = "Codes of missing values, such as '-99,NA'."
+SEP = "What separates columns of text files, such as ';' or tab."
+DATES = "Whether 03/04/2024 has the day (dmy) or the month (mdy) first."
 RULES = ("error", "level", "drop")
 MIN_CELL = "Groups and slices with fewer rows stay out of the files."
 OUT = "Those rows with the new column: .csv, .tsv, .parquet, .feather or .jsonl."
@@ -175,7 +182,15 @@ TABLE = (
     _column("strata", STRATA, kind=Kind.SEVERAL, metavar="COL,COL"),
     _column("replicate-weights", REPLICATES, kind=Kind.SEVERAL, metavar="COLS"),
     _column("replicate-method", REPLICATION, metavar="HOW"),
-    _column("positive", "The label that counts as 1.", metavar="VALUE"),
+    _column("positive", "The label that counts as 1; all others are 0.", metavar="VALUE"),
+    _column("category", CATEGORY, kind=Kind.SEVERAL, metavar="COL,COL"),
+    _column("number", NUMBER, kind=Kind.SEVERAL, metavar="COL,COL"),
+    _column("value-labels", LABELS, kind=Kind.SEVERAL, metavar="TEXT"),
+    _column("where", WHERE, metavar="COND"),
+    _column("na-values", NA_VALUES, kind=Kind.SEVERAL, metavar="CODES"),
+    _column("sep", SEP, metavar="CHAR"),
+    _column("decimal", "Decimal sign of text files.", metavar="CHAR", choices=(".", ",")),
+    _column("dates", DATES, metavar="ORDER", choices=("dmy", "mdy")),
     _column("missing", MISSING, metavar="HOW", default="error", choices=RULES, echo=Echo.CHANGED),
     _test("task", Kind.SEVERAL, "EXPR", TASK),
     _test("recalibrate", Kind.READ, "FILE", OTHER_ROWS),

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from itrust._core import InputError, Setting, counted, listed, shown_name
+from itrust.cli.columns import said_of_columns
 from itrust.cli.console import Log
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import AUDIT, RECALIBRATE, Options
@@ -126,8 +127,13 @@ def read_samples(
     source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options
 ) -> dict[str, Sample]:
     """One sample for each column of probabilities, on the same rows."""
-    frame = _with_other_columns(source, [*roles.used, *covariates])
+    said = said_of_columns(source, options)
+    needed = [*roles.used, *covariates, *said.condition_columns(source, roles.prob)]
+    frame = _with_other_columns(source, needed)
+    if options.missing == "drop" and len(roles.prob) > 1:
+        frame = _missing_together(frame, roles.prob)
     positive = positive_value(frame[roles.label], options.positive)
+    kinds = source.kinds(said.kinds, needed)
     settled: dict[str, Any] = {
         "label": roles.label,
         "weights": roles.weights,
@@ -137,12 +143,29 @@ def read_samples(
         "replicate_method": options.replicate_method,
         "positive": positive,
         "missing": options.missing,
+        "categories": kinds.categories,
+        "numbers": kinds.numbers,
+        "value_labels": kinds.value_labels,
+        "na_values": list(said.na_values),
+        "where": said.where,
     }
     with source.located():
         return {
             prob: Sample.from_frame(frame, prob=prob, on=covariates, **settled)
             for prob in roles.prob
         }
+
+
+def _missing_together(frame: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Models are compared on the same rows: what one of them lacks, all lack."""
+    lacks = pa.array([False] * frame.num_rows)
+    for name in names:
+        lacks = pc.or_(lacks, pc.is_null(frame[name].combine_chunks(), nan_is_null=True))
+    for name in names:
+        column = frame[name].combine_chunks()
+        blank = pc.if_else(lacks, pa.scalar(None, column.type), column)
+        frame = frame.set_column(frame.column_names.index(name), name, blank)
+    return frame
 
 
 def _with_other_columns(source: InputFiles, needed: list[str]) -> pa.Table:
@@ -222,16 +245,16 @@ def _guess(
 
 
 def _has_two_values(column: pa.ChunkedArray) -> bool:
-    return len(pc.unique(column)) == 2
+    return len(pc.unique(column.drop_null())) == 2
 
 
 def _is_binary(column: pa.ChunkedArray) -> bool:
-    values = set(pc.unique(column).to_pylist())
+    values = {value for value in pc.unique(column).to_pylist() if value is not None}
     return values <= {0, 1} and bool(values)
 
 
 def _is_probability(column: pa.ChunkedArray) -> bool:
-    if not pa.types.is_floating(column.type) or column.null_count:
+    if not pa.types.is_floating(column.type):
         return False
     ends = pc.min_max(column).as_py()
     return ends["min"] is not None and ends["min"] >= 0 and ends["max"] <= 1

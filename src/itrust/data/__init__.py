@@ -10,8 +10,10 @@ from itrust.data.design import Replication as Replication
 from itrust.data.design_matrix import Table as Table
 from itrust.data.files import Scan, scan
 from itrust.data.files import clusters_in_files as clusters_in_files
+from itrust.data.formats import AS_SEEN as AS_SEEN
 from itrust.data.formats import FORMATS as FORMATS
 from itrust.data.formats import FilePart as FilePart
+from itrust.data.formats import TextForm as TextForm
 from itrust.data.formats import format_of as format_of
 from itrust.data.formats import guess_column as guess_column
 from itrust.data.formats import known_format as known_format
@@ -64,6 +66,7 @@ from itrust.data.readers import read_table as read_table
 from itrust.data.readers import read_untouched as read_untouched
 from itrust.data.readers import row_of as row_of
 from itrust.data.readers import spool as spool
+from itrust.data.readers import with_labels_of_file as with_labels_of_file
 from itrust.data.rows import Chunk as Chunk
 from itrust.data.rows import Points as Points
 from itrust.data.rows import called_impossible as called_impossible

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from itrust._core import FloatArray, InputError, Subject, counted, listed, tickets
-from itrust.data.formats import AS_IT_IS, FilePart, Reading
+from itrust.data.formats import AS_SEEN, FilePart, TextForm
 from itrust.data.frames import frame_columns
 from itrust.data.intake import MissingRule, checked_missing, read_parts
 from itrust.data.kinds import PLAIN, Kinds
@@ -63,7 +63,7 @@ def scan(
     value_labels: Mapping[str, Mapping[Any, str]] | None = None,
     na_values: object = None,
     where: str | Predicate | None = None,
-    reading: Reading = AS_IT_IS,
+    form: TextForm = AS_SEEN,
 ) -> Scan:
     """Name the rows of files without loading them.
 
@@ -108,7 +108,7 @@ def scan(
         Codes that stand for a missing value, as for `Sample.from_frame`.
     where : str or Predicate, optional
         Which rows count, as for `Sample.from_frame`.
-    reading : Reading
+    form : TextForm
         How text is read: separator, decimal sign, order of dates. Default: as the first lines of
         the file look.
 
@@ -133,7 +133,7 @@ def scan(
     twice = [file for file, count in Counter(files).items() if count > 1]
     if twice:
         raise InputError("{file} stands more than once among the files", file=str(twice[0]))
-    known = column_names(files[0], reading)
+    known = column_names(files[0], form)
     said = Kinds.of(categories, numbers, value_labels)
     said.among(known)
     made = Scan(
@@ -144,10 +144,10 @@ def scan(
         weights,
         positive,
         checked_missing(missing),
-        kinds=with_labels_of_file(files[0], said, [label, *chosen], reading),
+        kinds=with_labels_of_file(files[0], said, [label, *chosen], form),
         na_values=read_na_values(na_values),
         where=None if where is None else as_condition(where),
-        reading=reading,
+        form=form,
     )
     _refuse_wrong_roles(made)
     if any(named is not None for named in (cluster, strata, replicate_weights, replicate_method)):
@@ -159,7 +159,7 @@ def scan(
             replicate_weights=tuple(replicate_columns(replicate_weights, known, taken)),
             replicate_method=replicate_method,
         )
-    refuse_other_kinds(made.files, made.roles, reading)
+    refuse_other_kinds(made.files, made.roles, form)
     made.selection.named(known, prob)
     return made
 
@@ -213,7 +213,7 @@ class Scan:
         Codes that stand for missing values.
     where : Predicate or None
         Which rows count; None for all.
-    reading : Reading
+    form : TextForm
         How text is read.
     """
 
@@ -232,7 +232,7 @@ class Scan:
     kinds: Kinds = PLAIN
     na_values: tuple[Any, ...] = ()
     where: Predicate | None = None
-    reading: Reading = AS_IT_IS
+    form: TextForm = AS_SEEN
 
     @property
     def selection(self) -> Selection:
@@ -311,7 +311,7 @@ class Scan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What there is to say of the files; the rest shows when the rows are read."""
-        return tuple(file_notes(self.files))
+        return tuple(file_notes(self.files, self.form))
 
     def only(self, part: FilePart) -> Scan:
         """Name the rows of one piece of the files.
@@ -473,12 +473,12 @@ class Scan:
     def _batches(self, *, every: bool = False) -> Iterator[Batch]:
         """The rows as they are read: those that count, or every one with all that is needed."""
         selection = self.selection
-        named = selection.named(column_names(self.files[0], self.reading), self.prob)
+        named = selection.named(column_names(self.files[0], self.form), self.prob)
         wanted = [*self.roles, *(name for name in named if name not in self.roles)]
         subjects = {name: Subject("x", name) for name in self.roles}
         for part in self.parts or tuple(FilePart(path) for path in self.files):
             offset = part.offset
-            with closing(sound_batches(part, wanted, self.reading)) as batches:
+            with closing(sound_batches(part, wanted, self.form)) as batches:
                 for batch in batches:
                     rows = plain_columns(batch)
                     if every or selection.is_all:

@@ -200,6 +200,17 @@ def labelled(levels: Sequence[Any], labels: Labels) -> tuple[str, ...]:
     )
 
 
+def all_labelled(array: pa.Array, labels: Labels) -> bool:
+    """Whether every value of a column has a meaning.
+
+    >>> all_labelled(pa.array([1, 2, None]), {1: "no", 2: "yes"})
+    True
+    """
+    known = {_code(code) for code in labels}
+    values = pc.unique(array).to_pylist()
+    return all(value is None or value != value or _code(value) in known for value in values)
+
+
 def _written(level: Any) -> str:
     return f"{level:.15g}" if isinstance(level, float) else str(level)
 

@@ -11,7 +11,7 @@ import shutil
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,8 +25,10 @@ import pyarrow.parquet
 from itrust._core import InputError, IntArray, counted
 from itrust.data.encoding import kind_of
 from itrust.data.formats import (
+    AS_SEEN,
     Delimited,
     FilePart,
+    TextForm,
     ending_of,
     format_of,
     format_of_bytes,
@@ -34,6 +36,7 @@ from itrust.data.formats import (
     known_format,
     split_table,
 )
+from itrust.data.kinds import Kinds, all_labelled
 
 GZIP = b"\x1f\x8b"
 HEAD_BYTES = 2**16  # of a stream, to tell what it holds
@@ -177,9 +180,11 @@ def legible(text: str) -> str:
     )
 
 
-def sound_batches(part: FilePart, names: list[str]) -> Generator[pa.RecordBatch, None, None]:
+def sound_batches(
+    part: FilePart, names: list[str], form: TextForm = AS_SEEN
+) -> Generator[pa.RecordBatch, None, None]:
     """The same; what cannot be read is one sentence."""
-    with closing(_generated(known_format(part.path).batches(part, names))) as batches:
+    with closing(_generated(known_format(part.path, form).batches(part, names))) as batches:
         while True:
             with reading(part.path):
                 batch = next(batches, None)
@@ -192,21 +197,28 @@ def _generated(batches: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch, N
     yield from batches
 
 
-def read_head(path: Path, names: list[str]) -> pa.RecordBatch | None:
+def read_head(path: Path, names: list[str], form: TextForm = AS_SEEN) -> pa.RecordBatch | None:
     """The first rows of some columns; None if there are none."""
     with reading(path):
-        head = known_format(path).head(path, names)
+        head = known_format(path, form).head(path, names)
         return None if head is None else plain_columns(head)
 
 
-def read_table(files: Sequence[Path], names: list[str], spare: Sequence[str] = ()) -> pa.Table:
+def read_table(
+    files: Sequence[Path],
+    names: list[str],
+    spare: Sequence[str] = (),
+    form: TextForm = AS_SEEN,
+) -> pa.Table:
     """All rows of some columns, in memory; of the spare ones, too, unless these are too large."""
     wanted = [*names, *spare]
-    refuse_other_kinds(files, wanted)
+    refuse_other_kinds(files, wanted, form)
     tables: list[pa.Table] = []
     spent = 0
-    for part in (part for path in files for part in known_format(path).parts(path, PART_ROWS)):
-        for batch in sound_batches(part, wanted):
+    for part in (
+        part for path in files for part in known_format(path, form).parts(path, PART_ROWS)
+    ):
+        for batch in sound_batches(part, wanted, form):
             spent += sum(batch[name].nbytes for name in wanted if name in spare)
             if spent > MAX_SPARE_BYTES:
                 wanted, spare, spent = names, (), 0
@@ -226,26 +238,61 @@ def without_rows(files: Sequence[Path]) -> InputError:
     )
 
 
-def read_untouched(files: Sequence[Path], names: list[str]) -> pa.Table:
+def read_untouched(files: Sequence[Path], names: list[str], form: TextForm = AS_SEEN) -> pa.Table:
     """All rows as they are: text files as text, the others with their types and zones."""
     tables = []
     for path in files:
         with reading(path):
-            tables.append(known_format(path).untouched(path, names))
+            tables.append(known_format(path, form).untouched(path, names))
     with reading(files[0]):
         table = pa.concat_tables(tables, promote_options="permissive") if tables[1:] else tables[0]
     return table.unify_dictionaries()  # a Feather file has room for one dictionary a column
 
 
-def file_notes(files: Sequence[Path]) -> list[str]:
+def file_notes(files: Sequence[Path], form: TextForm = AS_SEEN) -> list[str]:
     """What a user may not expect of the way files are read; of many files, of the first ones."""
     said: list[str] = []
     for path in files:
         with reading(path):
-            said += known_format(path).notes(path)
+            said += known_format(path, form).notes(path)
         if len(said) > MAX_NOTES:
             return [*said[:MAX_NOTES], "there may be more to say of the files that follow"]
     return said
+
+
+def with_labels_of_file(
+    path: Path, kinds: Kinds, names: Sequence[str], form: TextForm = AS_SEEN
+) -> Kinds:
+    """What the user says of columns, and what the file itself says its codes mean.
+
+    A column whose first rows have a value without a meaning is a number with a few special values,
+    and stays one.
+
+    Parameters
+    ----------
+    path : Path
+        The first of the files.
+    kinds : Kinds
+        What the user says, which goes before.
+    names : sequence of str
+        The columns that are used.
+    form : TextForm
+        How text files are written.
+
+    Returns
+    -------
+    Kinds
+        Both.
+    """
+    with reading(path):
+        labels = known_format(path, form).value_labels(path)
+    said = {*kinds.numbers, *kinds.categories, *kinds.value_labels}
+    open_ones = [name for name in names if name in labels and name not in said]
+    head = read_head(path, open_ones, form) if open_ones else None
+    if head is None:
+        return kinds
+    meant = {name: labels[name] for name in open_ones if all_labelled(head[name], labels[name])}
+    return replace(kinds, value_labels={**kinds.value_labels, **meant})
 
 
 def is_text(path: Path) -> bool:
@@ -253,11 +300,11 @@ def is_text(path: Path) -> bool:
     return not known_format(path).has_types
 
 
-def refuse_other_kinds(files: Sequence[Path], names: list[str]) -> None:
+def refuse_other_kinds(files: Sequence[Path], names: list[str], form: TextForm = AS_SEEN) -> None:
     """Raise unless every file has the columns, each of one kind throughout."""
-    first = column_kinds(files[0], names)
+    first = column_kinds(files[0], names, form)
     for path in files[1:]:
-        for name, kind in column_kinds(path, names).items():
+        for name, kind in column_kinds(path, names, form).items():
             if kind != first[name] and "null" not in (kind, first[name]):
                 raise InputError(
                     f"column {{column}} is {kind}, but {first[name]} in {{other}}; give it one "
@@ -268,10 +315,10 @@ def refuse_other_kinds(files: Sequence[Path], names: list[str]) -> None:
                 )
 
 
-def column_names(path: Path) -> list[str]:
+def column_names(path: Path, form: TextForm = AS_SEEN) -> list[str]:
     """All columns of a file."""
     with reading(path):
-        return list(known_format(path).schema(path).names)
+        return list(known_format(path, form).schema(path).names)
 
 
 def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
@@ -302,33 +349,35 @@ def _unpacked(path: Path) -> Any:
     return gzip.open(path) if packed else path.open("rb")
 
 
-def column_kinds(path: Path, names: list[str]) -> dict[str, str]:
+def column_kinds(path: Path, names: list[str], form: TextForm = AS_SEEN) -> dict[str, str]:
     """What each column holds, in words, from the file's schema."""
     with reading(path):
-        schema = known_format(path).schema(path, names)
+        schema = known_format(path, form).schema(path, names)
     return {name: kind_of(schema.field(name).type) for name in names}
 
 
-def row_of(files: Sequence[Path], names: list[str], row: int) -> tuple[Path, int]:
+def row_of(
+    files: Sequence[Path], names: list[str], row: int, form: TextForm = AS_SEEN
+) -> tuple[Path, int]:
     """The file that a row of all files stands in, and its number there, both from 0.
 
     The rows are counted again: for the sake of an error, which is rare.
     """
     for path in files:
-        rows = sum(batch.num_rows for batch in sound_batches(FilePart(path), names))
+        rows = sum(batch.num_rows for batch in sound_batches(FilePart(path), names, form))
         if row < rows:
             return path, row
         row -= rows
     return files[-1], row
 
 
-def line_of(path: Path, row: int) -> int | None:
+def line_of(path: Path, row: int, form: TextForm = AS_SEEN) -> int | None:
     """The line on which a row of a text file begins, from 1; None for files without lines."""
-    kind = known_format(path)
+    kind = known_format(path, form)
     if not isinstance(kind, Delimited):
         return None
     with _unpacked(path) as raw, io.TextIOWrapper(raw, "utf-8", "replace", newline="") as file:
-        records = csv.reader(file, delimiter=kind.separator)
+        records = csv.reader(file, delimiter=kind.dialect(path).separator)
         filled = (cells for cells in records if cells)  # Arrow, too, passes over empty lines
         try:
             cells = next(islice(filled, row + 1, None))  # the names come first

@@ -155,8 +155,12 @@ def _merged(client: Any, pieces: Sequence[Scan], job: Job, chunk: int, n: int) -
 
 def _partitions(scan: Scan) -> list[FilePart]:
     """Pieces of all files that can be read alone; rows where they are known."""
-    parts = [part for path in scan.files for part in known_format(path).parts(path, PART_ROWS)]
-    if scan.missing == "drop":  # how many rows count is not what the file says
+    parts = [
+        part for path in scan.files for part in known_format(path, scan.form).parts(path, PART_ROWS)
+    ]
+    if (
+        scan.where is not None or scan.missing == "drop"
+    ):  # how many rows count is not what the file says
         parts = [replace(part, rows=None) for part in parts]
     return parts
 

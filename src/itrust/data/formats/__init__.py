@@ -5,6 +5,7 @@ A new format is one class here and one line in `FORMATS`; nothing else asks for 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from itrust._core import InputError, listed
@@ -18,6 +19,8 @@ from itrust.data.formats.delimited import Delimited as Delimited
 from itrust.data.formats.excel import Excel
 from itrust.data.formats.jsonlines import JsonLines
 from itrust.data.formats.statistical import Spss, Stata
+from itrust.data.formats.text_form import AS_SEEN as AS_SEEN
+from itrust.data.formats.text_form import TextForm as TextForm
 
 FORMATS: tuple[Format, ...] = (
     CommaSeparated(","),
@@ -67,15 +70,15 @@ def format_of(path: Path) -> Format | None:
     return None
 
 
-def known_format(path: Path) -> Format:
-    """The format of a file; a sentence if it is none of ours."""
+def known_format(path: Path, form: TextForm = AS_SEEN) -> Format:
+    """The format of a file; a sentence if it is none of ours. Text is read in the form given."""
     found = format_of(path)
     if found is None:
         known = listed([ending for each in FORMATS for ending in each.endings], max_items=99)
         raise InputError(
             f"the ending must be one of {known} (text files also with .gz)", file=str(path)
         )
-    return found
+    return replace(found, form=form) if isinstance(found, Delimited) else found
 
 
 def format_of_bytes(head: bytes) -> Format:

@@ -170,6 +170,4 @@ def refuse_lack_of(names: Sequence[str], present: list[str], path: Path) -> None
 
 def guess_column(name: str, present: list[str]) -> str:
     """What was meant by the name of a column that is not there."""
-    if len(present) == 1 and ";" in present[0]:
-        return "columns must be separated by commas (.csv) or tabs (.tsv), not semicolons"
     return did_you_mean(name, present)

@@ -13,8 +13,10 @@ import pyarrow.csv
 
 from itrust._core import InputError
 from itrust.data.formats.base import BATCH_ROWS, FilePart, Format, refuse_lack_of
+from itrust.data.formats.text_form import AS_SEEN, Dialect, TextForm, dialect_of
 
 CSV_BLOCK_BYTES = 2**23
+NULLS = pa.csv.ConvertOptions().null_values
 
 
 @dataclass(frozen=True)
@@ -22,9 +24,18 @@ class Delimited(Format):
     """Text with a row a line; read with Arrow's streaming reader, also gzipped."""
 
     separator: str
+    form: TextForm = AS_SEEN
 
     has_types = False
     may_be_gzipped = True
+
+    def dialect(self, path: Path) -> Dialect:
+        """How a file is written."""
+        return dialect_of(path, self.separator, self.form)
+
+    def notes(self, path: Path) -> list[str]:
+        """What was seen of the way it is written."""
+        return self.dialect(path).notes(self.separator, self.form)
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """As the first block of the file looks."""
@@ -59,9 +70,15 @@ class Delimited(Format):
 
         With `types` given, these count, and no text is taken for a missing value.
         """
-        parse = pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
+        dialect = self.dialect(path)
+        parse = pa.csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True)
         read = pa.csv.ReadOptions(block_size=CSV_BLOCK_BYTES)
-        with pa.csv.open_csv(path, read, parse) as reader:
+        seen: dict[str, Any] = {
+            "decimal_point": dialect.decimal,
+            "timestamp_parsers": [pa.csv.ISO8601, *dialect.dates],
+            "null_values": [*NULLS, *map(str, self.form.na_values)],
+        }
+        with pa.csv.open_csv(path, read, parse, pa.csv.ConvertOptions(**seen)) as reader:
             schema = reader.schema
         refuse_lack_of(names, schema.names, path)
         for name in names or schema.names:
@@ -74,7 +91,7 @@ class Delimited(Format):
         nullable = types is None
         types = types or {name: _lasting_type(schema.field(name).type) for name in names}
         convert = pa.csv.ConvertOptions(
-            column_types=types, include_columns=names, strings_can_be_null=nullable
+            column_types=types, include_columns=names, strings_can_be_null=nullable, **seen
         )
         return pa.csv.open_csv(path, read, parse, convert)
 

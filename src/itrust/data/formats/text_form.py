@@ -1,0 +1,237 @@
+"""How a text file is written: what separates columns, decimals, dates; as told, or as it looks."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from itrust._core import InputError, Setting, checked_choice, in_door_words, shown_name
+
+HEAD_LINES = 2_000
+HEAD_BYTES = 2**20
+SEPARATORS = (",", ";", "\t", "|")
+NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+SPELT = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+QUOTED = re.compile(r'"[^"]*"')
+COMMA_NUMBER = re.compile(r"[-+]?\d+,\d+")
+POINT_NUMBER = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
+DATE = re.compile(r"(\d\d?)([./-])(\d\d?)\2(\d{4}|\d\d)")
+
+DateOrder = Literal["dmy", "mdy"]
+
+
+@dataclass(frozen=True)
+class TextForm:
+    r"""How text files are written; what is not said is seen from the first lines of each file.
+
+    Parameters
+    ----------
+    separator : str, optional
+        One character that stands between columns, such as ";" or "tab". Default: comma, semicolon,
+        tab or bar, whichever the first line has most of.
+    decimal : {".", ","}, optional
+        The decimal sign. Default: a comma where the first lines have such numbers and no others,
+        and commas do not separate columns.
+    dates : {"dmy", "mdy"}, optional
+        Whether day or month comes first in dates such as 03/04/2024. Default: as the first lines
+        show it; dates with points have the day first.
+    na_values : tuple
+        Cells that stand for a missing value, besides empty ones, "NA" and the like.
+
+    Examples
+    --------
+    >>> TextForm(separator="tab").separator, TextForm(dates="dmy").dates
+    ('\t', 'dmy')
+    """
+
+    separator: str | None = None
+    decimal: str | None = None
+    dates: DateOrder | None = None
+    na_values: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.separator is not None:
+            given = NAMES.get(self.separator, self.separator)
+            if len(given) != 1 or given.isalnum() or given in "\"'.\r\n":
+                raise InputError(
+                    "{argument} takes one character, or tab, not {value}",
+                    argument="sep",
+                    value=self.separator,
+                )
+            object.__setattr__(self, "separator", given)
+        if self.decimal is not None:
+            checked_choice(self.decimal, "decimal", (".", ","))
+        if self.dates is not None:
+            checked_choice(self.dates, "dates", get_args(DateOrder))
+        if self.separator is not None and self.separator == self.decimal:
+            raise InputError(
+                "{argument} and {other} cannot both be {value}",
+                argument="decimal",
+                value=self.decimal,
+                details={"other": Setting("sep")},
+            )
+
+
+AS_SEEN = TextForm()
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How one file is written.
+
+    Attributes
+    ----------
+    separator, decimal : str
+        Between columns, and in numbers.
+    dates : tuple of str
+        Forms of dates beside ISO 8601, as strptime has them.
+    order : {"dmy", "mdy"} or None
+        Which comes first in them.
+    unclear : tuple of str
+        Columns with dates that may be read either way, which stay text.
+    """
+
+    separator: str
+    decimal: str = "."
+    dates: tuple[str, ...] = ()
+    order: DateOrder | None = None
+    unclear: tuple[str, ...] = ()
+
+    def notes(self, usual: str, form: TextForm) -> list[str]:
+        """What was seen and not told."""
+        said = []
+        if form.separator is None and self.separator != usual:
+            cure = in_door_words(Setting("sep", ...))
+            said.append(f"columns are separated by {SPELT[self.separator]} ({cure} says otherwise)")
+        if form.decimal is None and self.decimal == ",":
+            cure = in_door_words(Setting("decimal", "."))
+            said.append(f"decimals are written with a comma ({cure} says otherwise)")
+        if form.dates is None and self.order is not None:
+            first, other = ("day", "mdy") if self.order == "dmy" else ("month", "dmy")
+            cure = in_door_words(Setting("dates", other))
+            said.append(f"dates are read with the {first} first ({cure} says otherwise)")
+        if self.unclear:
+            cures = [in_door_words(Setting("dates", order)) for order in get_args(DateOrder)]
+            names = ", ".join(map(shown_name, self.unclear))
+            said.append(
+                f"dates of {names} may have the day or the month first, so they are read as text; "
+                f"say {cures[0]} or {cures[1]}"
+            )
+        return said
+
+
+def dialect_of(path: Path, usual: str, form: TextForm) -> Dialect:
+    """How a file is written: as the user says, else as its first lines look.
+
+    Parameters
+    ----------
+    path : Path
+        The file, which may be gzipped.
+    usual : str
+        The separator that its ending stands for.
+    form : TextForm
+        What the user says.
+
+    Returns
+    -------
+    Dialect
+        With nothing left open.
+    """
+    place = path.stat()
+    return _dialect_of(path, usual, replace(form, na_values=()), (place.st_mtime_ns, place.st_size))
+
+
+@lru_cache(maxsize=64)
+def _dialect_of(path: Path, usual: str, form: TextForm, _state: tuple[int, int]) -> Dialect:
+    lines = _first_lines(path)
+    header = lines[0] if lines else ""
+    separator = form.separator or _separator(header, usual)
+    rows = list(_cells(lines, separator))
+    names, cells = (rows[0], rows[1:]) if rows else ([], [])
+    columns = [
+        [row[k].strip() for row in cells if k < len(row) and row[k].strip()]
+        for k in range(len(names))
+    ]
+    decimal = form.decimal or _decimal(columns, separator)
+    by_column = {name: _orders(column) for name, column in zip(names, columns, strict=True)}
+    dated = {name: found for name, found in by_column.items() if found is not None}
+    known = {order for _, order in dated.values() if order is not None}
+    order = form.dates or (next(iter(known)) if len(known) == 1 else None)
+    signs = {sign for sign, _ in dated.values()}
+    unclear = tuple(dated) if order is None else ()
+    return Dialect(
+        separator,
+        decimal,
+        tuple(_strptime(order, sign, year) for sign in sorted(signs) for year in "Yy")
+        if order
+        else (),
+        order if dated else None,
+        unclear,
+    )
+
+
+def _first_lines(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    opener: Any = gzip.open if packed else open
+    try:
+        with opener(path, "rb") as raw:
+            head = raw.read(HEAD_BYTES).decode("utf-8-sig", "replace")
+    except (OSError, EOFError):
+        return []  # the reader says what is wrong with it
+    lines = head.splitlines()
+    return list(islice(lines if len(head) < HEAD_BYTES else lines[:-1], HEAD_LINES))
+
+
+def _separator(header: str, usual: str) -> str:
+    bare = QUOTED.sub("", header)
+    counts = {sign: bare.count(sign) for sign in SEPARATORS}
+    most = max(counts.values())
+    return usual if counts[usual] == most else max(counts, key=lambda sign: counts[sign])
+
+
+def _cells(lines: Sequence[str], separator: str) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(io.StringIO("\n".join(lines)), delimiter=separator)
+    except csv.Error:
+        return
+
+
+def _decimal(columns: Sequence[Sequence[str]], separator: str) -> str:
+    """A comma where columns hold such numbers, whole ones at most beside them, and no points."""
+    if separator == ",":
+        return "."
+    with_comma = any(_all_numbers(column, COMMA_NUMBER) for column in columns)
+    with_point = any(_all_numbers(column, POINT_NUMBER) for column in columns)
+    return "," if with_comma and not with_point else "."
+
+
+def _all_numbers(column: Sequence[str], form: re.Pattern[str]) -> bool:
+    """Whether most cells are numbers of a form, and one at least has a decimal sign."""
+    with_sign = sum(bool(form.fullmatch(cell)) for cell in column)
+    whole = sum(cell.lstrip("+-").isdigit() for cell in column)
+    return with_sign > 0 and with_sign + whole >= 0.8 * len(column)
+
+
+def _orders(column: Sequence[str]) -> tuple[str, DateOrder | None] | None:
+    """The sign and order of dates; no order where they may be read either way; None: no dates."""
+    found = [match for cell in column if (match := DATE.fullmatch(cell))]
+    if not column or len(found) < len(column):
+        return None
+    sign = found[0][2]
+    if sign == "." or any(int(match[1]) > 12 for match in found):
+        return sign, "dmy"
+    return sign, "mdy" if any(int(match[3]) > 12 for match in found) else None
+
+
+def _strptime(order: DateOrder, sign: str, year: str) -> str:
+    parts = ["%d", "%m"] if order == "dmy" else ["%m", "%d"]
+    return sign.join([*parts, f"%{year}"])

@@ -159,14 +159,20 @@ def test_only_without_and_weighted():
         d.weighted(linear=-1)
 
 
-def test_columns_with_few_values_have_no_empty_parts_and_shares_are_kept():
+def test_numbers_with_few_values_are_checked_as_numbers_and_value_by_value():
     rng = np.random.default_rng(0)
-    s = Sample(rng.random(300) < 0.5, rng.uniform(size=300), {"k": rng.integers(0, 3, 300)})
-    d = it.default_dictionary(s)
-    assert [e.name for e in d.entries if e.family == "parts"] == ["k 0", "k 1", "k 2"]
-    r = it.klce_test(s, d, draws=19, rng=0)
+    y, p, k = rng.random(300) < 0.5, rng.uniform(size=300), rng.integers(0, 3, 300)
+    names = [e.name for e in it.default_dictionary(Sample(y, p, {"k": k})).entries]
+    assert {"k: trend", "k = 0", "k = 1", "k = 2", "values of k alone"} <= {*names}
+    said = it.default_dictionary(Sample(y, p, {"k": k}, numbers="k"))
+    parts = [e.name for e in said.entries if e.family == "parts"]
+    assert parts == ["k = 0", "k = 1", "k = 2"]
+    assert "values of k alone" not in [e.name for e in said.entries]
+    coded = it.default_dictionary(Sample(y, p, {"k": k}, categories="k"))
+    assert "k: trend" not in [e.name for e in coded.entries]
+    r = it.klce_test(Sample(y, p, {"k": k}, numbers="k"), said, draws=19, rng=0)
     share = sum(f.weight for f in r.findings if f.family == "parts")
-    assert share == pytest.approx(d.to_dict()["parts"]["share"])
+    assert share == pytest.approx(said.to_dict()["parts"]["share"])
 
 
 def test_trends_within_a_group_are_uncorrelated_with_the_group():

@@ -92,12 +92,11 @@ def test_a_missing_id_names_the_row_and_how_many_there_are():
     ids = PSU.astype(float)
     ids[[3, 5, 7]] = np.nan
     assert refused(cluster=ids) == (
-        "cluster is missing in row 3 and 2 other rows; give every row its cluster, or leave such "
-        "rows out"
+        "3 rows have no cluster (first: row 3); missing='drop' leaves them out"
     )
-    assert "strata is missing in row 3" in refused(strata=ids)
+    assert "3 rows have no strata (first: row 3)" in refused(strata=ids)
     told = refused_frame({**FRAME, "psu": ids}, cluster=["stratum", "psu"])
-    assert "cluster is missing in row 3 and 2 other rows of 'psu'" in told
+    assert "3 rows have no psu (first: row 3)" in told
 
 
 def test_a_cluster_in_two_strata_names_both_and_the_cure():
@@ -184,7 +183,10 @@ WRONG_REPLICATES = [
         dict(replicate_weights=-replicates()),
         "of replicate_weights must not be negative; row 0 has -2",
     ),
-    (dict(replicate_weights=replicates() * np.nan), "replicate_weights must not be missing; row 0"),
+    (
+        dict(replicate_weights=replicates() * np.nan),
+        "12 rows have no column 'x1' of replicate_weights",
+    ),
     (dict(replicate_weights=replicates() * 0), "column 'x1' of replicate_weights is 0 in every"),
     (dict(replicate_weights=replicates(), replicate_method="jkn"), "must be one of jk1, jk2, brr"),
     (dict(replicate_weights=replicates() * 90), "but no weights are given, .* with weights=..."),

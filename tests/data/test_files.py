@@ -151,9 +151,8 @@ def broken(rows, column, row, value):
     ("column", "value", "message"),
     [
         ("p", 1.2, r"prob must lie in \[0, 1\]; row 2999 has 1.2"),
-        ("owner", "maybe", r"label .*'maybe'"),
         ("income", float("inf"), r"covariate 'income' must be finite; row 2999 has inf"),
-        ("p", None, r"prob must not be missing; row 2999 is"),
+        ("p", None, r"1 row has no prob \(first: row 2999\)"),
     ],
 )
 def test_a_wrong_value_at_the_very_end_is_found_with_its_row(
@@ -164,12 +163,15 @@ def test_a_wrong_value_at_the_very_end_is_found_with_its_row(
         it.klce_test(scanned(file), draws=9, rng=0)
 
 
-def test_a_third_label_in_a_later_batch_is_found(tmp_path):
+def test_labels_beside_the_positive_one_count_as_0_and_are_named(tmp_path):
     rows = table()
     rows = pa.concat_tables([rows, broken(rows.slice(0, 1), "owner", 0, "maybe")])
     pq.write_table(rows, tmp_path / "a.parquet", row_group_size=1000)
-    with pytest.raises(InputError, match=r"'maybe'"):
-        it.klce_test(scanned(tmp_path / "a.parquet"), draws=9, rng=0)
+    streamed = it.klce_test(scanned(tmp_path / "a.parquet"), draws=9, rng=0)
+    assert "all labels but the positive one ('maybe', 'no') count as 0" in streamed.notes
+    loaded = scanned(tmp_path / "a.parquet").load()
+    assert "the label 'yes' counts as 1, all others ('maybe', 'no') as 0" in loaded.notes
+    assert streamed.pvalue == it.klce_test(loaded, draws=9, rng=0).pvalue
 
 
 def test_files_that_end_in_the_middle_are_one_sentence(tmp_path):
@@ -262,7 +264,7 @@ def test_dropped_rows_are_told_and_rows_keep_their_numbers(tmp_path):
     file = write(rows, tmp_path / "a.parquet")
     r = it.klce_test(scanned(file, missing="drop"), draws=9, rng=0)
     assert r.n == 2297
-    assert "dropped 703 rows with missing covariates" in r.notes
+    assert "left out 703 rows with missing values" in r.notes
     file = write(broken(rows, "p", 100, 1.5), tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b.parquet: prob must lie in \[0, 1\]; row 100 has 1.5"):
         it.klce_test(scanned(file, missing="drop"), draws=9, rng=0)
@@ -271,7 +273,9 @@ def test_dropped_rows_are_told_and_rows_keep_their_numbers(tmp_path):
 def test_values_that_look_like_row_numbers_are_left_alone(tmp_path):
     rows = table(100).set_column(1, "owner", [["row 3", "row 4"] * 50])
     file = write(rows, tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="'row 3', 'row 4'"):
+    with pytest.raises(
+        InputError, match="no label is the positive one; the labels are 'row 3', 'row 4'"
+    ):
         it.klce_test(scanned(file, positive="yes"), draws=9)
 
 

@@ -20,7 +20,10 @@ def test_takes_what_a_sample_takes():
     assert found.weights == pytest.approx([1.0, 2.0, 0.5])
     assert len(found) == found.n == 3
     dropped = it.Population.from_frame(frame, prob="p", on="sex", missing="drop")
-    assert (dropped.n, dropped.dropped) == (2, ("dropped 1 row with missing covariates",))
+    assert (dropped.n, dropped.dropped) == (
+        2,
+        ("left out 1 row of 3 with missing values: 1 lacks 'sex'",),
+    )
 
 
 def test_is_frozen():

@@ -227,7 +227,7 @@ def test_parts_are_told_in_order_and_hold_what_they_say(values, parts):
     texts = [part.text for part in found]
     assert len({*texts}) == len(texts)
     for part in found:
-        low, _, high = part.text.partition(" to ")
+        low, _, high = part.text.removeprefix("= ").partition(" to ")
         ends = float(low.replace(",", "")), float((high or low).replace(",", ""))
         assert ends[0] <= ends[1]
     rows = np.array([part.rows(Points(np.full(len(values), 0.5), (column,))) for part in found])

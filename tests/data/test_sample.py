@@ -143,8 +143,14 @@ WRONG = [
         r"label has the values 1, 2; say which value counts as 1 with positive=1 or positive=2",
     ),
     (dict(y=["a", "b", "b"], p=P, positive="B"), r"positive='B' is not among the labels 'a', 'b'"),
-    (dict(y=[0, None, 1], p=P), r"label is missing in row 1"),
-    (dict(y=[0, float("nan"), 1], p=P), r"label is missing in row 1"),
+    (
+        dict(y=[0, None, 1], p=P),
+        r"1 row has no label \(first: row 1\); missing=\'drop\' leaves them out",
+    ),
+    (
+        dict(y=[0, float("nan"), 1], p=P),
+        r"1 row has no label \(first: row 1\); missing=\'drop\' leaves them out",
+    ),
     (dict(y=np.linspace(0, 1, 30), p=[0, 1] * 15), r"are label and prob swapped"),
     (
         dict(y=["no", "yes", "no"], p=P, positive="Yes"),
@@ -157,12 +163,15 @@ WRONG = [
     (dict(y=Y, p=P, weights="w"), r"weights must be a column of values, not a str"),
     (dict(y=Y, p=P, x=csr_matrix(X)), r"not a csr_matrix .*toarray\(\) of something sparse"),
     (dict(y=Y, p=P, x=[pd.Series(Y), pd.Series(Y)]), r"x is a list of columns; name them in a map"),
-    (dict(y=Y, p=np.ma.masked_array(P, [0, 0, 1])), r"prob must not be missing; row 2 is"),
+    (dict(y=Y, p=np.ma.masked_array(P, [0, 0, 1])), r"1 row has no prob \(first: row 2\)"),
     (
         dict(y=Y, p=P, x=np.ma.masked_array([1.0, 2, 9], [0, 0, 1])),
         r"missing values: 'x1' in 1 row",
     ),
-    (dict(y=Y, p=P, cluster=pl.Series([1.0, float("nan"), 2.0])), r"cluster is missing in row 1"),
+    (
+        dict(y=Y, p=P, cluster=pl.Series([1.0, float("nan"), 2.0])),
+        r"1 row has no cluster \(first: row 1\)",
+    ),
     (dict(y=Y, p=P, x=[np.nan] * 3, missing="level"), r"'x1' holds no value in any row"),
     (dict(y=pd.DataFrame({"a": Y, "b": Y}), p=P), r"label must be one column, not a frame with"),
     (
@@ -175,14 +184,20 @@ WRONG = [
     ),
     (dict(y=Y, p=P, x=[2**70, 1, 2]), r"covariate 'x1' has values that are no numbers"),
     (dict(y=Y, p=P, x=[1, 2.5, "a"]), r"mixes types: row 0 has 1 \(int\), row 2 has 'a'"),
-    (dict(y=Y, p=[None] * 3), r"prob must not be missing; row 0 is"),
+    (dict(y=Y, p=[None] * 3), r"3 rows have no prob \(first: row 0\)"),
     (dict(y=Y, p=["0.1", "0.2", "0.3"]), r"row 0 has '0.1' \(convert the column"),
     (dict(y=[0, "a", 1], p=P), r"label mixes types: row 0 has 0 \(int\), row 1 has 'a'"),
     (dict(y=Y, p=[0.2, 1.2, 0.9]), r"prob must lie in \[0, 1\]; row 1 has 1.2 \(pass logits"),
-    (dict(y=Y, p=[-2.0, 0.3, 1.5]), r"row 0 has -2.0 \(pass logits through scipy.special.expit"),
-    (dict(y=Y, p=[20, 70, 90]), r"row 0 has 20.0 \(divide percentages by 100"),
+    (
+        dict(y=Y, p=[-2.0, 0.3, 1.5]),
+        r"row 0 has -2.0, and 1 other row is outside, too \(pass logits through scipy.special.expit",
+    ),
+    (
+        dict(y=Y, p=[20, 70, 90]),
+        r"row 0 has 20.0, and 2 other rows are outside, too \(divide percentages by 100",
+    ),
     (dict(y=Y, p=[0.2, 0.7, 1 + 1e-9]), r"row 2 has 1.000000001 \(clip rounding errors"),
-    (dict(y=Y, p=[0.2, float("nan"), 0.9]), r"prob must not be missing; row 1 is"),
+    (dict(y=Y, p=[0.2, float("nan"), 0.9]), r"1 row has no prob \(first: row 1\)"),
     (dict(y=Y, p=[0.2, float("inf"), 0.9]), r"prob.* must be finite; row 1 has inf"),
     (dict(y=Y, p=["a", "b", "c"]), r"prob must be numbers; row 0 has 'a'"),
     (dict(y=[1], p=[0.5]), r"at least 2 rows; this one has 1"),
@@ -192,8 +207,8 @@ WRONG = [
     (dict(y=Y, p=np.full((3, 3), 0.4)), r"prob must be one column, not an array of shape \(3, 3\)"),
     (dict(y=Y, p=P, weights=[1, -1, 1]), r"weights must not be negative; row 1 has -1"),
     (dict(y=Y, p=P, weights=[0, 0, 0]), r"weights are zero in all rows but at most one"),
-    (dict(y=Y, p=P, weights=[1, None, 1]), r"weights must not be missing; row 1 is"),
-    (dict(y=Y, p=P, cluster=[1, None, 1]), r"cluster is missing in row 1"),
+    (dict(y=Y, p=P, weights=[1, None, 1]), r"1 row has no weights \(first: row 1\)"),
+    (dict(y=Y, p=P, cluster=[1, None, 1]), r"1 row has no cluster \(first: row 1\)"),
     (dict(y=Y, p=P, x=[[1], [2, 3], [4]]), r"x: row 1 has 2 values, row 0 has 1"),
     (dict(y=Y, p=P, x=X, names=["a"]), r"names gives 1 name for 2 covariates"),
     (dict(y=Y, p=P, x=X, names=["a", "a"]), r"column names must differ; 'a' stands more than once"),
@@ -269,7 +284,7 @@ def test_missing_rows_are_dropped_and_counted():
     )
     assert s.n == 2
     assert s.weights.tolist() == [1, 3]
-    assert s.notes == ("dropped 1 row with missing covariates",)
+    assert s.notes == ("left out 1 row of 3 with missing values: 1 lacks 'a'",)
 
 
 def test_missing_values_become_a_level():

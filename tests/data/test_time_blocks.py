@@ -79,7 +79,7 @@ def test_auto_reaches_as_far_as_predictions_are_correlated():
 WRONG = [
     ([1, 2, 3], "dates: blocks of time need dates, but row 0 has 1 .convert it, for instance"),
     (["2024-03-01", "soon"], "row 1 has 'soon'"),
-    (["2024-03-01", None], "dates is missing in row 1; give every row its date"),
+    (["2024-03-01", None], r"1 row has no dates \(first: row 1\)"),
     ([True, False], "row 0 has True"),
 ]
 

@@ -67,6 +67,15 @@ class InputFiles:
                 lambda number: data.line_of(path, number, self.form),
             ) from None
 
+    def written_form(self, out: Path) -> data.TextForm:
+        """The form of a text file that is to be like these; as usual where the ending differs."""
+        kind = data.known_format(self.files[0], self.form)
+        if not isinstance(kind, data.Delimited) or data.format_of(out) != data.format_of(
+            self.files[0]
+        ):
+            return data.AS_SEEN
+        return kind.form_of(self.files[0])
+
     @property
     def is_text(self) -> bool:
         """Whether the files are CSV or the like, which have no types."""

@@ -13,12 +13,13 @@ import pyarrow as pa
 import itrust as it
 from itrust import recalibrate
 from itrust._core import InputError, Setting, Write, counted, did_you_mean, listed, write_all
+from itrust.cli.columns import na_values, text_form
 from itrust.cli.console import Log, answer
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import read_samples, settle
-from itrust.data import FORMATS, MissingRule, known_format
+from itrust.data import FORMATS, MissingRule, TextForm, known_format, without_codes
 
 ENDINGS = tuple(known.endings[0] for known in FORMATS if known.is_written)
 # Of no use once all is learned.
@@ -42,13 +43,13 @@ def run(options: Options) -> int:
         files: list[Path] = []
         target = None
         if options.apply is not None:
-            target = stack.enter_context(opened(options.apply))
+            target = stack.enter_context(opened(options.apply, text_form(options)))
             files += target.places
         if options.load is not None:
             learned, told = recalibrate.load(options.load), f"loaded {options.load}"
             _refuse_contradiction(learned, options)
         else:
-            fit = stack.enter_context(opened(str(options.file)))
+            fit = stack.enter_context(opened(str(options.file), text_form(options)))
             files += fit.places
             refuse_bad_places(places, files)
             learned, told = _fitted(fit, options, log)
@@ -59,7 +60,8 @@ def run(options: Options) -> int:
         if target is not None and out is not None:
             log.say(*target.notes)
             frame, moved = _applied(learned, target, options, log)
-            writers[out] = lambda path: _write_frame(frame, path)
+            form = target.written_form(out)
+            writers[out] = lambda path: _write_frame(frame, path, form)
         if save is not None:
             writers[save] = learned.save
         write_all(writers)
@@ -179,11 +181,12 @@ def _applied(
             value=options.column,
             file=source.name,
         )
-    frame = source.table([prob, *on])
+    frame = without_codes(source.table([prob, *on]), na_values(options))
     x = frame.select(on)
     missing: MissingRule = "level" if options.missing == "level" else "error"
     with source.located(), _every_row_gets_its_answer():
-        before = it.Population.from_frame(frame, prob=prob, on=on, missing=missing).p
+        kinds = learned.kinds_.of_columns(on)
+        before = it.Population.from_frame(frame, prob=prob, on=on, missing=missing, **kinds).p
     local = learned if isinstance(learned, recalibrate.Local) else None
     for name, count in learned.unseen(x).items():
         log.say(
@@ -232,9 +235,9 @@ def _typed(whole: pa.Table, read: pa.Table) -> pa.Table:
     return whole
 
 
-def _write_frame(frame: pa.Table, path: Path) -> None:
+def _write_frame(frame: pa.Table, path: Path, form: TextForm) -> None:
     try:
-        known_format(path).write(frame, path)
+        known_format(path, form).write(frame, path)
     except pa.ArrowInvalid as error:
         raise InputError(
             f"{{argument}}: a {path.suffix} file cannot hold these columns ({{reason}}); take "

@@ -12,6 +12,7 @@ from itrust.data.files import Scan, scan
 from itrust.data.files import clusters_in_files as clusters_in_files
 from itrust.data.formats import AS_SEEN as AS_SEEN
 from itrust.data.formats import FORMATS as FORMATS
+from itrust.data.formats import Delimited as Delimited
 from itrust.data.formats import FilePart as FilePart
 from itrust.data.formats import TextForm as TextForm
 from itrust.data.formats import format_of as format_of
@@ -72,6 +73,7 @@ from itrust.data.rows import Points as Points
 from itrust.data.rows import called_impossible as called_impossible
 from itrust.data.sample import Sample
 from itrust.data.sample import checked_sample as checked_sample
+from itrust.data.selection import without_codes as without_codes
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source

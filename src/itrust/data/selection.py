@@ -296,6 +296,27 @@ def _blanked(
     return found, counts
 
 
+def without_codes(frame: pa.Table, codes: Sequence[Any]) -> pa.Table:
+    """A table whose cells that hold a missing-value code are empty.
+
+    Parameters
+    ----------
+    frame : Arrow table
+        All columns.
+    codes : sequence
+        As for `is_code`.
+
+    Returns
+    -------
+    Arrow table
+        The same one where there are no codes.
+    """
+    if not codes:
+        return frame
+    arrays = {name: frame[name].combine_chunks() for name in frame.column_names}
+    return pa.table(_blanked(arrays, codes)[0])
+
+
 def is_code(array: pa.Array, codes: Sequence[Any]) -> BoolArray | None:
     """Mark the cells that hold one of some codes, (n,); None where the type can hold none.
 

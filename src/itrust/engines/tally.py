@@ -8,6 +8,12 @@ from itrust.engines.passes import Tally
 
 def checked_tally(tally: Tally, pair_weight: float) -> Tally:
     """Refuse rows in files that a `Sample` would have refused."""
+    if tally.positives == 0 and len(tally.other_labels) > 1:
+        raise InputError(
+            "{argument}: no label is the positive one; the labels are {others}",
+            argument="positive",
+            details={"others": listed(sorted(tally.other_labels, key=str))},
+        )
     if pair_weight <= 0:
         raise InputError(
             "{argument} are zero in all rows but at most one; two rows must count",

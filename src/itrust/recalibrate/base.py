@@ -18,6 +18,7 @@ from itrust import __version__
 from itrust._core import BoolArray, FloatArray, InputError, Subject, listed, plain, write_whole
 from itrust.data import (
     Column,
+    Kinds,
     Points,
     Population,
     Sample,
@@ -92,6 +93,11 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         columns = sample.columns if self.reads_covariates else ()
         self.columns_ = {column.name: column.kind for column in columns}
         self.missing_levels_ = {column.name: _missing_level(column) for column in columns}
+        self.meanings_ = {
+            column.name: dict(zip(column.codes, column.levels, strict=False))
+            for column in columns
+            if column.codes
+        }
         self.seen_levels_: dict[str, list[Any]] = {
             column.name: [column.levels[code] for code in np.unique(column.values) if code >= 0]
             for column in columns
@@ -271,6 +277,10 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             "seen_levels": {
                 name: [packed(level) for level in own] for name, own in self.seen_levels_.items()
             },
+            "meanings": {
+                name: [[packed(code), text] for code, text in own.items()]
+                for name, own in self.meanings_.items()
+            },
             "prob": self.prob_,
             "rows": self.n_rows_,
             "learned": plain(self._learned()),
@@ -297,6 +307,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         made.missing_levels_ = dict(facts["missing_levels"])
         seen = facts["seen_levels"].items()
         made.seen_levels_ = {name: [unpacked(level) for level in own] for name, own in seen}
+        meanings = facts.get("meanings", {}).items()
+        made.meanings_ = {name: {unpacked(c): text for c, text in own} for name, own in meanings}
         made.prob_ = facts["prob"]
         made._restore(facts["learned"])
         return made
@@ -326,6 +338,19 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             same_length(Subject("x", column.name), len(column), checked.size, "probabilities")
         return Points(checked, columns)
 
+    @property
+    def kinds_(self) -> Kinds:
+        """What the covariates of the fit were, so that others are read alike."""
+        codes = [
+            name
+            for name, kind in self.columns_.items()
+            if kind == "category"
+            and name not in self.meanings_
+            and any(type(level) in (int, float) for level in self.seen_levels_[name])
+        ]
+        numbers = [name for name, kind in self.columns_.items() if kind == "number"]
+        return Kinds(tuple(codes), tuple(numbers), self.meanings_)
+
     def _columns(self, x: object) -> tuple[Column, ...]:
         """The covariates that this recalibrator reads, as it saw them."""
         names = list(self.columns_)
@@ -340,10 +365,11 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         if isinstance(x, tuple) and x and all(isinstance(column, Column) for column in x):
             columns = x
         elif isinstance(x, np.ndarray | list):
-            columns = read_covariates(x, names, partial=True)
+            columns = read_covariates(x, names, partial=True, kinds=self.kinds_)
         else:
             found, _, _ = named_columns(x, {}, names)
-            columns = read_covariates({name: found[name] for name in names}, None, partial=True)
+            chosen = {name: found[name] for name in names}
+            columns = read_covariates(chosen, None, partial=True, kinds=self.kinds_)
         return self._aligned(columns)
 
     def _aligned(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:

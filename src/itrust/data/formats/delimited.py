@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,11 @@ class Delimited(Format):
 
     has_types = False
     may_be_gzipped = True
+
+    def form_of(self, path: Path) -> TextForm:
+        """The form that a file like this one is written in."""
+        seen = self.dialect(path)
+        return replace(self.form, separator=seen.separator, decimal=seen.decimal)
 
     def dialect(self, path: Path) -> Dialect:
         """How a file is written."""
@@ -53,11 +58,14 @@ class Delimited(Format):
 
     def write(self, table: pa.Table, path: Path) -> None:
         """Text as it was read; Arrow, which is faster, would put quotes around all of it."""
+        separator = self.form.separator or self.separator
+        if self.form.decimal == ",":
+            table = _with_commas(table)
         if not all(pa.types.is_string(kind) for kind in table.schema.types[:-1]):
-            pa.csv.write_csv(table, path, pa.csv.WriteOptions(delimiter=self.separator))
+            pa.csv.write_csv(table, path, pa.csv.WriteOptions(delimiter=separator))
             return
         with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter=self.separator, lineterminator="\n")
+            writer = csv.writer(file, delimiter=separator, lineterminator="\n")
             writer.writerow(table.column_names)
             for batch in table.to_batches(BATCH_ROWS):
                 cells = (column.to_pylist() for column in batch.columns)
@@ -94,6 +102,17 @@ class Delimited(Format):
             column_types=types, include_columns=names, strings_can_be_null=nullable, **seen
         )
         return pa.csv.open_csv(path, read, parse, convert)
+
+
+def _with_commas(table: pa.Table) -> pa.Table:
+    """Decimals as text with a comma."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_floating(field.type):
+            texts = [
+                None if v is None else repr(v).replace(".", ",") for v in table[at].to_pylist()
+            ]
+            table = table.set_column(at, field.name, pa.array(texts, pa.string()))
+    return table
 
 
 def _lasting_type(kind: pa.DataType) -> pa.DataType:

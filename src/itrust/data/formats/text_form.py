@@ -163,16 +163,14 @@ def _dialect_of(path: Path, usual: str, form: TextForm, _state: tuple[int, int])
     decimal = form.decimal or _decimal(columns, separator)
     by_column = {name: _orders(column) for name, column in zip(names, columns, strict=True)}
     dated = {name: found for name, found in by_column.items() if found is not None}
-    known = {order for _, order in dated.values() if order is not None}
+    known = {order for _, _, order in dated.values() if order is not None}
     order = form.dates or (next(iter(known)) if len(known) == 1 else None)
-    signs = {sign for sign, _ in dated.values()}
+    shapes = {(sign, year) for sign, year, _ in dated.values()}
     unclear = tuple(dated) if order is None else ()
     return Dialect(
         separator,
         decimal,
-        tuple(_strptime(order, sign, year) for sign in sorted(signs) for year in "Yy")
-        if order
-        else (),
+        tuple(_strptime(order, *shape) for shape in sorted(shapes)) if order else (),
         order if dated else None,
         unclear,
     )
@@ -221,15 +219,15 @@ def _all_numbers(column: Sequence[str], form: re.Pattern[str]) -> bool:
     return with_sign > 0 and with_sign + whole >= 0.8 * len(column)
 
 
-def _orders(column: Sequence[str]) -> tuple[str, DateOrder | None] | None:
-    """The sign and order of dates; no order where they may be read either way; None: no dates."""
+def _orders(column: Sequence[str]) -> tuple[str, str, DateOrder | None] | None:
+    """Sign, year and order of dates; no order where they may be read either way; None: no dates."""
     found = [match for cell in column if (match := DATE.fullmatch(cell))]
     if not column or len(found) < len(column):
         return None
-    sign = found[0][2]
+    sign, year = found[0][2], "y" if all(len(match[4]) == 2 for match in found) else "Y"
     if sign == "." or any(int(match[1]) > 12 for match in found):
-        return sign, "dmy"
-    return sign, "mdy" if any(int(match[3]) > 12 for match in found) else None
+        return sign, year, "dmy"
+    return sign, year, "mdy" if any(int(match[3]) > 12 for match in found) else None
 
 
 def _strptime(order: DateOrder, sign: str, year: str) -> str:

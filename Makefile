@@ -7,7 +7,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 .PHONY: demo test quick pages pictures lint types unit browser format docs bench study paper oldest clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
-	@$(BIN)/itrust demo --report report.html
+	@$(BIN)/itrust demo --report report.html --rows homes.csv
 
 test: lint types unit     ## everything CI checks
 

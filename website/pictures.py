@@ -85,7 +85,6 @@ def _story(town: Town, figure: Figure, panels: Any) -> Figure:
     overall.set_title("")
     town.bias.curve("age", by="region").plot(ax=given)
     given.set_title("")
-    given.texts[-1].remove()  # what a band is: the guide says it
     given.legend(loc="upper right")
     for band in given.collections:
         band.set_alpha(0.09)

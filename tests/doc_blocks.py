@@ -31,6 +31,7 @@ import matplotlib.image
 import numpy as np
 import yaml
 
+from itrust.cli import demo
 from itrust.cli.settings import NAME, PROJECT, find_settings
 
 FENCE = re.compile(
@@ -256,6 +257,8 @@ def main(pages: list[str]) -> None:
     for page in [path.resolve() for path in chosen]:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
+            if page == README:  # whose commands and code take the rows of the demo
+                demo.write_rows(Path("homes.csv"))
             os.environ["MLFLOW_TRACKING_URI"] = (Path(folder) / "store").as_uri()
             try:
                 text = rewritten(page, Path(folder))

@@ -127,10 +127,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> str:
     """Turn links to those files; one that was not found stays, and the build warns about it.
 
-    Doctests are coloured as such. A page outside all sections needs no list of pages beside it.
+    Doctests are coloured as such. A page outside all sections needs no list of pages beside it, and
+    one of cards none of its headings.
     """
     if page.parent is None:
         page.meta.setdefault("hide", ["navigation"])
+    if '<div class="grid cards"' in markdown:
+        page.meta.setdefault("hide", ["toc"])  # room for the cards
 
     def turned(link: re.Match[str]) -> str:
         path = outside(link["target"], page.file.src_uri)

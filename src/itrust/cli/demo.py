@@ -39,6 +39,11 @@ def run(options: Options) -> int:
     return 0
 
 
+def simulated() -> it.simulate.Simulated:
+    """The survey of the demo, always the same."""
+    return it.simulate.survey(2_000, rng=2025)
+
+
 def tell(page: Path | None = None, rows: Path | None = None) -> None:
     """Judge a miscalibrated model, recalibrate it, and judge one that is calibrated.
 
@@ -49,7 +54,7 @@ def tell(page: Path | None = None, rows: Path | None = None) -> None:
     rows : Path, optional
         Where to write the rows, as a file to try the other commands on.
     """
-    town = it.simulate.survey(2_000, rng=2025)
+    town = simulated()
     answer("\n".join([*wrapped(TOWN, width()), ""]))
     gap = it.tasks.parse(GAP).named(TITLE)
     audit = it.audit(town.sample, [gap], rng=0, charts=page is not None)
@@ -65,7 +70,7 @@ def tell(page: Path | None = None, rows: Path | None = None) -> None:
         whole = audit.extended(recalibration=learned, provenance=made)
         written[page] = lambda path: whole.to_html(path)
     if rows is not None:
-        written[rows] = lambda path: known_format(path).write(_table(town.sample), path)
+        written[rows] = write_rows
     write_all(written)
     answer("\n".join(["", *(f"written: {path}" for path in written), *_next(rows)]))
 
@@ -125,15 +130,21 @@ def _next(rows: Path | None) -> list[str]:
     return [*wrapped(NEXT, width()), *lines]
 
 
-def _table(sample: it.Sample) -> pa.Table:
-    """The rows as a table, with the columns that the next command names."""
+def write_rows(path: Path) -> None:
+    """Write the rows of the demo, with the columns that the next command names.
+
+    Parameters
+    ----------
+    path : Path
+        Where to; its ending says in which format.
+    """
+    sample = simulated().sample
     region = sample.column("region")
-    return pa.table(
-        {
-            "owner": sample.y.astype(int),
-            "p": sample.p,
-            "income": sample.column("income").values,
-            "age": sample.column("age").values,
-            "region": np.take(region.levels, region.values),
-        }
-    )
+    columns = {
+        "owner": sample.y.astype(int),
+        "p": sample.p,
+        "income": sample.column("income").values,
+        "age": sample.column("age").values,
+        "region": np.take(region.levels, region.values),
+    }
+    known_format(path).write(pa.table(columns), path)

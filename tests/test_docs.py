@@ -21,7 +21,6 @@ import itrust as it
 from doc_blocks import (
     DOCS,
     EXAMPLES,
-    PICTURE,
     QUIET,
     ROOT,
     Block,
@@ -209,6 +208,12 @@ def test_formulas_are_mathml_and_no_tex_is_left(site):
     assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in home
     for page in site.rglob("*.html"):
         assert 'class="arithmatex"' not in page.read_text(), page
+
+
+def test_words_of_the_glossary_lead_to_it(site):
+    page = (site / "guide" / "where.html").read_text()
+    assert 'class="word" href="../glossary.html#slice" title="Rows that a rule describes' in page
+    assert 'class="word"' not in (site / "glossary.html").read_text()
 
 
 def test_a_formula_that_is_not_understood_is_a_warning(caplog):

@@ -128,11 +128,11 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> st
     """Turn links to those files; one that was not found stays, and the build warns about it.
 
     Doctests are coloured as such. A page outside all sections needs no list of pages beside it, and
-    one of cards none of its headings.
+    the gallery none of its headings.
     """
     if page.parent is None:
         page.meta.setdefault("hide", ["navigation"])
-    if '<div class="grid cards"' in markdown:
+    if page.file.src_uri == "gallery/index.md":
         page.meta.setdefault("hide", ["toc"])  # room for the cards
 
     def turned(link: re.Match[str]) -> str:

@@ -4,10 +4,10 @@ NAME ?= level
 # Pins apply to the build environment too.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: demo test quick pages lint types unit browser format docs bench study paper oldest clean
+.PHONY: demo test quick pages pictures lint types unit browser format docs bench study paper oldest clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
-	@$(BIN)/itrust demo --report report.html
+	@$(BIN)/itrust demo --report report.html --rows homes.csv
 
 test: lint types unit     ## everything CI checks
 
@@ -45,6 +45,10 @@ format: .venv/test
 # Runs every block of the pages; those of the real data sets want ITRUST_DATA.
 pages: .venv/test         ## write what blocks print now into the pages that say something else
 	OMP_NUM_THREADS=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/doc_blocks.py $(PAGES)
+
+# Those of the README, the home page, the guide and the reference; `make pages` draws those that pages make.
+pictures: .venv/test      ## draw the pictures in docs/pictures again
+	OMP_NUM_THREADS=1 $(BIN)/python website/pictures.py
 
 # Material's note on a future MkDocs is for its authors' readers, not for ours.
 docs: .venv/docs          ## the site, into build/site

@@ -6,7 +6,8 @@ after such a block is what it prints: times are not compared, and `...` stands f
 `yaml` and `json` are parsed; a title (title="itrust.toml" behind the language) also puts the block
 into the folder. Nothing else is allowed, so that nothing is skipped in silence.
 
-`make pages` writes what blocks print now into the pages whose text says something else.
+`make pages` writes what blocks print now into the pages whose text says something else, and puts
+pictures that they save beside the pages that show them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,14 +26,19 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+import matplotlib as mpl
+import matplotlib.image
+import numpy as np
 import yaml
 
+from itrust.cli import demo
 from itrust.cli.settings import NAME, PROJECT, find_settings
 
 FENCE = re.compile(
     r"^[ \t]*(?P<ticks>`{3,}|~{3,})(?P<info>[^\n]*)\n(?P<body>.*?)^[ \t]*(?P=ticks)[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
+PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+\.png)\)")
 TIME = re.compile(r"\b\d[\d.]* (s|seconds)\b")
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -220,10 +227,28 @@ def rewritten(page: Path, folder: Path) -> str:
     return text
 
 
-def main(pages: list[str]) -> None:
-    """Rewrite pages, by default all of docs and the README."""
-    import matplotlib as mpl
+def pictures_of_the_code(text: str) -> list[str]:
+    """Pictures that a page shows and that its own code makes."""
+    return [name for name in PICTURE.findall(text) if f'savefig("{name}"' in text]
 
+
+def look_alike(old: Path, new: Path) -> bool:
+    """Whether two pictures show the same; fonts may differ a little."""
+    first, second = mpl.image.imread(old), mpl.image.imread(new)
+    return first.shape == second.shape and bool(np.abs(first - second).mean() < 0.01)
+
+
+def keep_pictures(page: Path, folder: Path) -> None:
+    """Put pictures that the code of a page has made beside it, where they are new or differ."""
+    for name in pictures_of_the_code(page.read_text()):
+        shown = page.parent / name
+        if not shown.exists() or not look_alike(shown, folder / name):
+            shutil.copyfile(folder / name, shown)
+            print(f"drawn: {shown.relative_to(ROOT)}")
+
+
+def main(pages: list[str]) -> None:
+    """Rewrite pages, by default all of docs and the README, and their pictures."""
     mpl.use("Agg")
     sys.path.insert(0, str(EXAMPLES))
     os.environ.update(QUIET)
@@ -232,9 +257,12 @@ def main(pages: list[str]) -> None:
     for page in [path.resolve() for path in chosen]:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
+            if page == README:  # whose commands and code take the rows of the demo
+                demo.write_rows(Path("homes.csv"))
             os.environ["MLFLOW_TRACKING_URI"] = (Path(folder) / "store").as_uri()
             try:
                 text = rewritten(page, Path(folder))
+                keep_pictures(page, Path(folder))
             finally:
                 os.chdir(here)
         if text != page.read_text():

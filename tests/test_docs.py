@@ -14,11 +14,22 @@ from types import ModuleType, SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import matplotlib as mpl
-import numpy as np
+import matplotlib.pyplot as plt
 import pytest
 
 import itrust as it
-from doc_blocks import DOCS, EXAMPLES, QUIET, ROOT, Block, Runner, blocks_of, complaints
+from doc_blocks import (
+    DOCS,
+    EXAMPLES,
+    QUIET,
+    ROOT,
+    Block,
+    Runner,
+    blocks_of,
+    complaints,
+    look_alike,
+    pictures_of_the_code,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -60,16 +71,10 @@ def test_every_block_of_a_page_runs_and_prints_what_it_says(name, request, tmp_p
         if block.language != "text" or (block.follows and last and last.is_run):
             runner.run(block)
         last = block
-    pictures_are_those_of_the_code(text, PAGES[name].parent, tmp_path)
-
-
-def pictures_are_those_of_the_code(text: str, shown: Path, made: Path) -> None:
-    """Pictures that a page shows and its code makes look alike (fonts may differ a little)."""
-    for name in re.findall(r"!\[[^\]]*\]\(([^)]+\.png)\)", text):
-        if f'savefig("{name}"' in text:
-            old, new = (mpl.image.imread(folder / name) for folder in (shown, made))
-            assert old.shape == new.shape, f"{name} has another size than the code's picture"
-            assert np.abs(old - new).mean() < 0.01, f"{name} is not what the code draws"
+    plt.close("all")
+    for picture in pictures_of_the_code(text):
+        shown = PAGES[name].parent / picture
+        assert look_alike(shown, tmp_path / picture), f"{picture} is not what the code draws"
 
 
 def test_no_block_is_skipped_in_silence():
@@ -203,6 +208,12 @@ def test_formulas_are_mathml_and_no_tex_is_left(site):
     assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in home
     for page in site.rglob("*.html"):
         assert 'class="arithmatex"' not in page.read_text(), page
+
+
+def test_words_of_the_glossary_lead_to_it(site):
+    page = (site / "guide" / "where.html").read_text()
+    assert 'class="word" href="../glossary.html#slice" title="Rows that a rule describes' in page
+    assert 'class="word"' not in (site / "glossary.html").read_text()
 
 
 def test_a_formula_that_is_not_understood_is_a_warning(caplog):

@@ -553,10 +553,10 @@ def test_demo_is_a_command(monkeypatch):
     from itrust.cli import demo
 
     seen = []
-    monkeypatch.setattr(demo, "tell", seen.append)
+    monkeypatch.setattr(demo, "tell", lambda *given: seen.append(given))
     assert run("demo").exit_code == 0
-    assert run("demo", "--report", "page.html").exit_code == 0
-    assert seen == [None, Path("page.html")]
+    assert run("demo", "--report", "page.html", "--rows", "homes.csv").exit_code == 0
+    assert seen == [(None, None), (Path("page.html"), Path("homes.csv"))]
 
 
 def test_the_shell_can_complete():

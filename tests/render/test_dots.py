@@ -69,7 +69,7 @@ def estimated():
         (
             estimated,
             "mean(age)",
-            lambda r: [name.replace("_", " ") for name in r.ways],
+            lambda r: ["plug-in", "recalibrated", "prediction-powered", "labels alone"],  # noqa: ARG005
             lambda r: [way.value for way in r.ways.values()],
         ),
         (compared, "Brier score", lambda r: [m.name for m in r], lambda r: [m.brier for m in r]),

@@ -248,6 +248,14 @@ def test_a_single_flagged_point_is_drawn():
     assert all(line.get_linestyle() == "None" for line in marked)
 
 
+def test_curves_in_small_axes_of_a_figure_keep_their_room(town):
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
+    for ax in axes:
+        it.bias_curve(town, "age", by="region", draws=19, rng=0).plot(ax=ax)
+    figure.draw_without_rendering()
+    assert all(ax.get_position().width > 0.2 for ax in axes)
+
+
 def test_curve_and_band_break_where_there_is_no_estimate():
     rng = np.random.default_rng(0)
     age = np.concatenate([rng.uniform(20, 30, 300), rng.uniform(60, 70, 300)])

@@ -2,73 +2,149 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
 import itrust as it
-from itrust.auditing import Provenance
+from itrust._core import Write, wrapped, write_all
+from itrust.auditing import Audit, Provenance
+from itrust.calibration import CalibrationResult
+from itrust.cli.console import answer, width
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places
+from itrust.data import known_format
+from itrust.render import NARROW
 
 TOWN = """\
-A simulated survey: a model predicts who owns a home from income and age. It does not
-know that age counts double in the south and not at all in the west.
-"""
-
-
+A simulated survey of 2,000 households: a model predicts who owns a home from income and age. It \
+does not know that age counts double in the south and not at all in the west."""
 GAP = 'mean(age | region == "south") - mean(age | region == "west")'
-TASKS = [GAP, 'prevalence(region == "south")']
+TITLE = "age of owners, south less west"
+YOUNG, OLD = 40, 65
+LABELS = 18  # columns for what stands before a result
+NEXT = "Now your own file: labelled rows that the model was not fitted on."
 
 
 def run(options: Options) -> int:
     """Audit the simulated survey and tell what was found; give the exit code."""
     refuse_bad_places(options.outputs, [])
-    tell(options.outputs["--report"])
+    page, rows = options.outputs["--report"], options.outputs["--rows"]
+    if rows is not None:
+        known_format(rows)
+    tell(page, rows)
     return 0
 
 
-def tell(page: Path | None = None) -> None:
+def simulated() -> it.simulate.Simulated:
+    """The survey of the demo, always the same."""
+    return it.simulate.survey(2_000, rng=2025)
+
+
+def tell(page: Path | None = None, rows: Path | None = None) -> None:
     """Judge a miscalibrated model, recalibrate it, and judge one that is calibrated.
 
     Parameters
     ----------
     page : Path, optional
         Where to write the audit as a page.
+    rows : Path, optional
+        Where to write the rows, as a file to try the other commands on.
     """
-    town = it.simulate.survey(2_000, rng=2025)
-    sample = town.sample
-    print(TOWN)
-    print(sample)
-    print()
-    print("Without covariates, the model passes for calibrated:")
-    bare = it.Sample(sample.y, sample.p)
-    print(f"  ECE {it.scores.ece(sample):.3f}, p-value {it.klce_test(bare, rng=0).pvalue:.3f}")
-    print()
-    print(it.klce_test(sample, rng=0))
-    print()
-    print("The same rows in one audit, with two numbers to defend:")
-    print()
-    audit = it.audit(sample, TASKS, rng=0, charts=page is not None)
-    print(audit)
-    print()
-    print("What was known beforehand (bias = observed - predicted; positive: too low):")
-    region, age = sample.column("region"), sample.column("age").values
-    for name in region.levels:
-        inside = region.values == region.levels.index(name)
-        for ages, rows in (("under 40", age < 40), ("over 65", age > 65)):
-            chosen = inside & rows
-            told = f"{name}, {ages}"
-            print(f"  {told:<18}{chosen.sum():>5,} rows  true bias {town.bias[chosen].mean():+.3f}")
-    print()
+    town = simulated()
+    answer("\n".join([*wrapped(TOWN, width()), ""]))
+    gap = it.tasks.parse(GAP).named(TITLE)
+    audit = it.audit(town.sample, [gap], rng=0, charts=page is not None)
     other = it.simulate.survey(2_000, rng=7).sample
     methods = [it.recalibrate.Isotonic(), it.recalibrate.Local()]
-    recalibration = it.recalibrate.compare(methods, other, sample, draws=199, rng=0)
-    print("Recalibrated with 2,000 other rows of the same town:")
-    print(recalibration)
-    print()
+    learned = it.recalibrate.compare(methods, other, town.sample, draws=199, rng=0)
     better = it.klce_test(it.simulate.survey(2_000, rng=2025, trustworthy=True).sample, rng=0)
-    print(f"The same town with a model that is calibrated: p-value {better.pvalue:.3f}")
+    found = [*_audited(audit, town), *_others(learned, better)]
+    answer("\n".join(line for name, text in found for line in _beside(name, text)))
+    written: dict[Path, Write] = {}
     if page is not None:
         made = Provenance(f"itrust demo --report {page}")
-        audit.extended(recalibration=recalibration, provenance=made).to_html(page)
-        print()
-        print(f"The audit as a page: {page.resolve()}")
+        whole = audit.extended(recalibration=learned, provenance=made)
+        written[page] = lambda path: whole.to_html(path)
+    if rows is not None:
+        written[rows] = write_rows
+    write_all(written)
+    answer("\n".join(["", *(f"written: {path}" for path in written), *_next(rows)]))
+
+
+def _audited(audit: Audit, town: it.simulate.Simulated) -> Iterable[tuple[str, str]]:
+    """What the audit found, and what was put into the rows."""
+    overall, task = audit.overall, audit.tasks[0]
+    yield "overall", f"p {overall.pvalue:.3f}, ECE {overall.ece:.3f}: the model passes"
+    yield "given covariates", f"p {audit.test.pvalue:.3f} (exact): {audit.verdict}"
+    for finding in audit.test.evidence():
+        yield "", str(replace(finding, too_low=None, too_high=None))
+    yield "  put in", "; ".join(_truth(town, name) for name in ("south", "west"))
+    worst = audit.diagnosis.slices.confirmed[0]
+    side = "low" if worst.bias > 0 else "high"
+    yield "worst slice", f"{worst.rule}: too {side} by at least {abs(worst.at_least):.3f}"
+    values = f"{task.plugin:.1f} with probabilities, {task.from_labels:.1f} with labels"
+    yield "your number", f"{TITLE}: {values}: {task.finding}"
+
+
+def _truth(town: it.simulate.Simulated, name: str) -> str:
+    """The bias of the young and of the old in a region, which is known here."""
+    region, age = town.sample.column("region"), town.sample.column("age").values
+    inside = region.values == region.levels.index(name)
+    young, old = (town.bias[inside & rows].mean() for rows in (age < YOUNG, age > OLD))
+    return f"{name} {young:+.2f} under {YOUNG} and {old:+.2f} over {OLD}"
+
+
+def _others(
+    learned: it.recalibrate.RecalibrationTable, better: CalibrationResult
+) -> Iterable[tuple[str, str]]:
+    """The same test after recalibration, and of a model that is calibrated."""
+    methods = ", ".join(f"p {row.pvalue:.3f} by {row.name}" for row in learned.recalibrations[1:])
+    yield "recalibrated", f"{methods}, with 2,000 other rows"
+    yield "a good model", f"p {better.pvalue:.3f}: nothing is found where nothing is wrong"
+
+
+def _beside(name: str, text: str) -> list[str]:
+    """A result with its name before it, or above it where there is little room."""
+    columns = width()
+    if columns < NARROW:
+        return [*([name] if name else []), *wrapped(text, columns, "  ")]
+    first, *rest = wrapped(text, columns - LABELS)
+    return [f"{name:<{LABELS}}{first}", *(f"{'':<{LABELS}}{line}" for line in rest)]
+
+
+def _next(rows: Path | None) -> list[str]:
+    """The command for the reader's own file; with the rows of the demo it can be typed as it is."""
+    words = [f"itrust audit {'FILE.csv' if rows is None else rows}", "--label owner", "--prob p"]
+    words += ["--on income,age,region", "--report page.html"]
+    lines = [f"  {words[0]}"]
+    for word in words[1:]:
+        if len(lines[-1]) + len(word) + 3 <= width():  # a blank before it, and " \\" behind it
+            lines[-1] += f" {word}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"      {word}")
+    return [*wrapped(NEXT, width()), *lines]
+
+
+def write_rows(path: Path) -> None:
+    """Write the rows of the demo, with the columns that the next command names.
+
+    Parameters
+    ----------
+    path : Path
+        Where to; its ending says in which format.
+    """
+    sample = simulated().sample
+    region = sample.column("region")
+    columns = {
+        "owner": sample.y.astype(int),
+        "p": sample.p,
+        "income": sample.column("income").values,
+        "age": sample.column("age").values,
+        "region": np.take(region.levels, region.values),
+    }
+    known_format(path).write(pa.table(columns), path)

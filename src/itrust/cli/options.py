@@ -1,4 +1,4 @@
-"""Every option of `audit` and `recalibrate`, once: flags, settings, values and the echoed command.
+"""Every option of the commands, once: flags, settings, values and the echoed command.
 
 A new option is one row of `TABLE` and its use as `options.name`. From the row come the flag and its
 help, the setting in `itrust.toml`, the value in `Options`, and its place in the command that a page
@@ -167,6 +167,7 @@ DATES = "Whether 03/04/2024 has the day (dmy) or the month (mdy) first."
 RULES = ("error", "level", "drop")
 MIN_CELL = "Groups and slices with fewer rows stay out of the files."
 OUT = "Those rows with the new column: .csv, .tsv, .parquet, .feather or .jsonl."
+ROWS = "The simulated rows, such as homes.csv, to try the other commands on."
 
 CLUSTER = "Repeated units; several columns are crossed, and week(DATE) takes weeks."
 STRATA = "Strata that clusters were drawn in."
@@ -199,6 +200,7 @@ TABLE = (
     _test("draws", Kind.COUNT, "N", "Redraws of the labels.", 999),
     _test("seed", Kind.COUNT, "N", "Same seed, same numbers.", 0),
     _output("report", {AUDIT: "HTML page.", DEMO: "HTML page of the audit."}, DEMO),
+    Option("rows", Kind.WRITTEN, ROWS, "FILE", FILES, commands=(DEMO,)),
     _output("json", "All numbers; - for standard output.", streams=True),
     _output("junit", "JUnit XML for build servers."),
     _output("summary", "Markdown for a pull request."),
@@ -223,7 +225,7 @@ TABLE = (
     _method("load", Kind.READ, "FILE", "Take what was saved instead of fitting."),
     Option("quiet", Kind.SWITCH, "Nothing on stderr but errors.", default=False, short="-q"),
 )
-BY_NAME = {option.name: option for option in TABLE}
+BY_NAME = {option.name: option for option in TABLE if option.commands != (DEMO,)}  # for settings
 BY_KEY = {option.key: option for option in TABLE}
 
 

@@ -94,7 +94,7 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
         return cls(bias_curve(sample, name, by, **settings)).plot(ax)
 
     def _paint(self, ax: Axes | None) -> None:
-        parts = self.curve.parts
+        parts, own = self.curve.parts, ax is None
         if ax is None and len(parts) > 1:
             across = 2 if len(parts) == 4 else min(len(parts), 3)
             down = -(-len(parts) // across)
@@ -132,8 +132,10 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
         if alone and len(parts) > 1:
             self.figure_.suptitle(f"{title}   ({note})", x=0.01, ha="left", fontsize=10)
         else:
-            panels[0].set_title(f"{title}\n", fontsize=11)
-            panels[0].text(0, 1.02, note, transform=panels[0].transAxes, fontsize=8, color=FAINT)
+            panels[0].set_title(f"{title}\n" if own else title, fontsize=11)
+            if own:  # it may be wider than axes that were given
+                place = {"transform": panels[0].transAxes, "fontsize": 8, "color": FAINT}
+                panels[0].text(0, 1.02, note, **place)
             if len(parts) > 1:
                 panels[0].legend(loc="best")
         self.axes_ = list(dict.fromkeys(panels))

@@ -13,6 +13,7 @@ from itrust._core import Result
 from itrust.calibration import Detectable, MulticlassResult, SampleSize, WitnessResult
 from itrust.recalibrate import RecalibrationTable
 from itrust.render.figures.style import FAINT, INK, Display, axes_of, draw, short
+from itrust.render.text.tasks import WAYS
 from itrust.tasks import TaskEstimate, TaskResult
 
 ROOM = 0.34  # inches a row
@@ -75,10 +76,7 @@ def _(result: TaskResult) -> Dots:
 
 @dots_of.register
 def _(result: TaskEstimate) -> Dots:
-    ways = (
-        Dot(name.replace("_", " "), way.value, way.lower, way.upper)
-        for name, way in result.ways.items()
-    )
+    ways = (Dot(WAYS[name], way.value, way.lower, way.upper) for name, way in result.ways.items())
     return Dots(str(result.task), tuple(ways))
 
 

@@ -47,6 +47,8 @@ from itrust.data.predicates.lookup import value_of as value_of
 from itrust.data.predicates.parts import cut_of as cut_of
 from itrust.data.predicates.parts import level_of as level_of
 from itrust.data.predicates.parts import parts_of as parts_of
+from itrust.data.predicates.reader import ConditionReader as ConditionReader
+from itrust.data.predicates.reader import parse_condition as parse_condition
 from itrust.data.readers import column_names as column_names
 from itrust.data.readers import is_text as is_text
 from itrust.data.readers import line_of as line_of

@@ -1,5 +1,6 @@
 """The numbers people report: how they are written, their bias, their estimates on a population."""
 
+from itrust.data import parse_condition
 from itrust.tasks import parser as parser
 from itrust.tasks.bias import TaskFinding, TaskResult
 from itrust.tasks.bias import checked_tasks as checked_tasks
@@ -13,7 +14,7 @@ from itrust.tasks.expressions import Task
 from itrust.tasks.expressions import TaskRows as TaskRows
 from itrust.tasks.makers import as_tasks as as_tasks
 from itrust.tasks.makers import mean, prevalence, share
-from itrust.tasks.parser import parse, parse_condition
+from itrust.tasks.parser import parse
 from itrust.tasks.population import Assumption, Estimate, TaskEstimate
 from itrust.tasks.quantities import Indicator as Indicator
 from itrust.tasks.replicates import reestimated as reestimated

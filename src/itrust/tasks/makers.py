@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from itrust._core import InputError
-from itrust.data import Everywhere, Predicate, as_predicate
+from itrust.data import Everywhere, Predicate, as_predicate, parse_condition
 from itrust.tasks.expressions import Ratio, Task
-from itrust.tasks.parser import parse, parse_condition
+from itrust.tasks.parser import parse
 from itrust.tasks.quantities import Callback, Covariate, Indicator, Quantity
 
 

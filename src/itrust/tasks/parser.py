@@ -30,24 +30,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from itrust._core import InputError, did_you_mean
-from itrust.data import (
-    OPERATORS,
-    RESERVED,
-    Compared,
-    Everywhere,
-    Level,
-    Missing,
-    Not,
-    OneOf,
-    Predicate,
-    WrittenNumber,
-)
+from itrust.data import ConditionReader, Everywhere, Predicate
 from itrust.tasks.expressions import Combined, Fixed, Ratio, Task
 from itrust.tasks.quantities import (
     FUNCTIONS,
@@ -59,43 +46,10 @@ from itrust.tasks.quantities import (
     Quantity,
 )
 
-TOKEN = re.compile(
-    r"""\s*(?:
-    (?P<number>\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)
-    |(?P<text>"(?:[^"]|"")*"|'(?:[^']|'')*')
-    |(?P<quoted>`(?:[^`]|``)+`)
-    |(?P<word>[^\W\d]\w*)
-    |(?P<sign>\*\*|==|!=|<=|>=|[-+*/()|,<>~])
-    )""",
-    re.VERBOSE,
-)
 TITLE = re.compile(r"""\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[^"`(|:]*[^"`(|:\s]))\s*:""")
 CALLS = ("mean", "share", "prevalence")
-MAX_NESTED = 60
-MAX_TOKENS = 1_000
-WINDOW = 90  # characters of a long text that are shown around an error
 
 Part = TypeVar("Part", Task, Quantity)
-Inside = TypeVar("Inside")
-
-
-@dataclass(frozen=True)
-class Token:
-    """A piece of the text and where it begins.
-
-    Attributes
-    ----------
-    kind : {"number", "text", "quoted", "word", "sign"}
-        What it is.
-    text : str
-        As it stands there.
-    at : int
-        Number of its first character, from 0.
-    """
-
-    kind: str
-    text: str
-    at: int
 
 
 def parse(text: str) -> Task:
@@ -135,114 +89,16 @@ def parse(text: str) -> Task:
     return _Parser(text, title.end()).whole(named)
 
 
-def parse_condition(text: str) -> Predicate:
-    """Read a condition on covariates from text.
+class _Parser(ConditionReader):
+    """Tasks around conditions, by the same recursive descent."""
 
-    Parameters
-    ----------
-    text : str
-        Such as `age >= 65 and race == "Black"`.
-
-    Returns
-    -------
-    Predicate
-        Which rows; its `formula` is read back to the same rows.
-
-    Examples
-    --------
-    >>> from itrust.tasks import parse_condition
-    >>> sorted(parse_condition('age >= 65 and race == "Black"').names)
-    ['age', 'race']
-    """
-    parser = _Parser(text)
-    found = parser.condition()
-    if parser.peek is not None:
-        parser.refuse(f"the condition ends before {parser.peek.text!r}")
-    return found
-
-
-class _Parser:
-    """Recursive descent over tokens; every refusal points at a character."""
-
-    def __init__(self, text: str, start: int = 0) -> None:
-        self.text = text.replace("\n", " ").replace("\r", " ")
-        self.start = start
-        self.position = 0
-        self.tokens: list[Token] = []
-        self.tokens.extend(self._tokens())
-        if len(self.tokens) > MAX_TOKENS:
-            self.refuse("the task is too long", self.tokens[MAX_TOKENS].at)
-        self.depth = 0
-
-    def _tokens(self) -> Any:
-        at = self.start
-        while at < len(self.text.rstrip()):
-            found = TOKEN.match(self.text, at)
-            if found is None:
-                start = at + len(self.text[at:]) - len(self.text[at:].lstrip())
-                self._refuse_character(start)
-            kind = str(found.lastgroup)
-            yield Token(kind, found.group(kind), found.start(kind))
-            at = found.end()
-
-    def _refuse_character(self, at: int) -> NoReturn:
-        character = self.text[at]
-        cures = {"&": "write and", "\u201c": "use straight quotes", "\u201d": "use straight quotes"}
-        cures |= {"\u2018": "use straight quotes", "\u2019": "use straight quotes", "[": "use ( )"}
-        if character in cures:
-            self.refuse(f"there is no use for {character!r} in a task: {cures[character]}", at)
-        before = self.text[:at].rstrip().rsplit(" ", 1)[-1].rsplit("(", 1)[-1]
-        if character == "=":
-            signs = "==, !=, <, <=, > or >="
-            self.refuse(f"expected {signs} after {before}, not '=' (did you mean ==?)", at)
-        if character in "\"'`":
-            self.refuse(f"the text that begins with {character} has no end", at)
-        self.refuse(f"there is no use for {character!r} in a task", at)
-
-    def refuse(self, what: str, at: int | None = None) -> NoReturn:
-        """Say what is wrong and point at it; the error's value is what stands there."""
-        if at is None:
-            at = len(self.text.rstrip()) if self.peek is None else self.peek.at
-        there = next(
-            (token.text for token in self.tokens if token.at == at), self.text[at : at + 1]
-        )
-        start = max(0, at - WINDOW // 2) if len(self.text) > WINDOW else 0
-        raise InputError(
-            "{what} at character {position}:\n  {text}\n  {pointer}",
-            value=there,
-            details={
-                "what": what,
-                "position": at + 1,
-                "text": self.text[start : start + WINDOW],
-                "pointer": " " * (at - start) + "^",
-            },
-        )
-
-    @property
-    def peek(self) -> Token | None:
-        return self.tokens[self.position] if self.position < len(self.tokens) else None
-
-    def accept(self, *texts: str) -> Token | None:
-        token = self.peek
-        if token is not None and token.kind in ("sign", "word") and token.text in texts:
-            self.position += 1
-            return token
-        return None
-
-    def expect(self, text: str, where: str) -> Token:
-        token = self.accept(text)
-        if token is None:
-            self.refuse(f"expected {text!r} {where}, not {self._next()}")
-        return token
-
-    def _next(self) -> str:
-        return "the end" if self.peek is None else repr(self.peek.text)
+    WHOLE = "task"
 
     def whole(self, title: str | None = None) -> Task:
         task = self.task()
         tolerance = self.tolerance() if self.accept("~") else None
         if self.peek is not None:
-            self.refuse(f"the task ends before {self._next()}")
+            self.refuse(f"the task ends before {self.ahead()}")
         if title is None:
             return task if tolerance is None else task.matters_at(tolerance)
         return task.named(title, tolerance)
@@ -250,18 +106,9 @@ class _Parser:
     def tolerance(self) -> float:
         token = self.peek
         if token is None or token.kind != "number" or not 0 < float(token.text) < math.inf:
-            self.refuse(f"expected the tolerance, a number above 0, after ~, not {self._next()}")
+            self.refuse(f"expected the tolerance, a number above 0, after ~, not {self.ahead()}")
         self.position += 1
         return float(token.text)
-
-    @contextmanager
-    def _deeper(self) -> Iterator[None]:
-        """One level deeper; refuse what is nested too deeply."""
-        self.depth += 1
-        if self.depth > MAX_NESTED:
-            self.refuse("parentheses are nested too deeply")
-        yield
-        self.depth -= 1
 
     def _arithmetic(
         self, factor: Callable[[], Part], join: Callable[[Part, str, Part], Part]
@@ -297,27 +144,22 @@ class _Parser:
         other: Callable[[], Part],
     ) -> Part:
         """What signs stand between: a negative, parentheses, a number, or something else."""
-        with self._deeper():
+        with self.deeper():
             if self.accept("-"):
                 return negative()
             if self.accept("("):
-                return self._closed(word, whole())
+                return self.closed(word, whole())
             token = self.peek
             if token is not None and token.kind == "number":
                 self.position += 1
                 return number(float(token.text))
             return other()
 
-    def _closed(self, word: str, inside: Inside) -> Inside:
-        """What stands in parentheses, once they are closed."""
-        self.expect(")", f"after the {word} in parentheses")
-        return inside
-
     def call(self) -> Task:
         token = self.peek
         if token is None or token.kind != "word":
             self.refuse(
-                f"expected mean(...), share(...), prevalence(...) or a number, not {self._next()}"
+                f"expected mean(...), share(...), prevalence(...) or a number, not {self.ahead()}"
             )
         if token.text not in CALLS:
             self.refuse(f"there is no task {token.text!r}; {did_you_mean(token.text, CALLS)}")
@@ -365,70 +207,3 @@ class _Parser:
         inside = self.quantity()
         self.expect(")", f"to close {token.text}(")
         return Function(token.text, inside)
-
-    def covariate(self) -> str:
-        token = self.peek
-        if token is not None and token.kind == "quoted":
-            self.position += 1
-            return token.text[1:-1].replace("``", "`")
-        if token is None or token.kind != "word" or token.text in RESERVED:
-            self.refuse(f"expected a covariate, not {self._next()}")
-        self.position += 1
-        return token.text
-
-    def condition(self) -> Predicate:
-        left = self.conjunction()
-        while self.accept("or"):
-            left = left | self.conjunction()
-        return left
-
-    def conjunction(self) -> Predicate:
-        left = self.simple()
-        while self.accept("and"):
-            left = left & self.simple()
-        return left
-
-    def simple(self) -> Predicate:
-        with self._deeper():
-            if self.accept("not"):
-                return Not(self.simple())
-            if self.accept("("):
-                return self._closed("condition", self.condition())
-            return self.comparison(self.covariate())
-
-    def comparison(self, name: str) -> Predicate:
-        if self.accept("is"):
-            negated = self.accept("not")
-            self.expect("missing", "after is")
-            return Not(Missing(name)) if negated else Missing(name)
-        negated = self.accept("not")
-        if negated or (self.peek is not None and self.peek.text == "in"):
-            self.expect("in", "after not")
-            self.expect("(", "after in")
-            values = [self.value()]
-            while self.accept(","):
-                values.append(self.value())
-            self.expect(")", "after the values")
-            found = OneOf(name, tuple(values))
-            return Not(found) if negated else found
-        sign = self.accept(*OPERATORS)
-        if sign is None:
-            self.refuse(f"expected ==, !=, <, <=, > or >= after {name}, not {self._next()}")
-        value = self.value()
-        return Level(name, value) if sign.text == "==" else Compared(name, sign.text, value)
-
-    def value(self) -> Any:
-        negative = self.accept("-")
-        token = self.peek
-        if token is not None and token.kind == "number":
-            self.position += 1
-            return WrittenNumber(f"-{token.text}" if negative else token.text)
-        if token is not None and not negative and token.kind == "text":
-            self.position += 1
-            quote = token.text[0]
-            return token.text[1:-1].replace(2 * quote, quote)
-        if not negative and (word := self.accept("true", "false")):
-            return word.text == "true"
-        if token is not None and token.kind == "word":
-            self.refuse(f'a value of text stands in quotes: "{token.text}"')
-        return self.refuse(f"expected a value, not {self._next()}")

@@ -1,0 +1,269 @@
+"""Conditions on covariates as text: a small grammar, parsed by hand, never evaluated.
+
+    condition  = conjunction { "or" conjunction }
+    conjunction = simple { "and" simple }
+    simple     = "not" simple | "(" condition ")" | covariate "is" ["not"] "missing"
+               | covariate ["not"] "in" "(" value { "," value } ")"
+               | covariate ("==" | "!=" | "<" | "<=" | ">" | ">=") value
+
+A covariate is a word, or anything in backticks; a value is a number, true, false, or text in
+quotes (dates, too). The grammar of tasks (`itrust.tasks.parser`) is built upon it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+from itrust._core import InputError
+from itrust.data.predicates.algebra import Not, Predicate
+from itrust.data.predicates.grammar import RESERVED, WrittenNumber
+from itrust.data.predicates.leaves import OPERATORS, Compared, Level, Missing, OneOf
+
+TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<number>\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)
+    |(?P<text>"(?:[^"]|"")*"|'(?:[^']|'')*')
+    |(?P<quoted>`(?:[^`]|``)+`)
+    |(?P<word>[^\W\d]\w*)
+    |(?P<sign>\*\*|==|!=|<=|>=|[-+*/()|,<>~])
+    )""",
+    re.VERBOSE,
+)
+MAX_NESTED = 60
+MAX_TOKENS = 1_000
+WINDOW = 90  # characters of a long text that are shown around an error
+
+Inside = TypeVar("Inside")
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of the text and where it begins.
+
+    Attributes
+    ----------
+    kind : {"number", "text", "quoted", "word", "sign"}
+        What it is.
+    text : str
+        As it stands there.
+    at : int
+        Number of its first character, from 0.
+    """
+
+    kind: str
+    text: str
+    at: int
+
+
+def parse_condition(text: str) -> Predicate:
+    """Read a condition on covariates from text; never evaluates code.
+
+    Parameters
+    ----------
+    text : str
+        Such as `age >= 65 and race == "Black"`.
+
+    Returns
+    -------
+    Predicate
+        Which rows; its `formula` is read back to the same rows.
+
+    Examples
+    --------
+    >>> from itrust.data import parse_condition
+    >>> sorted(parse_condition('age >= 65 and race == "Black"').names)
+    ['age', 'race']
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(
+            "a condition is text such as 'age >= 65', not {value}", argument="text", value=text
+        )
+    reader = ConditionReader(text)
+    found = reader.condition()
+    if reader.peek is not None:
+        reader.refuse(f"the condition ends before {reader.ahead()}")
+    return found
+
+
+class ConditionReader:
+    """Recursive descent over tokens; every refusal points at a character.
+
+    Parameters
+    ----------
+    text : str
+        What is read.
+    start : int
+        The first character that belongs to it.
+    """
+
+    WHOLE: ClassVar[str] = "condition"  # what a text is, in refusals
+
+    def __init__(self, text: str, start: int = 0) -> None:
+        self.text = text.replace("\n", " ").replace("\r", " ")
+        self.start = start
+        self.position = 0
+        self.tokens: list[Token] = []
+        self.tokens.extend(self._tokens())
+        if len(self.tokens) > MAX_TOKENS:
+            self.refuse(f"the {self.WHOLE} is too long", self.tokens[MAX_TOKENS].at)
+        self.depth = 0
+
+    def _tokens(self) -> Any:
+        at = self.start
+        while at < len(self.text.rstrip()):
+            found = TOKEN.match(self.text, at)
+            if found is None:
+                start = at + len(self.text[at:]) - len(self.text[at:].lstrip())
+                self._refuse_character(start)
+            kind = str(found.lastgroup)
+            yield Token(kind, found.group(kind), found.start(kind))
+            at = found.end()
+
+    def _refuse_character(self, at: int) -> NoReturn:
+        character = self.text[at]
+        useless = f"there is no use for {character!r} in a {self.WHOLE}"
+        cures = {"&": "write and", "\u201c": "use straight quotes", "\u201d": "use straight quotes"}
+        cures |= {"\u2018": "use straight quotes", "\u2019": "use straight quotes", "[": "use ( )"}
+        if character in cures:
+            self.refuse(f"{useless}: {cures[character]}", at)
+        before = self.text[:at].rstrip().rsplit(" ", 1)[-1].rsplit("(", 1)[-1]
+        if character == "=":
+            signs = "==, !=, <, <=, > or >="
+            self.refuse(f"expected {signs} after {before}, not '=' (did you mean ==?)", at)
+        if character in "\"'`":
+            self.refuse(f"the text that begins with {character} has no end", at)
+        self.refuse(useless, at)
+
+    def refuse(self, what: str, at: int | None = None) -> NoReturn:
+        """Say what is wrong and point at it; the error's value is what stands there."""
+        if at is None:
+            at = len(self.text.rstrip()) if self.peek is None else self.peek.at
+        there = next(
+            (token.text for token in self.tokens if token.at == at), self.text[at : at + 1]
+        )
+        start = max(0, at - WINDOW // 2) if len(self.text) > WINDOW else 0
+        raise InputError(
+            "{what} at character {position}:\n  {text}\n  {pointer}",
+            value=there,
+            details={
+                "what": what,
+                "position": at + 1,
+                "text": self.text[start : start + WINDOW],
+                "pointer": " " * (at - start) + "^",
+            },
+        )
+
+    @property
+    def peek(self) -> Token | None:
+        """The next token; None at the end."""
+        return self.tokens[self.position] if self.position < len(self.tokens) else None
+
+    def accept(self, *texts: str) -> Token | None:
+        """Step over the next token if it is one of these words or signs."""
+        token = self.peek
+        if token is not None and token.kind in ("sign", "word") and token.text in texts:
+            self.position += 1
+            return token
+        return None
+
+    def expect(self, text: str, where: str) -> Token:
+        """Step over a word or sign that must stand here."""
+        token = self.accept(text)
+        if token is None:
+            self.refuse(f"expected {text!r} {where}, not {self.ahead()}")
+        return token
+
+    def ahead(self) -> str:
+        """What stands next, as a refusal quotes it."""
+        return "the end" if self.peek is None else repr(self.peek.text)
+
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        """One level deeper; refuse what is nested too deeply."""
+        self.depth += 1
+        if self.depth > MAX_NESTED:
+            self.refuse("parentheses are nested too deeply")
+        yield
+        self.depth -= 1
+
+    def closed(self, word: str, inside: Inside) -> Inside:
+        """What stands in parentheses, once they are closed."""
+        self.expect(")", f"after the {word} in parentheses")
+        return inside
+
+    def covariate(self) -> str:
+        """A plain word, or anything in backticks."""
+        token = self.peek
+        if token is not None and token.kind == "quoted":
+            self.position += 1
+            return token.text[1:-1].replace("``", "`")
+        if token is None or token.kind != "word" or token.text in RESERVED:
+            self.refuse(f"expected a covariate, not {self.ahead()}")
+        self.position += 1
+        return token.text
+
+    def condition(self) -> Predicate:
+        """Conjunctions with "or" between them."""
+        left = self.conjunction()
+        while self.accept("or"):
+            left = left | self.conjunction()
+        return left
+
+    def conjunction(self) -> Predicate:
+        """Simple conditions with "and" between them."""
+        left = self.simple()
+        while self.accept("and"):
+            left = left & self.simple()
+        return left
+
+    def simple(self) -> Predicate:
+        """A comparison, a negation, or a condition in parentheses."""
+        with self.deeper():
+            if self.accept("not"):
+                return Not(self.simple())
+            if self.accept("("):
+                return self.closed("condition", self.condition())
+            return self.comparison(self.covariate())
+
+    def comparison(self, name: str) -> Predicate:
+        """What is asked of one covariate."""
+        if self.accept("is"):
+            negated = self.accept("not")
+            self.expect("missing", "after is")
+            return Not(Missing(name)) if negated else Missing(name)
+        negated = self.accept("not")
+        if negated or (self.peek is not None and self.peek.text == "in"):
+            self.expect("in", "after not")
+            self.expect("(", "after in")
+            values = [self.value()]
+            while self.accept(","):
+                values.append(self.value())
+            self.expect(")", "after the values")
+            found = OneOf(name, tuple(values))
+            return Not(found) if negated else found
+        sign = self.accept(*OPERATORS)
+        if sign is None:
+            self.refuse(f"expected ==, !=, <, <=, > or >= after {name}, not {self.ahead()}")
+        value = self.value()
+        return Level(name, value) if sign.text == "==" else Compared(name, sign.text, value)
+
+    def value(self) -> Any:
+        """A number, a text in quotes, true or false."""
+        negative = self.accept("-")
+        token = self.peek
+        if token is not None and token.kind == "number":
+            self.position += 1
+            return WrittenNumber(f"-{token.text}" if negative else token.text)
+        if token is not None and not negative and token.kind == "text":
+            self.position += 1
+            quote = token.text[0]
+            return token.text[1:-1].replace(2 * quote, quote)
+        if not negative and (word := self.accept("true", "false")):
+            return word.text == "true"
+        if token is not None and token.kind == "word":
+            self.refuse(f'a value of text stands in quotes: "{token.text}"')
+        return self.refuse(f"expected a value, not {self.ahead()}")

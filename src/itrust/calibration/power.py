@@ -98,7 +98,7 @@ def detectable(
     """
     simulations = checked_count(simulations, "simulations", at_least=0)
     demand = Demand(alpha, power)
-    clustering = assumed_clustering(checked_source(sample), icc, careful=True)
+    clustering = assumed_clustering(checked_source(sample, "detectable"), icc, careful=True)
     setting = PowerSetting.of(sample, demand, dictionary, draws, rng, engine, clustering)
     return _detectable(setting, demand, simulations)
 
@@ -225,7 +225,7 @@ def sample_size(
     True
     """
     bias = checked_share(bias, "bias")
-    clustering = assumed_clustering(checked_source(sample), icc, careful=False)
+    clustering = assumed_clustering(checked_source(sample, "sample_size"), icc, careful=False)
     demand = Demand(alpha, power)
     setting = PowerSetting.of(sample, demand, dictionary, draws, rng, engine, clustering)
     singles, pairs = setting.regions(), setting.pairs()

@@ -8,6 +8,9 @@ from itrust.data.copies import is_prediction as is_prediction
 from itrust.data.design import Design
 from itrust.data.design import Replication as Replication
 from itrust.data.design_matrix import Table as Table
+from itrust.data.estimators import Classifier as Classifier
+from itrust.data.estimators import Covariates as Covariates
+from itrust.data.estimators import is_model as is_model
 from itrust.data.files import Scan, scan
 from itrust.data.files import clusters_in_files as clusters_in_files
 from itrust.data.formats import FORMATS as FORMATS
@@ -15,6 +18,7 @@ from itrust.data.formats import FilePart as FilePart
 from itrust.data.formats import format_of as format_of
 from itrust.data.formats import guess_column as guess_column
 from itrust.data.formats import known_format as known_format
+from itrust.data.frames import FRAME_TRAITS as FRAME_TRAITS
 from itrust.data.frames import frame_columns as frame_columns
 from itrust.data.frames import same_length as same_length
 from itrust.data.intake import MissingRule as MissingRule
@@ -63,6 +67,7 @@ from itrust.data.rows import Chunk as Chunk
 from itrust.data.rows import Points as Points
 from itrust.data.rows import called_impossible as called_impossible
 from itrust.data.sample import Sample
+from itrust.data.sample import a_kind as a_kind
 from itrust.data.sample import checked_sample as checked_sample
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot

@@ -27,6 +27,7 @@ from itrust.data.intake import read_covariates as read_covariates
 from itrust.data.intake import read_probabilities as read_probabilities
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.population import Population
+from itrust.data.population import without_labels as without_labels
 from itrust.data.predicates.algebra import And as And
 from itrust.data.predicates.algebra import Everywhere as Everywhere
 from itrust.data.predicates.algebra import Not as Not

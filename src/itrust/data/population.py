@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from itrust._core import FloatArray, InputError, Subject
 from itrust.data.column import Column
+from itrust.data.design import Design
 from itrust.data.design_intake import read_design
 from itrust.data.encoding import encode_numbers
 from itrust.data.frames import same_length
@@ -24,6 +27,7 @@ from itrust.data.intake import (
     settle_missing,
 )
 from itrust.data.rows import Predicted
+from itrust.data.sample import Sample
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -144,3 +148,24 @@ class Population(Predicted):
                 weights=columns[named["weights"]] if weights is not None else None,
                 missing=missing,
             )
+
+
+def without_labels(population: Population) -> Sample:
+    """The rows as a sample whose labels are all 0, for what does not look at labels.
+
+    >>> without_labels(Population([0.2, 0.7], {"age": [30, 41]})).y
+    array([0., 0.])
+    """
+    made = object.__new__(Sample)
+    made._fill(
+        y=np.zeros(population.n),
+        p=population.p,
+        columns=population.columns,
+        design=Design(population.n, weights=population.weights),
+        values=(0, 1),
+        label=None,
+        dropped=population.dropped,
+        origin=(),
+        units=(),
+    )
+    return made

@@ -7,6 +7,7 @@ from itrust.data.copies import is_index as is_index
 from itrust.data.copies import is_prediction as is_prediction
 from itrust.data.design import Design
 from itrust.data.design import Replication as Replication
+from itrust.data.design_intake import read_weights as read_weights
 from itrust.data.design_matrix import Table as Table
 from itrust.data.estimators import Classifier as Classifier
 from itrust.data.estimators import Covariates as Covariates
@@ -21,10 +22,14 @@ from itrust.data.formats import known_format as known_format
 from itrust.data.frames import FRAME_TRAITS as FRAME_TRAITS
 from itrust.data.frames import frame_columns as frame_columns
 from itrust.data.frames import same_length as same_length
+from itrust.data.intake import WEIGHTS as WEIGHTS
 from itrust.data.intake import MissingRule as MissingRule
+from itrust.data.intake import label_values as label_values
 from itrust.data.intake import named_columns as named_columns
 from itrust.data.intake import read_covariates as read_covariates
+from itrust.data.intake import read_labels as read_labels
 from itrust.data.intake import read_probabilities as read_probabilities
+from itrust.data.intake import same_index as same_index
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.population import Population
 from itrust.data.population import without_labels as without_labels

@@ -34,7 +34,7 @@ MAX_VALUES = 10  # of a number, up to which each is a group
 MAX_GROUPS = 2_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GroupBias(PartBias):
     """How far the model is off in one group.
 

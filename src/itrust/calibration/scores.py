@@ -258,6 +258,9 @@ class ReliabilityCurve(Result):
     rows: IntArray
     share: FloatArray
 
+    def __repr__(self) -> str:
+        return f"<ReliabilityCurve: {self.rows.size} bins, {int(self.rows.sum()):,} rows>"
+
     def _facts(self) -> dict[str, FloatArray | IntArray]:
         return {**vars(self), "gap": self.gap}
 

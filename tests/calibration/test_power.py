@@ -94,6 +94,17 @@ def test_labels_do_not_matter(town, found):
     assert [r.shift for r in other.regions] == [r.shift for r in found.regions]
 
 
+def test_rows_without_labels_tell_the_same(town):
+    bare = town.only("region")
+    levels = np.array(bare.column("region").levels)[bare.column("region").values.astype(int)]
+    population = it.Population(bare.p, {"region": levels})
+    settings = {"draws": 99, "rng": 0}
+    labelled, planned = (it.sample_size(rows, 0.05, **settings) for rows in (bare, population))
+    assert labelled.to_dict() == planned.to_dict()
+    seen = it.detectable(population, simulations=0, **settings)
+    assert seen.to_dict() == it.detectable(bare, simulations=0, **settings).to_dict()
+
+
 def test_one_direction_has_a_closed_form():
     """Overall level alone, p = .5: shift = (1.96 + .84) times the sd of the mean."""
     n = 1_000

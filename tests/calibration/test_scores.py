@@ -1,9 +1,12 @@
 import numpy as np
+import pandas as pd
 import pyarrow.csv
 import pytest
 from scipy.stats import binomtest, norm
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss, make_scorer
+from sklearn.model_selection import GridSearchCV
 
 import itrust as it
 from itrust import InputError, Sample, scores
@@ -153,3 +156,109 @@ def test_odd_settings_are_refused():
         EqualWidth(0)
     with pytest.raises(InputError, match="confidence must lie between 0 and 1"):
         scores.reliability_curve(sample(), confidence=95)
+
+
+ARRAYS = {
+    "one column": lambda s: (s.y, s.p),
+    "two columns": lambda s: (s.y, np.column_stack([1 - s.p, s.p])),
+    "lists": lambda s: (s.y.astype(int).tolist(), s.p.tolist()),
+    "pandas": lambda s: (pd.Series(s.y == 1), pd.Series(s.p)),
+    "minus one": lambda s: (2 * s.y - 1, s.p),
+}
+ALL = [scores.brier, scores.log_loss, scores.ece, scores.mce, scores.smooth_ece, scores.klce]
+
+
+@pytest.mark.parametrize("score", ALL, ids=lambda score: score.__name__)
+@pytest.mark.parametrize("arrays", ARRAYS.values(), ids=list(ARRAYS))
+def test_a_score_of_arrays_is_that_of_their_sample(score, arrays):
+    s = sample(200)
+    assert score(*arrays(s)) == pytest.approx(score(s), rel=1e-12)
+
+
+@pytest.mark.parametrize("score", ALL, ids=lambda score: score.__name__)
+def test_weights_and_words_go_by_scikit_learns_names(score):
+    s = sample(200, weighted=True)
+    words = np.where(s.y == 1, "bad", "good")  # sorted the other way round
+    assert score(words, s.p, sample_weight=s.weights, pos_label="bad") == pytest.approx(score(s))
+    both = np.column_stack([s.p, 1 - s.p])
+    assert score(words, both, sample_weight=s.weights, pos_label="bad") == pytest.approx(score(s))
+
+
+def test_bins_stand_beside_a_sample_or_by_name():
+    s = sample()
+    assert scores.ece(s, EqualMass(5)) == scores.ece(s.y, s.p, bins=EqualMass(5))
+    assert scores.mce(s, bins=EqualMass(5)) == scores.mce(s.y, s.p, bins=EqualMass(5))
+
+
+def test_klce_is_the_root_of_the_statistic_and_covariates_count():
+    town = it.simulate.survey(2_000, rng=0).sample.only("age")
+    age = {"age": town.column("age").values}
+    assert scores.klce(town.y, town.p, x=age) == np.sqrt(it.klce2(town))
+    assert scores.klce(town.y, town.p) != scores.klce(town.y, town.p, x=age)
+    told = scores.local_calibration_pvalue(town.y, town.p, x=age, draws=99, rng=0)
+    assert told == it.klce_test(town, draws=99, rng=0).pvalue
+    few = it.simulate.survey(500, rng=0).sample
+    assert it.klce2(few) < 0
+    assert scores.klce(few) == 0
+
+
+def test_one_row_has_a_brier_score_and_no_pairs():
+    assert scores.brier([1], [0.75]) == 0.0625
+    assert np.isnan(scores.klce([1], [0.75]))
+    assert np.isnan(scores.local_calibration_pvalue([1], [0.75]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "said"),
+    [
+        (([0, 1],), {}, r"a score takes a Sample, or labels and probabilities"),
+        ((["no", "yes"], [0.1, 0.9]), {}, r"y_true has the values .* pos_label='no' or pos_label="),
+        (([0, 1], [0.1, 1.9]), {}, r"y_prob must lie in \[0, 1\]"),
+        (([0, 1], [0.1]), {}, r"y_prob has 1 row, but there are 2 labels"),
+        (([0, 1], np.eye(2, 3)), {}, r"y_prob must be one column, or two"),
+        (([0, 1], [0.1, 0.9]), {"sample_weight": [1, -1]}, r"sample_weight must not be negative"),
+        ((sample(), [0.5] * 500), {}, r"y_prob goes with arrays"),
+    ],
+)
+def test_wrong_arrays_are_one_sentence_in_scikit_learns_words(arguments, settings, said):
+    with pytest.raises(InputError, match=said):
+        scores.brier(*arguments, **settings)
+
+
+def test_fairlearn_shows_scores_by_group():
+    fairlearn = pytest.importorskip("fairlearn.metrics")
+    s = sample(300)
+    group, age = np.repeat(["a", "b"], [200, 100]), np.random.default_rng(0).normal(size=300)
+    frame = fairlearn.MetricFrame(
+        metrics={"brier": scores.brier, "klce": scores.klce},
+        y_true=s.y,
+        y_pred=s.p,
+        sensitive_features=group,
+        sample_params={"klce": {"x": age}, "brier": {"sample_weight": 1 + age**2}},
+    )
+    first = group == "a"
+    by_hand = scores.klce(s.y[first], s.p[first], x=age[first])
+    assert frame.by_group["klce"]["a"] == by_hand
+    assert frame.overall["brier"] == scores.brier(s.y, s.p, sample_weight=1 + age**2)
+
+
+def test_a_search_finds_the_model_that_is_calibrated_given_a_column():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.normal(size=600), "noise": rng.normal(size=600)})
+    y = np.where(rng.random(600) < 1 / (1 + np.exp(-2 * X["age"])), "yes", "no")
+    grid = {"C": [1e-4, 1.0]}
+    for scoring in (
+        scores.scorer(scores.klce, on=["age"]),
+        scores.scorer(scores.local_calibration_pvalue, on="age", draws=19, rng=0),
+        make_scorer(
+            scores.brier,
+            greater_is_better=False,
+            response_method="predict_proba",
+            pos_label="yes",
+        ),
+    ):
+        search = GridSearchCV(LogisticRegression(), grid, scoring=scoring, cv=2).fit(X, y)
+        assert search.best_params_ == {"C": 1.0}
+    model = LogisticRegression().fit(X, y)
+    value = scores.scorer(scores.klce, on=["age"])(model, X, y)
+    assert value == -scores.klce(y, model.predict_proba(X), x=X[["age"]], pos_label="yes")

@@ -190,7 +190,7 @@ WRONG = [
     (dict(y=Y, p=[0.2, 1.2, 0.9]), r"prob must lie in \[0, 1\]; row 1 has 1.2 \(pass logits"),
     (
         dict(y=Y, p=[-2.0, 0.3, 1.5]),
-        r"row 0 has -2.0, and 1 other row is outside, too \(pass logits through scipy.special.expit",
+        r"row 0 has -2.0, and 1 other row is outside, too \(pass logits through scipy",
     ),
     (
         dict(y=Y, p=[20, 70, 90]),

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import itrust as it
+from itrust.calibration import Refusal
+from itrust.render.text.tasks import WAYS
 
 mpl.use("Agg")
 FEW = {"draws": 39, "rng": 0}
@@ -61,27 +63,62 @@ def estimated():
             lambda r: [r.together.pvalue, *(part.pvalue for part in r.classes)],
         ),
         (
-            lambda: it.tasks.mean("age").evaluate(sample(), **FEW),
-            "bias (with labels",
-            lambda r: [r.name],
-            lambda r: [r.bias],
-        ),
-        (
             estimated,
-            "mean(age)",
-            lambda r: ["plug-in", "recalibrated", "prediction-powered", "labels alone"],  # noqa: ARG005
+            "estimate, 95 % interval",
+            lambda r: [WAYS[name] for name in r.ways],
             lambda r: [way.value for way in r.ways.values()],
         ),
         (compared, "Brier score", lambda r: [m.name for m in r], lambda r: [m.brier for m in r]),
     ],
-    ids=["detectable", "size", "witness", "classes", "task", "estimate", "recalibrations"],
+    ids=["detectable", "size", "witness", "classes", "estimate", "recalibrations"],
 )
 def test_every_row_is_drawn_with_its_name_and_number(make, label, names, values):
     result = make()
     display = result.plot()
     assert label in display.ax_.get_xlabel()
-    assert [text.get_text() for text in display.ax_.get_yticklabels()] == names(result)
+    labels = [text.get_text().split("\n")[0] for text in display.ax_.get_yticklabels()]
+    assert labels == names(result)
     drawn = [line.get_xdata()[0] for line in display.ax_.lines if line.get_marker() == "o"]
     wanted = [value if math.isfinite(value) else math.nan for value in values(result)]
     assert drawn == pytest.approx(wanted, nan_ok=True)
     mpl.pyplot.close(display.figure_)
+
+
+def test_shifts_that_are_never_seen_are_words():
+    found = it.detectable(sample(), simulations=0, **FEW)
+    assert not math.isfinite(found.worst.shift)
+    display = found.plot()
+    assert "not seen" in [text.get_text() for text in display.ax_.texts]
+    mpl.pyplot.close(display.figure_)
+
+
+def test_several_scores_share_their_rows_and_given_axes_take_the_first():
+    table = compared()
+    display = table.plot()
+    assert [ax.get_xlabel() for ax in display.axes_] == [
+        "Brier score",
+        "ECE",
+        "p given the covariates",
+    ]
+    _, ax = mpl.pyplot.subplots()
+    assert table.plot(ax=ax).axes_ == [ax]
+    mpl.pyplot.close("all")
+
+
+def test_a_comparison_without_tasks_shows_scores():
+    two = it.compare({"one": sample(), "two": sample().with_predictions([0.5] * 400)}, **FEW)
+    display = two.plot()
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["one", "two"]
+    assert len(display.axes_) == 3
+    mpl.pyplot.close("all")
+
+
+def test_what_has_two_numbers_is_drawn():
+    found = it.klce_test(sample(), **FEW).findings[0]
+    for result, names in (
+        (found, ["adjusted for all checks", "as the only check"]),
+        (Refusal(6, 4.2, 9.0), ["here", "needed"]),
+    ):
+        display = result.plot()
+        assert [text.get_text() for text in display.ax_.get_yticklabels()] == names
+    mpl.pyplot.close("all")

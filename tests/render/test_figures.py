@@ -1,5 +1,6 @@
 """Figures are drawn from kept data, into any axes, with labels that come from the columns."""
 
+import inspect
 from pathlib import Path
 
 import matplotlib as mpl
@@ -12,7 +13,8 @@ import pytest
 
 import itrust as it
 from itrust import figures
-from itrust._core import InputError
+from itrust._core import InputError, Result
+from itrust.render import as_html, as_text
 
 PAGE = Path(it.__file__).parent / "render" / "page" / "page.css"
 HOSTILE = "$x_{1}$ <script> " + "é" * 120
@@ -148,6 +150,10 @@ RESULTS = {
     "slices": lambda s: it.bias_slices(s, draws=49, rng=0),
     "cubic": lambda s: it.local_bias(s, draws=19, rng=0).cubic("age"),
     "audit": lambda s: it.audit(s, draws=79, rng=0, charts=False),
+    "group": lambda s: it.bias_groups(s, "region", draws=49, rng=0)[0],
+    "slice": lambda s: it.bias_slices(s, draws=49, rng=0)[0],
+    "bias": lambda s: it.local_bias(s, draws=19, rng=0),
+    "task": lambda s: it.tasks.mean("age").matters_at(2.0).evaluate(s, draws=49, rng=0),
 }
 KINDS = {
     "test": figures.NullDisplay,
@@ -157,6 +163,10 @@ KINDS = {
     "slices": figures.SliceDisplay,
     "cubic": figures.CubicDisplay,
     "audit": figures.AuditDisplay,
+    "group": figures.PartDisplay,
+    "slice": figures.PartDisplay,
+    "bias": figures.LocalBiasDisplay,
+    "task": figures.TaskDisplay,
 }
 
 
@@ -281,5 +291,32 @@ def test_a_comparison_has_a_panel_for_every_task():
     assert "accuracy" in display.ax_.get_yticklabels()[0].get_text()
     figure, ax = plt.subplots()
     assert figures.ComparisonDisplay(found).plot(ax).figure_ is figure
-    with pytest.raises(InputError, match="no tasks to show"):
-        figures.ComparisonDisplay(it.compare(models, draws=19, rng=0))
+
+
+def test_every_kind_of_result_has_a_picture_and_a_notebook_view():
+    def kinds(kind):
+        return {kind, *(found for each in kind.__subclasses__() for found in kinds(each))}
+
+    whole = [kind for kind in kinds(Result) if not inspect.isabstract(kind)]
+    assert len(whole) >= 20
+    for show in (figures.draw, as_html, as_text):
+        nothing = show.dispatch(object)
+        assert [kind for kind in whole if show.dispatch(kind) is nothing] == []
+
+
+def test_local_bias_marks_the_points_that_are_shown(town):
+    bias = it.local_bias(town, draws=99, rng=0)
+    display = bias.plot()
+    drawn = sum(len(found.get_offsets()) for found in display.ax_.collections)
+    assert drawn == bias.known.sum()
+    assert type(bias.plot(name="age")) is figures.CubicDisplay
+    plt.close("all")
+
+
+def test_the_tolerance_of_a_task_is_in_the_picture(town):
+    task = it.tasks.mean("age").matters_at(5.0).evaluate(town, draws=49, rng=0)
+    display = task.plot()
+    low, high = display.ax_.get_xlim()
+    assert low < -5 < 5 < high
+    assert "tolerance 5" in display.ax_.get_xlabel()
+    plt.close("all")

@@ -1,5 +1,11 @@
 """Results as HTML in a notebook: everything is shown, nothing from the file becomes markup."""
 
+import base64
+import re
+import sys
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -8,6 +14,7 @@ from itrust._core import html as notebook
 from itrust._core import rounded
 from itrust.auditing import Audit
 
+mpl.use("Agg")
 EVIL = "<script>alert(1)</script>"
 
 
@@ -32,6 +39,37 @@ def test_results_are_rich_html_without_markup_from_the_file(audit):
         assert "<script" not in made
         assert "<table" in made
         assert made.count("<div") == made.count("</div>")
+
+
+def test_the_view_has_the_picture_and_leaves_no_figure_open(audit):
+    plt.close("all")
+    made = audit.tasks[0]._repr_html_()
+    code = re.search(r'src="data:image/png;base64,([^"]+)"', made)[1]
+    image = base64.b64decode(code)
+    assert image.startswith(b"\x89PNG")
+    assert len(image) < 30_000
+    assert plt.get_fignums() == []
+
+
+def test_without_matplotlib_the_view_has_no_picture(audit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "itrust.render.figures", None)
+    made = audit.tasks[0]._repr_html_()
+    assert "<img" not in made
+    assert "<table" in made
+
+
+def test_what_cannot_be_drawn_has_no_picture(audit):
+    exact = it.klce_test(audit.sample, kernel=it.kernels.LocalKernel(), null=it.nulls.Hoeffding())
+    assert "<img" not in exact._repr_html_()
+
+
+def test_results_are_short_in_one_line(audit):
+    diagnosis = audit.diagnosis
+    for result in (
+        *(audit, audit.test, audit.test.findings[0], audit.tasks[0], audit.overall.curve),
+        *(audit.charts, diagnosis.bias, diagnosis.groups, diagnosis.slices, diagnosis.groups[0]),
+    ):
+        assert re.fullmatch(r"<\w+: .{1,150}>", repr(result)), repr(result)
 
 
 def test_the_verdict_and_the_tasks_are_told(audit):

@@ -95,6 +95,6 @@ class Result(ABC):
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from itrust.render import as_html
+        from itrust.render import in_notebook
 
-        return as_html(self)
+        return in_notebook(self)

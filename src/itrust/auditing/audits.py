@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from itrust._core import InputError, Result, Rng, as_seed, checked_share, progre
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
+from itrust.auditing.doors import Tasks, asked_of
 from itrust.auditing.parts import SCORES, Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
 from itrust.auditing.verdict import KINDS, Evidence, Judgement, PointBias, Verdict, judge
 from itrust.bias import (
@@ -24,7 +25,6 @@ from itrust.bias import (
     bias_slices,
     checked_reach,
     local_bias,
-    names_of,
 )
 from itrust.calibration import (
     MIN_CLUSTERS,
@@ -37,15 +37,13 @@ from itrust.calibration import (
     residual_autocorrelation,
     scores,
 )
-from itrust.data import MAX_VALUES, Sample, checked_sample
+from itrust.data import MAX_VALUES, Classifier, Covariates, MissingRule, Sample
 from itrust.engines import EngineChoice
 from itrust.kernels import LocalKernel
 from itrust.nulls import Hoeffding
 from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import (
-    Task,
     TaskResult,
-    as_tasks,
     checked_tasks,
     covered,
     evaluate_tasks,
@@ -380,10 +378,18 @@ def _values(item: Any, tolerance: float) -> dict[str, Any]:
 
 
 def audit(
-    sample: Sample,
-    tasks: Sequence[Task | str] | Task | str = (),
+    sample: Sample | Classifier,
+    X: object = None,
+    y: object = None,
     *,
-    on: str | Sequence[str] | None = None,
+    tasks: Tasks = (),
+    on: Covariates | None = None,
+    pos_label: object = None,
+    weights: object = None,
+    cluster: object = None,
+    strata: object = None,
+    missing: MissingRule = "error",
+    cv: object = None,
     alpha: float = 0.05,
     tolerance: float = 0.05,
     draws: int = 999,
@@ -394,16 +400,33 @@ def audit(
 ) -> Audit:
     """Judge a model's probabilities for inference about the covariates, and for your own numbers.
 
-    Everything is validated before anything costly begins.
+    Takes a sample, `audit(sample, tasks)`, or a classifier with rows that it was not trained on,
+    `audit(model, X, y, tasks=...)`. Everything is validated before anything costly begins.
 
     Parameters
     ----------
-    sample : Sample
-        Labels, probabilities and covariates.
+    sample : Sample or classifier with predict_proba
+        Labels, probabilities and covariates; or a model with scikit-learn's conventions, fitted
+        (unless `cv`) to other rows than X. Whether it was cannot be seen from the outside.
+    X : frame or (n, d) array; beside a sample: tasks
+        The features of the model's rows. With a sample, tasks may stand in this place; by default
+        there are none.
+    y : column of n labels, optional
+        The labels of the model's rows. Default: a sample has its own.
     tasks : tasks or their text forms, optional
         Numbers that you want to report: `tasks.mean("age")`, or "mean(age)".
-    on : names of covariates, optional
-        What to judge the probabilities on; default: all of the sample.
+    on : names of covariates, or columns, optional
+        What to judge the probabilities on; default: all of the sample, or all columns of X. With a
+        model it may also be a frame or a mapping of columns that the model does not read.
+    pos_label : object, optional
+        With a model, the value of the label that counts as 1; default: the second of its classes.
+    weights, cluster, strata : column of n values or name of a column of X, optional
+        With a model, as for `Sample`; default: every row counts alike, and rows are independent.
+    missing : {"error", "level", "drop"}
+        With a model, what to do with missing covariates, as for `Sample`; "error" by default.
+    cv : int or splitter of scikit-learn, optional
+        With a model, judge predictions of models that are fitted to the other folds, as for
+        `Sample.from_estimator`; clusters stay whole. Default: the model is fitted already.
     alpha : float
         Error that is allowed: of the test, and of the intervals of groups, slices and tasks.
     tolerance : float
@@ -434,14 +457,23 @@ def audit(
     miscalibrated
     >>> a.verdict.closes_gate
     True
+
+    A model, with the rows of a test set:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = np.random.default_rng(0).normal(size=(2_000, 2))
+    >>> y = np.random.default_rng(1).random(2_000) < 1 / (1 + np.exp(1 - X[:, 0] ** 2))
+    >>> model = LogisticRegression().fit(X[:1_000], y[:1_000])
+    >>> it.audit(model, X[1_000:], y[1_000:], draws=199, rng=0, charts=False)
+    <Audit: miscalibrated, n 1,000>
     """
-    checked_sample(sample)
     begun = time.perf_counter()
     draws, seed = checked_reach(draws, alpha, parts=2), as_seed(rng)
     tolerance = checked_share(tolerance, "tolerance")
-    wanted = as_tasks(tasks)
+    with_model = {"pos_label": pos_label, "weights": weights, "cluster": cluster}
+    with_model |= {"strata": strata, "cv": cv, "missing": None if missing == "error" else missing}
+    sample, judged, wanted = asked_of(sample, X, y, tasks, on, with_model, seed)
     checked_tasks(sample, wanted)
-    judged = sample if on is None else sample.only(*names_of(on))
     settings: dict[str, Any] = {"alpha": alpha, "draws": draws, "rng": seed}
     with progress_bar("audit", STEPS, progress) as advance:
         bare = judged.with_columns(())

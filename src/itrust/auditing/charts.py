@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, plain, smallest_tickets, tickets
+from itrust._core import BoolArray, FloatArray, counted, plain, smallest_tickets, tickets
 from itrust.bias import MIN_NEIGHBOURS, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
 from itrust.calibration import CalibrationResult, EqualMass, ReliabilityCurve, reliability_curve
 from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
@@ -373,6 +373,9 @@ class Charts:
     computed: bool
     histogram: HistogramChart | None = None
     by_group: tuple[ReliabilityLine, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Charts: {counted(len(self.curves), 'curve')}, {counted(len(self.maps), 'map')}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Give all numbers, ready for JSON.

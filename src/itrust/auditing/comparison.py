@@ -63,6 +63,10 @@ class ModelReport:
     test: CalibrationResult
     tasks: tuple[TaskResult, ...]
 
+    def __repr__(self) -> str:
+        scores = f"Brier {self.brier:.4f}, ECE {self.ece:.4f}, p {self.test.pvalue:.3g}"
+        return f"<ModelReport: {self.name}, {scores}>"
+
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.
 

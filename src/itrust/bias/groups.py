@@ -34,7 +34,7 @@ PARTS = 4
 MAX_GROUPS = 2_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GroupBias(PartBias):
     """How far the model is off in one group.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from itrust._core import Result
+from itrust._core import Result, signed
 from itrust.data import Predicate
 from itrust.nulls import Null
 
@@ -64,6 +64,10 @@ class PartBias(Result):
     stderr: float
     unadjusted_pvalue: float
     pvalue: float
+
+    def __repr__(self) -> str:
+        kind, told = type(self).__name__, f"bias {signed(self.bias)}, p {self.pvalue:.3g}"
+        return f"<{kind}: {self.where}, {told}>"
 
     @property
     def names(self) -> tuple[str, ...]:

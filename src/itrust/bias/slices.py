@@ -32,7 +32,7 @@ HALVES = 2
 FOUND_SHARE = 0.8  # of a slice's error, on the side of the bias that was found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Slice(PartBias):
     """A rule, and how far the model is off where it holds.
 

@@ -143,7 +143,7 @@ def prepared_test(
         The result, and what was prepared and drawn for it.
     """
     begun = time.perf_counter()
-    source, chosen = checked_source(sample), as_engine(engine)
+    source, chosen = checked_source(sample, "klce_test"), as_engine(engine)
     draws, seed = checked_draws(draws), as_seed(rng)
     asked, null = null, checked_null(null, source)
     kernel = Dictionary.of(kernel) if isinstance(kernel, Mapping) else kernel

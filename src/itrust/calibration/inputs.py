@@ -17,11 +17,11 @@ BY_CLUSTER = (
 )
 
 
-def checked_source(source: object) -> Sample | Scan:
-    """Pass a Sample or a Scan of independent rows on; refuse anything else."""
+def checked_source(source: object, call: str | None = None) -> Sample | Scan:
+    """Pass a Sample or a Scan of independent rows on; refuse anything else, with the right call."""
     if isinstance(source, Scan) and not source.is_simple:
         raise clusters_in_files()
-    return source if isinstance(source, Scan) else checked_sample(source)
+    return source if isinstance(source, Scan) else checked_sample(source, call)
 
 
 def checked_draws(draws: object) -> int:

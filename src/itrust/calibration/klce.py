@@ -59,7 +59,7 @@ def klce2(
     >>> round(it.klce2(s, LocalKernel(prob=RBF(0.1), x=RBF(1.0))), 6)
     -0.151633
     """
-    source = checked_source(sample)
+    source = checked_source(sample, "klce2")
     whole = source.in_memory
     if biased and whole is None:
         raise InputError(
@@ -105,7 +105,7 @@ def null_sd(
     >>> 0 < it.null_sd(s) < 0.001
     True
     """
-    _, found, pair_weight = _evaluated(checked_source(sample), kernel, engine)
+    _, found, pair_weight = _evaluated(checked_source(sample, "null_sd"), kernel, engine)
     return float(np.sqrt(found.variance())) / pair_weight
 
 

@@ -42,6 +42,9 @@ class ClassResult(WithFindings):
     pvalue: float
     findings: tuple[Finding, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<ClassResult: {self.name}, p {self.pvalue:.3g}>"
+
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.
 

@@ -31,14 +31,14 @@ from itrust.calibration.power_results import (
     worst_of,
 )
 from itrust.calibration.power_setting import MAX_ROWS, Demand, PowerSetting, Region
-from itrust.data import Predicate, Sample, Scan
+from itrust.data import Population, Predicate, Sample, Scan, without_labels
 from itrust.engines import EngineChoice
 
 SIMULATED_SAMPLES = 400
 
 
 def detectable(
-    sample: Sample | Scan,
+    sample: Sample | Scan | Population,
     *,
     alpha: float = 0.05,
     power: float = 0.8,
@@ -62,8 +62,9 @@ def detectable(
 
     Parameters
     ----------
-    sample : Sample or Scan
-        Probabilities and covariates; labels are looked at for `icc` only.
+    sample : Sample, Scan or Population
+        Probabilities and covariates; labels are looked at for `icc` only, so that rows without
+        labels do as well: what is found holds for as many labelled rows.
     alpha : float
         The size of the test.
     power : float
@@ -98,7 +99,8 @@ def detectable(
     """
     simulations = checked_count(simulations, "simulations", at_least=0)
     demand = Demand(alpha, power)
-    clustering = assumed_clustering(checked_source(sample), icc, careful=True)
+    sample = _source_of(sample, "detectable")
+    clustering = assumed_clustering(sample, icc, careful=True)
     setting = PowerSetting.of(sample, demand, dictionary, draws, rng, engine, clustering)
     return _detectable(setting, demand, simulations)
 
@@ -169,7 +171,7 @@ def _region_power(setting: PowerSetting, region: Region, power: float) -> Region
 
 
 def sample_size(
-    sample: Sample | Scan,
+    sample: Sample | Scan | Population,
     bias: float = 0.05,
     *,
     where: str | None = None,
@@ -184,13 +186,13 @@ def sample_size(
     """How many labelled rows would show a bias of this size, in either direction.
 
     The rows at hand stand for those to come: predictions and covariates count. Labels are not
-    looked at; where there are none yet, pass zeros. With clusters, more clusters of the same kind
-    are counted, and labels tell how alike those of a cluster are, unless `icc` is stated.
+    looked at; where there are none yet, pass a `Population`. With clusters, more clusters of the
+    same kind are counted, and labels tell how alike those of a cluster are, unless `icc` is stated.
 
     Parameters
     ----------
-    sample : Sample or Scan
-        Probabilities and covariates of rows such as those to come.
+    sample : Sample, Scan or Population
+        Probabilities and covariates of rows such as those to come, with labels or without.
     bias : float
         Shift of the truth against the prediction.
     where : str, optional
@@ -223,9 +225,17 @@ def sample_size(
     >>> all_ = it.sample_size(town, 0.05, draws=199, rng=0)
     >>> 500 < some.rows < 2_500 < all_.rows
     True
+
+    Before anything is labelled:
+
+    >>> x = {"region": ["north", "south"] * 200}
+    >>> frame = it.Population([0.2, 0.3, 0.6, 0.7] * 100, x)
+    >>> it.sample_size(frame, 0.1, draws=199, rng=0)
+    <SampleSize: ...>
     """
     bias = checked_share(bias, "bias")
-    clustering = assumed_clustering(checked_source(sample), icc, careful=False)
+    sample = _source_of(sample, "sample_size")
+    clustering = assumed_clustering(sample, icc, careful=False)
     demand = Demand(alpha, power)
     setting = PowerSetting.of(sample, demand, dictionary, draws, rng, engine, clustering)
     singles, pairs = setting.regions(), setting.pairs()
@@ -251,6 +261,13 @@ def sample_size(
     return SampleSize(
         rows, bias, worst, by_region, power, alpha, clustering=clustering, clusters=clusters
     )
+
+
+def _source_of(rows: object, call: str) -> Sample | Scan:
+    """Rows with labels, or with placeholders for them, which nothing here looks at."""
+    if isinstance(rows, Population):
+        return without_labels(rows)
+    return checked_source(rows, call)
 
 
 def _named(where: str, regions: Iterable[Region]) -> Region:

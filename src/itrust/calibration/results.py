@@ -214,6 +214,10 @@ class Refusal(Result):
     needed: float
     by_replicates: bool = False
 
+    def __repr__(self) -> str:
+        told = f"{self.effective:.3g} of {self.needed:.3g} effective clusters"
+        return f"<Refusal: {told}>"
+
     def _facts(self) -> dict[str, Any]:
         return dict(vars(self))
 

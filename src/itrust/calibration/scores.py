@@ -1,10 +1,15 @@
-"""Scores of calibration that ask about the predictions alone: Brier, log loss, ECE, smooth ECE."""
+"""Scores of calibration: Brier, log loss, ECE, smooth ECE; and KLCE, which asks about covariates.
+
+Every score takes rows that were read already, `brier(sample)`, or arrays as the metrics of
+scikit-learn do, `brier(y_true, y_prob, sample_weight=w)`, and gives one number.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.fft import dct, idct
@@ -12,19 +17,48 @@ from scipy.optimize import brentq
 from scipy.stats import norm, t
 from sklearn import metrics
 
-from itrust._core import FloatArray, InputError, IntArray, Result, checked_count, checked_share
-from itrust.data import Chunk, Sample, Scan, checked_sample, design_variance, variance_units
+from itrust._core import (
+    FloatArray,
+    InputError,
+    IntArray,
+    Result,
+    Rng,
+    checked_count,
+    checked_share,
+)
+from itrust.calibration.adaptive import klce_test
+from itrust.calibration.klce import klce2
+from itrust.calibration.score_inputs import (
+    ScoreSource,
+    in_their_words,
+    read_arrays,
+    refuse_beside_rows,
+    rows_to_score,
+)
+from itrust.data import (
+    Chunk,
+    Covariates,
+    Sample,
+    Scan,
+    design_variance,
+    variance_units,
+)
+from itrust.kernels import LocalKernel
 
 __all__ = [
     "Bins",
+    "CalibrationScorer",
     "EqualMass",
     "EqualWidth",
     "ReliabilityCurve",
     "brier",
     "ece",
+    "klce",
+    "local_calibration_pvalue",
     "log_loss",
     "mce",
     "reliability_curve",
+    "scorer",
     "smooth_ece",
 ]
 __dir__ = __all__.copy  # what tab completion offers
@@ -34,13 +68,22 @@ SMOOTH_CELLS = 8_192
 CHUNK_ROWS = 65_536
 
 
-def brier(sample: Sample | Scan) -> float:
+def brier(
+    y_true: object, y_prob: object = None, *, sample_weight: object = None, pos_label: object = None
+) -> float:
     """Compute the Brier score, the weighted mean of (y - p)^2, as scikit-learn does.
 
     Parameters
     ----------
-    sample : Sample or Scan
-        Labels and probabilities, in memory or in a file.
+    y_true : column of n labels, Sample or Scan
+        The labels; or rows that were read already, which hold everything else as well.
+    y_prob : column of n probabilities or (n, 2) matrix, optional
+        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
+        the sample.
+    sample_weight : column of n weights, optional
+        Default: those of the sample; of arrays, every row counts alike.
+    pos_label : object, optional
+        The value of the label that counts as 1. Default: 1, where labels are 0 and 1, or -1 and 1.
 
     Returns
     -------
@@ -52,20 +95,31 @@ def brier(sample: Sample | Scan) -> float:
     >>> import itrust as it
     >>> round(brier(it.Sample([0, 1], [0.5, 0.9])), 6)
     0.13
+    >>> round(brier(["no", "yes"], [0.5, 0.9], pos_label="yes"), 6)
+    0.13
     """
-    return _mean_over_chunks(sample, metrics.brier_score_loss, pos_label=1)
+    source = rows_to_score(y_true, y_prob, sample_weight, pos_label)
+    return _mean_over_chunks(source, metrics.brier_score_loss, pos_label=1)
 
 
-def log_loss(sample: Sample | Scan) -> float:
+def log_loss(
+    y_true: object, y_prob: object = None, *, sample_weight: object = None, pos_label: object = None
+) -> float:
     """Compute the weighted mean of -log of the probability that the label was given.
 
     A label of probability 0 makes it infinite: nothing is clipped.
 
     Parameters
     ----------
-    sample : Sample or Scan
-        Where the labels and probabilities are; a scan is read once, chunk by chunk, and
-        weights count.
+    y_true : column of n labels, Sample or Scan
+        The labels; or rows that were read already, which hold everything else as well.
+    y_prob : column of n probabilities or (n, 2) matrix, optional
+        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
+        the sample.
+    sample_weight : column of n weights, optional
+        Default: those of the sample; of arrays, every row counts alike.
+    pos_label : object, optional
+        The value of the label that counts as 1. Default: 1, where labels are 0 and 1, or -1 and 1.
 
     Returns
     -------
@@ -78,7 +132,8 @@ def log_loss(sample: Sample | Scan) -> float:
     >>> round(log_loss(it.Sample([0, 1], [0.5, 0.5])), 6)
     0.693147
     """
-    return _mean_over_chunks(sample, _mean_surprise)
+    source = rows_to_score(y_true, y_prob, sample_weight, pos_label)
+    return _mean_over_chunks(source, _mean_surprise)
 
 
 def _mean_surprise(y: FloatArray, p: FloatArray, sample_weight: FloatArray | None) -> float:
@@ -89,18 +144,17 @@ def _mean_surprise(y: FloatArray, p: FloatArray, sample_weight: FloatArray | Non
         return float(np.average(-np.log(given), weights=w[counts]))
 
 
-def _chunks(sample: Sample | Scan) -> Iterator[Chunk]:
+def _chunks(source: ScoreSource) -> Iterator[Chunk]:
     """A sample in memory is one chunk."""
-    source = sample if isinstance(sample, Scan) else checked_sample(sample)
     return source.chunks(CHUNK_ROWS if isinstance(source, Scan) else source.n)
 
 
 def _mean_over_chunks(
-    sample: Sample | Scan, score: Callable[..., float], **settings: object
+    source: ScoreSource, score: Callable[..., float], **settings: object
 ) -> float:
     """Scores of chunks, averaged by their weight; a chunk without weight has none."""
     total = weighted = 0.0
-    for chunk in _chunks(sample):
+    for chunk in _chunks(source):
         mass = float(_weights(chunk).sum())
         if mass > 0:
             total += mass
@@ -135,12 +189,12 @@ class Bins(ABC):
         checked_count(self.number, "number")
 
     @abstractmethod
-    def inner_edges(self, sample: Sample | Scan) -> FloatArray:
+    def inner_edges(self, sample: ScoreSource) -> FloatArray:
         """Choose edges from predictions and weights alone.
 
         Parameters
         ----------
-        sample : Sample or Scan
+        sample : Sample, Scan or ScoredRows
             The rows; labels are not looked at.
 
         Returns
@@ -154,7 +208,7 @@ class Bins(ABC):
 class EqualWidth(Bins):
     """Intervals of the same width."""
 
-    def inner_edges(self, sample: Sample | Scan) -> FloatArray:  # noqa: ARG002
+    def inner_edges(self, sample: ScoreSource) -> FloatArray:  # noqa: ARG002
         return np.linspace(0, 1, self.number + 1)[1:-1]
 
 
@@ -162,7 +216,7 @@ class EqualWidth(Bins):
 class EqualMass(Bins):
     """Intervals that hold the same weight, up to ties."""
 
-    def inner_edges(self, sample: Sample | Scan) -> FloatArray:
+    def inner_edges(self, sample: ScoreSource) -> FloatArray:
         if isinstance(sample, Scan):
             raise InputError(
                 "EqualMass needs a Sample in memory; use EqualWidth or scan.load()",
@@ -204,6 +258,9 @@ class ReliabilityCurve(Result):
     rows: IntArray
     share: FloatArray
 
+    def __repr__(self) -> str:
+        return f"<ReliabilityCurve: {self.rows.size} bins, {int(self.rows.sum()):,} rows>"
+
     def _facts(self) -> dict[str, FloatArray | IntArray]:
         return {**vars(self), "gap": self.gap}
 
@@ -220,18 +277,31 @@ class ReliabilityCurve(Result):
 
 
 def reliability_curve(
-    sample: Sample | Scan, bins: Bins | None = None, *, confidence: float = 0.95
+    y_true: object,
+    y_prob: object = None,
+    *,
+    bins: Bins | None = None,
+    confidence: float = 0.95,
+    sample_weight: object = None,
+    pos_label: object = None,
 ) -> ReliabilityCurve:
     """Compare the observed rate with the mean prediction, bin by bin, with intervals.
 
     Parameters
     ----------
-    sample : Sample or Scan
-        The rows; `EqualMass` needs a Sample.
+    y_true : column of n labels, Sample or Scan
+        The labels; or rows that were read already, which hold everything else as well.
+    y_prob : column of n probabilities or (n, 2) matrix, optional
+        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
+        the sample, beside which `bins` may stand in this place.
     bins : EqualWidth or EqualMass, optional
-        How [0, 1] is cut; default: `EqualWidth(10)`.
+        How [0, 1] is cut; default: `EqualWidth(10)`. Rows in files cannot be cut by `EqualMass`.
     confidence : float
         Coverage of each interval by itself (Wilson 1927); 0.95 by default.
+    sample_weight : column of n weights, optional
+        Default: those of the sample; of arrays, every row counts alike.
+    pos_label : object, optional
+        The value of the label that counts as 1. Default: 1, where labels are 0 and 1, or -1 and 1.
 
     Returns
     -------
@@ -246,6 +316,7 @@ def reliability_curve(
     (array([0.2 , 0.85]), array([0.5, 1. ]))
     """
     checked_share(confidence, "confidence")
+    y_prob, bins = _in_their_places(y_true, y_prob, bins)
     bins = EqualWidth() if bins is None else bins
     if not isinstance(bins, Bins):
         raise InputError(
@@ -253,7 +324,7 @@ def reliability_curve(
             argument="bins",
             value=bins,
         )
-    source = sample if isinstance(sample, Scan) else checked_sample(sample)
+    source = rows_to_score(y_true, y_prob, sample_weight, pos_label)
     edges = bins.inner_edges(source)
     sums = np.zeros((5, edges.size + 1))
     for chunk in _chunks(source):
@@ -272,6 +343,12 @@ def reliability_curve(
     return ReliabilityCurve(
         predictions / mass, observed, lower, upper, rows.astype(np.int64), shares
     )
+
+
+def _in_their_places(y_true: object, y_prob: object, bins: Any) -> tuple[object, Any]:
+    """Beside a sample, bins may stand in the place of the probabilities."""
+    beside = isinstance(y_true, Sample | Scan) and bins is None
+    return (None, y_prob) if beside else (y_prob, bins)
 
 
 def _design_sizes(sample: Sample, place: IntArray, held: IntArray, sizes: FloatArray) -> FloatArray:
@@ -299,46 +376,81 @@ def _wilson(rate: FloatArray, n: FloatArray, quantile: float) -> tuple[FloatArra
     return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
 
 
-def ece(sample: Sample | Scan, bins: Bins | None = None) -> float:
+def ece(
+    y_true: object,
+    y_prob: object = None,
+    *,
+    bins: Bins | None = None,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> float:
     """Compute the expected calibration error: the weighted mean of |observed - predicted|.
 
     It depends on the bins, and is biased upwards when they hold few rows.
 
     Parameters
     ----------
-    sample : Sample or Scan
-        The rows.
+    y_true : column of n labels, Sample or Scan
+        The labels; or rows that were read already, which hold everything else as well.
+    y_prob : column of n probabilities or (n, 2) matrix, optional
+        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
+        the sample, beside which `bins` may stand in this place.
     bins : EqualWidth or EqualMass, optional
         How predictions are binned; default: `EqualWidth(10)`.
+    sample_weight : column of n weights, optional
+        Default: those of the sample; of arrays, every row counts alike.
+    pos_label : object, optional
+        The value of the label that counts as 1. Default: 1, where labels are 0 and 1, or -1 and 1.
 
     Returns
     -------
     float
         0 if every bin is calibrated, at most 1.
     """
-    curve = reliability_curve(sample, bins)
+    curve = reliability_curve(
+        y_true, y_prob, bins=bins, sample_weight=sample_weight, pos_label=pos_label
+    )
     return float(np.sum(curve.share * np.abs(curve.gap)))
 
 
-def mce(sample: Sample | Scan, bins: Bins | None = None) -> float:
+def mce(
+    y_true: object,
+    y_prob: object = None,
+    *,
+    bins: Bins | None = None,
+    sample_weight: object = None,
+    pos_label: object = None,
+) -> float:
     """Compute the maximum calibration error: the largest |observed - predicted| of a bin.
 
     Parameters
     ----------
-    sample : Sample or Scan
-        The rows.
+    y_true : column of n labels, Sample or Scan
+        The labels; or rows that were read already, which hold everything else as well.
+    y_prob : column of n probabilities or (n, 2) matrix, optional
+        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
+        the sample, beside which `bins` may stand in this place.
     bins : EqualWidth or EqualMass, optional
         The bins; default: `EqualWidth(10)`. One that holds few rows may decide alone.
+    sample_weight : column of n weights, optional
+        Default: those of the sample; of arrays, every row counts alike.
+    pos_label : object, optional
+        The value of the label that counts as 1. Default: 1, where labels are 0 and 1, or -1 and 1.
 
     Returns
     -------
     float
         Of the worst bin.
     """
-    return float(np.abs(reliability_curve(sample, bins).gap).max())
+    curve = reliability_curve(
+        y_true, y_prob, bins=bins, sample_weight=sample_weight, pos_label=pos_label
+    )
+    return float(np.abs(curve.gap).max())
 
 
-def smooth_ece(sample: Sample | Scan) -> float:
+def smooth_ece(
+    y_true: object, y_prob: object = None, *, sample_weight: object = None, pos_label: object = None
+) -> float:
     """Compute a calibration error that needs no bins (Blasiok and Nakkiran 2023).
 
     Residuals are smoothed over the prediction by a Gaussian of width s reflected at 0 and 1;
@@ -347,8 +459,15 @@ def smooth_ece(sample: Sample | Scan) -> float:
 
     Parameters
     ----------
-    sample : Sample or Scan
-        The rows, in memory or in a file; one pass over them suffices.
+    y_true : column of n labels, Sample or Scan
+        The labels; or rows that were read already, which hold everything else as well.
+    y_prob : column of n probabilities or (n, 2) matrix, optional
+        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
+        the sample.
+    sample_weight : column of n weights, optional
+        Default: those of the sample; of arrays, every row counts alike.
+    pos_label : object, optional
+        The value of the label that counts as 1. Default: 1, where labels are 0 and 1, or -1 and 1.
 
     Returns
     -------
@@ -362,7 +481,7 @@ def smooth_ece(sample: Sample | Scan) -> float:
     0.25
     """
     residual, total = np.zeros(SMOOTH_CELLS), 0.0
-    for chunk in _chunks(sample):
+    for chunk in _chunks(rows_to_score(y_true, y_prob, sample_weight, pos_label)):
         w = _weights(chunk)
         cell = np.minimum((chunk.p * SMOOTH_CELLS).astype(int), SMOOTH_CELLS - 1)
         residual += np.bincount(cell, w * (chunk.y - chunk.p), minlength=SMOOTH_CELLS)
@@ -379,3 +498,210 @@ def smooth_ece(sample: Sample | Scan) -> float:
     if excess(1e-9) <= 0:
         return 0.0
     return float(brentq(excess, 1e-9, 1.0, xtol=1e-9)) if excess(1.0) < 0 else 1.0
+
+
+def klce(
+    y_true: object,
+    y_prob: object = None,
+    *,
+    x: object = None,
+    sample_weight: object = None,
+    pos_label: object = None,
+    kernel: LocalKernel | None = None,
+) -> float:
+    """Compute the kernel local calibration error: how far probabilities are off, given covariates.
+
+    The square root of `itrust.klce2`, an unbiased estimate of the squared error, or 0 where that
+    is negative. Cost O(n^2) at most.
+
+    Parameters
+    ----------
+    y_true : column of n labels, Sample or Scan
+        The labels; or rows that were read already, which hold everything else as well.
+    y_prob : column of n probabilities or (n, 2) matrix, optional
+        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
+        the sample.
+    x : frame, mapping or array, optional
+        The covariates, as for `Sample`. Default: those of the sample; with arrays there are none,
+        so that the score asks about the predictions alone.
+    sample_weight : column of n weights, optional
+        Default: those of the sample; of arrays, every row counts alike.
+    pos_label : object, optional
+        The value of the label that counts as 1. Default: 1, where labels are 0 and 1, or -1 and 1.
+    kernel : LocalKernel, optional
+        Default: `LocalKernel()`, whose widths come from the rows at hand. Pass one with widths to
+        compare scores of different rows.
+
+    Returns
+    -------
+    float
+        0 or more; NaN for fewer than two rows, which form no pair.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> town = it.simulate.survey(2_000, rng=0).sample
+    >>> round(klce(town), 3)
+    0.02
+    """
+    rows = _rows_with_covariates(y_true, y_prob, x, sample_weight, pos_label)
+    return float("nan") if rows is None else max(klce2(rows, kernel), 0.0) ** 0.5
+
+
+def local_calibration_pvalue(
+    y_true: object,
+    y_prob: object = None,
+    *,
+    x: object = None,
+    sample_weight: object = None,
+    pos_label: object = None,
+    draws: int = 999,
+    rng: Rng = None,
+) -> float:
+    """Compute the p-value of `itrust.klce_test` for the covariates x.
+
+    Parameters
+    ----------
+    y_true : column of n labels, Sample or Scan
+        The labels; or rows that were read already, which hold everything else as well.
+    y_prob : column of n probabilities or (n, 2) matrix, optional
+        Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
+        the sample.
+    x : frame, mapping or array, optional
+        The covariates, as for `Sample`. Default: those of the sample; with arrays there are none.
+    sample_weight : column of n weights, optional
+        Default: those of the sample; of arrays, every row counts alike.
+    pos_label : object, optional
+        The value of the label that counts as 1. Default: 1, where labels are 0 and 1, or -1 and 1.
+    draws : int
+        Number of redraws of the labels; 999 by default.
+    rng : int, numpy.random.Generator or None
+        The seed. Default: another one in every call.
+
+    Returns
+    -------
+    float
+        Small where the labels contradict the probabilities; NaN for fewer than two rows.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> town = it.simulate.survey(500, rng=0).sample
+    >>> local_calibration_pvalue(town.y, town.p, x={"age": town.column("age").values}, rng=0)
+    0.047
+    """
+    rows = _rows_with_covariates(y_true, y_prob, x, sample_weight, pos_label)
+    return float("nan") if rows is None else klce_test(rows, draws=draws, rng=rng).pvalue
+
+
+def _rows_with_covariates(
+    y_true: object, y_prob: object, x: object, sample_weight: object, pos_label: object
+) -> Sample | Scan | None:
+    """The rows with their covariates; None where there are fewer than two."""
+    if isinstance(y_true, Sample | Scan):
+        given = {"y_prob": y_prob, "x": x, "sample_weight": sample_weight, "pos_label": pos_label}
+        refuse_beside_rows(y_true, given)
+        return y_true
+    with in_their_words():
+        y, p, weights = read_arrays(y_true, y_prob, sample_weight, pos_label)
+        return None if y.size < 2 else Sample(y, p, x, weights=weights, missing="level")
+
+
+@dataclass(frozen=True)
+class CalibrationScorer:
+    """A score of a classifier on its rows, for `scoring=` in scikit-learn; larger is better.
+
+    Made by `scorer`.
+
+    Attributes
+    ----------
+    score : callable
+        A score of this module.
+    on : names, positions or None
+        The covariates among the columns of X; None: all.
+    pos_label : object
+        The label that counts as 1; None: the second of the model's classes.
+    settings : mapping of str to object
+        What the score takes besides.
+    """
+
+    score: Callable[..., float]
+    on: Covariates | None
+    pos_label: object
+    settings: Mapping[str, Any]
+
+    def __call__(self, estimator: Any, X: object, y: object, sample_weight: object = None) -> float:
+        """Score a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier with predict_proba
+            The model.
+        X : frame or (n, d) array
+            The features of rows that it was not fitted to.
+        y : column of n labels
+            Their labels.
+        sample_weight : column of n weights, optional
+            Default: every row counts alike.
+
+        Returns
+        -------
+        float
+            The score, with a minus where less of it is better.
+        """
+        sample = Sample.from_estimator(
+            estimator,
+            X,
+            y,
+            on=self.on,
+            pos_label=self.pos_label,
+            weights=sample_weight,
+            missing="level",
+        )
+        value = self.score(sample, **self.settings)
+        return value if self.score is local_calibration_pvalue else -value
+
+
+def scorer(
+    score: Callable[..., float],
+    *,
+    on: Covariates | None = None,
+    pos_label: object = None,
+    **settings: Any,
+) -> CalibrationScorer:
+    """Make a scorer for `GridSearchCV` and `cross_val_score`, with covariates from X.
+
+    scikit-learn's `make_scorer` hands labels and probabilities on, but no covariates. This one
+    does; a missing value is a level of its own.
+
+    Parameters
+    ----------
+    score : callable
+        A score of this module, such as `klce`, or any function of a Sample of which less is
+        better, such as `itrust.klce2`, which unlike its root ties no two models at 0.
+    on : names or positions of columns of X, optional
+        The covariates; default: all columns.
+    pos_label : object, optional
+        The label that counts as 1; default: the second of the model's classes.
+    **settings : object
+        What the score takes besides, such as `kernel`.
+
+    Returns
+    -------
+    CalibrationScorer
+        To be passed as `scoring=`. Its values are negative, as scikit-learn wants the larger one
+        to be better; those of `local_calibration_pvalue` are p-values as they are.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = np.random.default_rng(1).random(300) < 1 / (1 + np.exp(-X[:, 0]))
+    >>> scoring = it.scores.scorer(it.scores.klce, on=[0])
+    >>> search = GridSearchCV(LogisticRegression(), {"C": [0.001, 1]}, scoring=scoring)
+    >>> search.fit(X, y).best_params_
+    {'C': 1}
+    """
+    return CalibrationScorer(score, on, pos_label, settings)

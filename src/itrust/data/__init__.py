@@ -7,7 +7,11 @@ from itrust.data.copies import is_index as is_index
 from itrust.data.copies import is_prediction as is_prediction
 from itrust.data.design import Design
 from itrust.data.design import Replication as Replication
+from itrust.data.design_intake import read_weights as read_weights
 from itrust.data.design_matrix import Table as Table
+from itrust.data.estimators import Classifier as Classifier
+from itrust.data.estimators import Covariates as Covariates
+from itrust.data.estimators import is_model as is_model
 from itrust.data.files import Scan, scan
 from itrust.data.files import clusters_in_files as clusters_in_files
 from itrust.data.formats import AS_SEEN as AS_SEEN
@@ -19,17 +23,23 @@ from itrust.data.formats import format_of as format_of
 from itrust.data.formats import guess_column as guess_column
 from itrust.data.formats import known_format as known_format
 from itrust.data.formats import split_table as split_table
+from itrust.data.frames import FRAME_TRAITS as FRAME_TRAITS
 from itrust.data.frames import frame_columns as frame_columns
 from itrust.data.frames import same_length as same_length
+from itrust.data.intake import WEIGHTS as WEIGHTS
 from itrust.data.intake import MissingRule as MissingRule
+from itrust.data.intake import label_values as label_values
 from itrust.data.intake import named_columns as named_columns
 from itrust.data.intake import read_covariates as read_covariates
+from itrust.data.intake import read_labels as read_labels
 from itrust.data.intake import read_probabilities as read_probabilities
+from itrust.data.intake import same_index as same_index
 from itrust.data.kinds import MAX_VALUES as MAX_VALUES
 from itrust.data.kinds import Kinds as Kinds
 from itrust.data.kinds import is_few as is_few
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.population import Population
+from itrust.data.population import without_labels as without_labels
 from itrust.data.predicates.algebra import And as And
 from itrust.data.predicates.algebra import Everywhere as Everywhere
 from itrust.data.predicates.algebra import Not as Not
@@ -72,6 +82,7 @@ from itrust.data.rows import Chunk as Chunk
 from itrust.data.rows import Points as Points
 from itrust.data.rows import called_impossible as called_impossible
 from itrust.data.sample import Sample
+from itrust.data.sample import a_kind as a_kind
 from itrust.data.sample import checked_sample as checked_sample
 from itrust.data.selection import without_codes as without_codes
 from itrust.data.source import Candidates as Candidates

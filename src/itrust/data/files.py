@@ -133,9 +133,7 @@ def scan(
     twice = [file for file, count in Counter(files).items() if count > 1]
     if twice:
         raise InputError("{file} stands more than once among the files", file=str(twice[0]))
-    known = column_names(files[0], form)
     said = Kinds.of(categories, numbers, value_labels)
-    said.among(known)
     made = Scan(
         tuple(files),
         label,
@@ -150,7 +148,9 @@ def scan(
         form=form,
     )
     _refuse_wrong_roles(made)
+    made._refuse_unknown_columns()
     if any(named is not None for named in (cluster, strata, replicate_weights, replicate_method)):
+        known = column_names(files[0], form)
         taken = {"label": label, "prob": prob, **({"weights": weights} if weights else {})}
         made = replace(
             made,
@@ -160,7 +160,6 @@ def scan(
             replicate_method=replicate_method,
         )
     refuse_other_kinds(made.files, made.roles, form)
-    made.selection.named(known, prob)
     return made
 
 
@@ -238,6 +237,18 @@ class Scan:
     def selection(self) -> Selection:
         """Which rows count."""
         return Selection(self.na_values, self.where, self.missing == "drop", self.kinds)
+
+    def _condition_columns(self) -> list[str]:
+        """The columns that the condition reads."""
+        if self.where is None:
+            return []
+        return self.selection.named(column_names(self.files[0], self.form), self.prob)
+
+    def _refuse_unknown_columns(self) -> None:
+        """Raise if somebody says something of a column that is not there."""
+        if self.kinds.is_said:
+            self.kinds.among(column_names(self.files[0], self.form))
+        self._condition_columns()
 
     @property
     def roles(self) -> list[str]:
@@ -473,7 +484,7 @@ class Scan:
     def _batches(self, *, every: bool = False) -> Iterator[Batch]:
         """The rows as they are read: those that count, or every one with all that is needed."""
         selection = self.selection
-        named = selection.named(column_names(self.files[0], self.form), self.prob)
+        named = self._condition_columns()
         wanted = [*self.roles, *(name for name in named if name not in self.roles)]
         subjects = {name: Subject("x", name) for name in self.roles}
         for part in self.parts or tuple(FilePart(path) for path in self.files):

@@ -107,6 +107,15 @@ def read_labels(
     return np.array([float(value == positive) for value in values])[codes], values
 
 
+def label_values(y: object) -> tuple[Any, ...]:
+    """The values that labels have, in sorted order.
+
+    >>> label_values(["yes", "no", "yes"])
+    ('no', 'yes')
+    """
+    return levels_and_codes(as_arrow(y, LABEL))[0]
+
+
 def _unknown_positive(values: tuple[Any, ...], positive: object) -> InputError:
     close = [value for value in values if str(value).lower() == str(positive).lower()][:1]
     return InputError(

@@ -97,6 +97,11 @@ class Kinds:
                         details={"guess": did_you_mean(name, known)},
                     )
 
+    @property
+    def is_said(self) -> bool:
+        """Whether anything is known beyond the values."""
+        return bool(self.categories or self.numbers or self.value_labels)
+
     def of_columns(self, names: Sequence[str]) -> dict[str, Any]:
         """What is said of some columns, as arguments."""
         return {

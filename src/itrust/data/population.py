@@ -7,8 +7,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from itrust._core import FloatArray, InputError, Subject
 from itrust.data.column import Column
+from itrust.data.design import Design
 from itrust.data.design_intake import read_design
 from itrust.data.encoding import encode_numbers
 from itrust.data.frames import same_length
@@ -28,6 +31,7 @@ from itrust.data.intake import (
 from itrust.data.kinds import Kinds
 from itrust.data.predicates.algebra import Predicate
 from itrust.data.rows import Predicted
+from itrust.data.sample import Sample
 from itrust.data.selection import Selection
 
 
@@ -184,3 +188,24 @@ class Population(Predicted):
             )
         object.__setattr__(made, "dropped", (*selected.notes, *made.dropped))
         return made
+
+
+def without_labels(population: Population) -> Sample:
+    """The rows as a sample whose labels are all 0, for what does not look at labels.
+
+    >>> without_labels(Population([0.2, 0.7], {"age": [30, 41]})).y
+    array([0., 0.])
+    """
+    made = object.__new__(Sample)
+    made._fill(
+        y=np.zeros(population.n),
+        p=population.p,
+        columns=population.columns,
+        design=Design(population.n, weights=population.weights),
+        values=(0, 1),
+        label=None,
+        dropped=population.dropped,
+        origin=(),
+        units=(),
+    )
+    return made

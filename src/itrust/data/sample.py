@@ -5,6 +5,7 @@ Everything behind this door trusts what it gets. Rows in messages count from 0.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,8 @@ from itrust.data.column import Column
 from itrust.data.copies import copy_notes, refuse_copies_of_the_label
 from itrust.data.design import Design
 from itrust.data.design_intake import design_notes, refuse_odd_units
+from itrust.data.estimators import REST, Classifier, Covariates, is_model, predicted_rows
+from itrust.data.frames import FRAME_TRAITS
 from itrust.data.intake import (
     MissingRule,
     checked_missing,
@@ -42,7 +45,9 @@ from itrust.data.intake import (
 )
 from itrust.data.kinds import Kinds, few_values_note, is_few
 from itrust.data.predicates.algebra import Predicate
-from itrust.data.rows import Chunk, Predicted, called_impossible
+from itrust.data.predicates.lookup import PREDICTION
+from itrust.data.predicates.reader import as_condition
+from itrust.data.rows import Chunk, Points, Predicted, called_impossible
 from itrust.data.selection import Selection
 from itrust.data.source import Pilot
 from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
@@ -119,6 +124,8 @@ class Sample(Predicted):
         Name of the label's column; None if labels came without a name.
     dropped : tuple of str
         Notes on what was done at the door: rows that were left out, labels that count together.
+    origin : tuple of str
+        Notes on how the probabilities were made, where a model made them (`from_estimator`).
     units : tuple of Units
         Which rows share the value of a column that has no role, for columns of a frame that may
         name units; numbers only, and of 20,000 rows at most.
@@ -140,6 +147,7 @@ class Sample(Predicted):
     values: tuple[Any, Any]
     label: str | None
     dropped: tuple[str, ...]
+    origin: tuple[str, ...]
     units: tuple[Units, ...]
 
     def __init__(
@@ -182,6 +190,7 @@ class Sample(Predicted):
         x: object,
         roles: Any,
         label: str | None = None,
+        origin: tuple[str, ...] = (),
         **settings: Any,
     ) -> None:
         several = {**roles, "replicate_weights": settings.get("replicate_weights"), "x": x}
@@ -194,7 +203,7 @@ class Sample(Predicted):
         parts = read_parts(y, p, x, **roles, **settings, label=label)
         del parts["others"]
         refuse_copies_of_the_label(parts["y"], parts["p"], parts["columns"])
-        self._fill(**parts, label=label)
+        self._fill(**parts, label=label, origin=origin)
 
     def _kinds_are_of_covariates(self, *said: Any) -> None:
         Kinds.of(*said).among(self.names)
@@ -320,7 +329,7 @@ class Sample(Predicted):
         with column_names_known(named):
             selected = selection.applied(columns, roles_of, named["prob"])
         everything, columns = columns, selected.columns
-        drawn: dict[str, object] = {}
+        drawn: dict[str, Any] = {}
         if replicates:
             drawn["replicate_weights"] = {name: columns[name] for name in replicates}
         if selected.rows is not None:
@@ -350,6 +359,99 @@ class Sample(Predicted):
                 as_drawn=selected.rows is None,
             )
         object.__setattr__(made, "dropped", (*selected.notes, *made.dropped))
+        return made
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Classifier,
+        X: object,
+        y: object,
+        *,
+        on: Covariates | None = None,
+        pos_label: object = None,
+        weights: object = None,
+        cluster: object = None,
+        strata: object = None,
+        replicate_weights: object = None,
+        replicate_method: str | None = None,
+        missing: MissingRule = "error",
+        cv: object = None,
+        rng: Rng = None,
+    ) -> Self:
+        """Take labels, and the probabilities that a fitted classifier gives to their rows.
+
+        The rows should be ones that the model was not trained on. Nothing can tell whether it was:
+        probabilities for rows of the training set look better than they are.
+
+        Parameters
+        ----------
+        model : classifier with predict_proba
+            Anything with scikit-learn's conventions: an estimator, a pipeline, a search. Its
+            `classes_` say which column of `predict_proba` belongs to which label.
+        X : (n, d) array or frame
+            The features, as the model takes them.
+        y : column of n labels
+            Values that the model knows.
+        on : names, positions or columns, optional
+            The covariates: names (or positions) of columns of X; or a frame or mapping of columns,
+            which need not be features of the model. Columns of an array have the names that the
+            model was fitted with, else x1, x2, ... Default: all columns of X without another role.
+        pos_label : object, optional
+            The value of the label that counts as 1. Default: the second of the model's classes, as
+            in scikit-learn. Of more than two classes, one must be named; it is judged against the
+            rest.
+        weights, cluster, strata : column of n values or name of a column of X, optional
+            As for `Sample`. Default: every row counts alike, and rows are independent.
+        replicate_weights : (n, R) array, frame or mapping, optional
+            As for `Sample`. Default: none.
+        replicate_method : str, optional
+            As for `Sample`. Default: there are no replicate weights.
+        missing : {"error", "level", "drop"}
+            What to do with missing covariates, as for `Sample`; "error" by default.
+        cv : int or splitter of scikit-learn, optional
+            Judge out-of-fold predictions: clones of the model are fitted to all folds but one and
+            predict that one. A number of folds gives random folds with equal shares of the labels,
+            in which clusters stay whole; weights do not enter the fits. The p-value is approximate
+            then, which a note says. Default: the model is fitted, and nothing is fitted here.
+        rng : int, numpy.random.Generator or None
+            The seed of the folds. Default: other folds in every call.
+
+        Returns
+        -------
+        Sample
+            The rows with the model's probabilities; its notes say how they were made.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import itrust as it
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = np.random.default_rng(1).random(400) < 1 / (1 + np.exp(-X[:, 0]))
+        >>> model = LogisticRegression().fit(X[:200], y[:200])
+        >>> it.Sample.from_estimator(model, X[200:], y[200:])
+        <Sample: 200 rows, covariates 'x1', 'x2'>
+        """
+        given = {"weights": weights, "cluster": cluster, "strata": strata}
+        rows = predicted_rows(model, X, y, on=on, pos_label=pos_label, roles=given, cv=cv, rng=rng)
+        made = object.__new__(cls)
+        with column_names_known({"label": rows.label} if rows.label else {}):
+            made._read(
+                rows.y,
+                rows.p,
+                rows.x,
+                rows.roles,
+                replicate_weights=replicate_weights,
+                replicate_method=replicate_method,
+                positive=rows.positive,
+                missing=missing,
+                others=rows.others,
+                label=rows.label,
+                origin=rows.notes,
+            )
+        if rows.one_class is not None:
+            made._freeze(values=(REST, rows.one_class))
         return made
 
     @property
@@ -398,7 +500,7 @@ class Sample(Predicted):
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """Data-quality notes: rows left out, odd weights, one class only, columns that look odd."""
-        said = [*self.dropped, *design_notes(self.design)]
+        said = [*self.dropped, *self.origin, *design_notes(self.design)]
         for label, value in enumerate(self.values):
             if (self.y == label).all():
                 what = "one that counts" if value is None else f"{shown(value)}, counted"
@@ -492,9 +594,53 @@ class Sample(Predicted):
             values=self.values,
             label=self.label,
             dropped=self.dropped,
+            origin=self.origin,
             units=tuple(units.take(index, self.n) for units in self.units),
         )
         return kept
+
+    def where(self, condition: str | Predicate | Mapping[str, Any]) -> Self:
+        """Keep the rows that meet a condition on the covariates or the prediction.
+
+        Choosing rows by what is known without labels leaves every test as valid as before. Rows
+        whose covariate is missing meet no comparison; "age is missing" names them.
+
+        Parameters
+        ----------
+        condition : str, Predicate or mapping
+            Text in the grammar of tasks, such as `region == "south" and age >= 65`; a predicate,
+            such as the `where` of a finding or a slice; or names and values, such as
+            `{"region": ["south", "west"]}`. "prediction" stands for the probabilities.
+
+        Returns
+        -------
+        Sample
+            Those rows, in their order; at least 2.
+
+        Examples
+        --------
+        >>> import itrust as it
+        >>> town = it.simulate.survey(1_000, rng=0).sample
+        >>> town.where('region == "south" and age < 40').n
+        82
+        >>> town.where('regoin == "south"')
+        Traceback (most recent call last):
+        itrust.InputError: there is no covariate 'regoin' (did you mean 'region'?)
+        """
+        predicate = as_condition(condition)
+        called = [] if PREDICTION in self.names else [Column(PREDICTION, "number", self.p)]
+        points = Points(self.p, (*self.columns, *called))
+        predicate.check(points)
+        rows = np.flatnonzero(predicate.rows(points))
+        if rows.size < 2:
+            raise InputError(
+                "{count} of {all} rows meet the condition {formula}; a sample needs at least 2",
+                argument="condition",
+                value=condition,
+                count=rows.size,
+                details={"all": self.n, "formula": predicate.formula},
+            )
+        return self.take(rows)
 
     def with_columns(self, columns: tuple[Column, ...]) -> Self:
         """Give the same rows other covariates.
@@ -510,7 +656,7 @@ class Sample(Predicted):
             The same labels and probabilities with these covariates.
         """
         other = object.__new__(type(self))
-        kept = ("y", "p", "design", "values", "label", "dropped", "units")
+        kept = ("y", "p", "design", "values", "label", "dropped", "origin", "units")
         other._fill(**{name: getattr(self, name) for name in kept}, columns=columns)
         return other
 
@@ -534,7 +680,7 @@ class Sample(Predicted):
         array([0.1, 0.9])
         """
         other = object.__new__(type(self))
-        kept = ("y", "columns", "design", "values", "label", "dropped", "units")
+        kept = ("y", "columns", "design", "values", "label", "dropped", "origin", "units")
         checked = read_probabilities(p, self.n)
         other._fill(**{name: getattr(self, name) for name in kept}, p=checked)
         return other
@@ -668,23 +814,48 @@ def refuse_too_few(n: int) -> None:
         raise InputError("a sample needs at least 2 rows; this one has {count}", count=n)
 
 
-def checked_sample(sample: object) -> Sample:
-    """Pass a `Sample` on; refuse anything else and say how to make one."""
+def checked_sample(sample: object, call: str | None = None) -> Sample:
+    """Pass a `Sample` on; refuse anything else and say how to make one, in the call if known."""
+    if isinstance(sample, Sample):
+        return sample
     if type(sample).__name__ == "MulticlassSample":
         raise InputError(
             "this is a MulticlassSample; use multiclass_test(sample), or sample.one_class(name)",
             argument="sample",
             value=sample,
         )
-    if not isinstance(sample, Sample):
-        raise InputError(
-            "expected an itrust.Sample, not a {kind}; make one with Sample(y, p, x) or "
-            "Sample.from_frame(frame, label=..., prob=..., on=[...])",
-            argument="sample",
-            value=sample,
-            details={"kind": type(sample).__name__},
-        )
-    return sample
+    made = _how_to_make(sample)
+    raise InputError(
+        "expected an itrust.Sample, not {kind}; {verb} {cure}",
+        argument="sample",
+        value=sample,
+        details={
+            "kind": a_kind(sample),
+            "verb": "make one with" if call is None else "write",
+            "cure": made if call is None else f"it.{call}({made})",
+        },
+    )
+
+
+def a_kind(value: object) -> str:
+    """The kind of a value with its article.
+
+    >>> a_kind([0, 1]), a_kind(1)
+    ('a list', 'an int')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
+
+
+def _how_to_make(value: object) -> str:
+    """The call that makes a sample of what was given instead of one."""
+    if is_model(value):
+        return "it.Sample.from_estimator(model, X, y)"
+    if isinstance(value, str | os.PathLike):
+        return "it.scan(path, label=..., prob=..., on=[...]).load()"
+    if isinstance(value, Mapping) or any(hasattr(value, name) for name in FRAME_TRAITS):
+        return "it.Sample.from_frame(frame, label=..., prob=..., on=[...])"
+    return "it.Sample(y, p, x)"
 
 
 def _row_index(rows: object, n: int) -> AnyArray:

@@ -92,6 +92,10 @@ class Recalibration:
     outside: int = 0
     at_edge: int = 0
 
+    def __repr__(self) -> str:
+        scores = f"Brier {self.brier:.4f}, ECE {self.ece:.4f}, p {self.pvalue:.3g}"
+        return f"<Recalibration: {self.name}, {scores}>"
+
     @property
     def unchanged(self) -> bool:
         """bool: Whether the method decided to change nothing."""
@@ -193,7 +197,7 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
         return [{**row, "slice": row["slice"] and row["slice"]["rule"]} for row in told]
 
     def __repr__(self) -> str:
-        return str(self)
+        return f"<RecalibrationTable: {', '.join(own.name for own in self)}>"
 
 
 def compare(

@@ -4,6 +4,7 @@ from itrust.render import notebook as notebook
 from itrust.render import text as text
 from itrust.render.junit import junit_xml as junit_xml
 from itrust.render.markdown import summary_markdown as summary_markdown
+from itrust.render.notebook import in_notebook as in_notebook
 from itrust.render.showing import as_figure as as_figure
 from itrust.render.showing import as_html as as_html
 from itrust.render.showing import as_text as as_text

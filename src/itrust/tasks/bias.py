@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, Result, Rng, counted, two_digits
+from itrust._core import FloatArray, InputError, Result, Rng, counted, rounded, two_digits
 from itrust.bias import Redraws
 from itrust.calibration import step_down, unadjusted_pvalues
 from itrust.data import Design, Missing, Points, Sample
@@ -108,6 +108,10 @@ class TaskResult(Result):
     uncovered: tuple[str, ...] = ()
     positives: str = "positives"
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        bias = rounded(self.bias, self.lower, self.upper, "+")
+        return f"<TaskResult: {self.name}, bias {bias}, {self.finding}>"
 
     @property
     def name(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from itrust._core import FloatArray, InputError, IntArray, Result, listed
+from itrust._core import FloatArray, InputError, IntArray, Result, listed, rounded
 from itrust.bias import Neighbours, Weights, checked_alpha, neighbour_kernel
 from itrust.data import Design, Points, Population, Sample, checked_sample, design_variance
 from itrust.kernels import LocalKernel
@@ -67,6 +67,9 @@ class Estimate(Result):
     upper: float
     assumes: Assumption
 
+    def __repr__(self) -> str:
+        return f"<Estimate: {_with_ends(self)}>"
+
     @property
     def width(self) -> float:
         """Length of the interval."""
@@ -116,6 +119,10 @@ class TaskEstimate(Result):
     alpha: float
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        found = _with_ends(self.prediction_powered)
+        return f"<TaskEstimate: {self.task}, {found} prediction-powered>"
+
     @property
     def ways(self) -> dict[str, Estimate]:
         """The four estimates by name."""
@@ -134,6 +141,13 @@ class TaskEstimate(Result):
 
     def _rows(self) -> list[Mapping[str, Any]]:
         return [{"way": name, **way.to_dict()} for name, way in self.ways.items()]
+
+
+def _with_ends(way: Estimate) -> str:
+    value, low, high = (
+        rounded(number, way.lower, way.upper) for number in (way.value, way.lower, way.upper)
+    )
+    return f"{value} ({low} to {high})"
 
 
 def estimate_task(

@@ -8,9 +8,15 @@ Triangles mark what is shown to be miscalibrated, as on the page.
 
 from itrust.render.figures.auditing import AuditDisplay
 from itrust.render.figures.calibration import NullDisplay, ReliabilityDisplay
-from itrust.render.figures.curves import BiasCurveDisplay, CubicDisplay
+from itrust.render.figures.curves import BiasCurveDisplay, CubicDisplay, LocalBiasDisplay
 from itrust.render.figures.dots import DotsDisplay
-from itrust.render.figures.forests import ComparisonDisplay, GroupDisplay, SliceDisplay
+from itrust.render.figures.forests import (
+    ComparisonDisplay,
+    GroupDisplay,
+    PartDisplay,
+    SliceDisplay,
+    TaskDisplay,
+)
 from itrust.render.figures.maps import BiasMapDisplay
 from itrust.render.figures.style import BIAS as BIAS
 from itrust.render.figures.style import CYCLE as CYCLE
@@ -25,6 +31,7 @@ from itrust.render.figures.style import STYLE as STYLE
 from itrust.render.figures.style import STYLES as STYLES
 from itrust.render.figures.style import UNDER as UNDER
 from itrust.render.figures.style import Display
+from itrust.render.figures.style import detached as detached
 from itrust.render.figures.style import draw as draw
 
 __all__ = [
@@ -36,8 +43,11 @@ __all__ = [
     "Display",
     "DotsDisplay",
     "GroupDisplay",
+    "LocalBiasDisplay",
     "NullDisplay",
+    "PartDisplay",
     "ReliabilityDisplay",
     "SliceDisplay",
+    "TaskDisplay",
 ]
 __dir__ = __all__.copy  # what tab completion offers

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from itrust.auditing import Audit
 from itrust.render.figures.calibration import NullDisplay, ReliabilityDisplay
 from itrust.render.figures.forests import SliceDisplay
-from itrust.render.figures.style import Display, axes_of, short
+from itrust.render.figures.style import Display, axes_of, new_figure, short
 
 MAX_SLICES = 6
 
@@ -42,7 +41,7 @@ class AuditDisplay(Display, shows=Audit, made_by="audit"):
             return
         slices = SliceDisplay(self.audit.diagnosis.slices, MAX_SLICES)
         height = 4.6 + 0.42 * max(min(len(slices.table), MAX_SLICES), 1) + 1.0
-        self.figure_ = plt.figure(figsize=(10.4, height), layout="constrained")
+        self.figure_ = new_figure((10.4, height))
         halves: Any = self.figure_.subfigures(2, 1, height_ratios=(4.6, height - 4.6))
         above, below = halves
         self.axes_ = [*above.subplots(1, 2), below.subplots()]

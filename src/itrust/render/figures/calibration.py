@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -20,7 +19,7 @@ from itrust.calibration import (
     reliability_curve,
 )
 from itrust.data import Sample
-from itrust.render.figures.style import FAINT, INK, OVER, PALE, UNDER, Display, axes_of
+from itrust.render.figures.style import FAINT, INK, OVER, PALE, UNDER, Display, axes_of, panels_of
 
 HISTOGRAM_BARS = 40
 
@@ -82,8 +81,8 @@ class ReliabilityDisplay(Display, shows=ReliabilityCurve, made_by="scores.reliab
     def _paint(self, ax: Axes | None) -> None:
         self.histogram_ax_: Axes | None = None
         if ax is None and self.counts is not None:
-            self.figure_, (ax, self.histogram_ax_) = plt.subplots(
-                2, 1, figsize=(5.2, 5.8), height_ratios=(5, 1), sharex=True, layout="constrained"
+            self.figure_, (ax, self.histogram_ax_) = panels_of(
+                2, 1, (5.2, 5.8), height_ratios=(5, 1), sharex=True
             )
         elif self.counts is not None:
             self.figure_, ax = axes_of(ax, (0, 0))

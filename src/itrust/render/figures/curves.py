@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -29,6 +28,8 @@ from itrust.render.figures.style import (
     HIGH,
     LOW,
     MARKERS,
+    NOT_SHOWN,
+    PALE,
     SHOWN_HIGH,
     SHOWN_LOW,
     STYLES,
@@ -37,9 +38,12 @@ from itrust.render.figures.style import (
     bias_axis,
     checked_kind,
     draw,
+    panels_of,
     short,
     sign_words,
 )
+
+MAX_POINTS = 4_000
 
 
 @dataclass(eq=False)
@@ -98,16 +102,8 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
         if ax is None and len(parts) > 1:
             across = 2 if len(parts) == 4 else min(len(parts), 3)
             down = -(-len(parts) // across)
-            self.figure_, grid = plt.subplots(
-                down,
-                across,
-                figsize=(3.3 * across + 0.6, 2.7 * down + 0.5),
-                sharex=True,
-                sharey=True,
-                squeeze=False,
-                layout="constrained",
-            )
-            panels = list(grid.flat)
+            size = (3.3 * across + 0.6, 2.7 * down + 0.5)
+            self.figure_, panels = panels_of(down, across, size, sharex=True, sharey=True)
             for panel in panels[len(parts) :]:
                 panel.set_visible(False)
             for panel in panels[max(len(parts) - across, 0) : len(parts)]:
@@ -134,7 +130,11 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
         else:
             panels[0].set_title(f"{title}\n" if own else title, fontsize=11)
             if own:  # it may be wider than axes that were given
-                place = {"transform": panels[0].transAxes, "fontsize": 8, "color": FAINT}
+                place: dict[str, Any] = {
+                    "transform": panels[0].transAxes,
+                    "fontsize": 8,
+                    "color": FAINT,
+                }
                 panels[0].text(0, 1.02, note, **place)
             if len(parts) > 1:
                 panels[0].legend(loc="best")
@@ -256,8 +256,70 @@ def _extent(values: FloatArray) -> tuple[float, float]:
     return float(values.min()), float(values.max())
 
 
+@dataclass(eq=False)
+class LocalBiasDisplay(Display):
+    """The local bias of all points against their prediction; triangles: shown to be miscalibrated.
+
+    Attributes
+    ----------
+    bias : LocalBias
+        Of `local_bias`; at most 4,000 points are drawn, at regular distances.
+    """
+
+    bias: LocalBias
+
+    def __post_init__(self) -> None:
+        checked_kind(self.bias, LocalBias, "local_bias")
+
+    def _paint(self, ax: Axes | None) -> None:
+        self.figure_, ax = axes_of(ax, (6.8, 4.4))
+        bias = self.bias
+        step = -(-len(bias) // MAX_POINTS)
+        drawn = np.zeros(len(bias), dtype=bool)
+        drawn[::step] = True
+        calm = drawn & bias.known & ~bias.flagged
+        kinds = (
+            (calm, PALE, NOT_SHOWN, "not shown to be miscalibrated", 9, 1.0),
+            (bias.flagged & (bias.values > 0), LOW, SHOWN_LOW, "too low", 16, 0.75),
+            (bias.flagged & (bias.values < 0), HIGH, SHOWN_HIGH, "too high", 16, 0.75),
+        )
+        for marked, color, marker, words, size, alpha in kinds:
+            rows = np.flatnonzero(marked & drawn)
+            if rows.size:
+                share = 100 * marked.mean() if marked is not calm else 100 * _calm(bias)
+                ax.scatter(
+                    bias.points.p[rows],
+                    bias.values[rows],
+                    s=size,
+                    color=color,
+                    marker=marker,
+                    alpha=alpha,
+                    linewidths=0,
+                    label=f"{words} ({share:.0f} % of points)",
+                    rasterized=True,
+                )
+        bias_axis(ax)
+        ax.set(xlabel="prediction", ylabel=f"local {BIAS}")
+        ax.set_title(f"Local bias at {len(bias):,} points")
+        low, high = ax.get_ylim()
+        ax.set_ylim(min(low, -0.02) * 1.15, max(high, 0.02) * 1.25)
+        ax.legend(loc="upper right", markerscale=1.4, handletextpad=0.2)
+        sign_words(ax)
+        self.ax_ = ax
+
+
+def _calm(bias: LocalBias) -> float:
+    return float((bias.known & ~bias.flagged).mean())
+
+
 @draw.register
 def _draw_local_bias(
-    result: LocalBias, ax: Axes | None = None, *, name: str, by: str | Sequence[str] = ()
-) -> Any:
+    result: LocalBias,
+    ax: Axes | None = None,
+    *,
+    name: str | None = None,
+    by: str | Sequence[str] = (),
+) -> Display:
+    if name is None:
+        return LocalBiasDisplay(result).plot(ax)
     return CubicDisplay.from_bias(result, name, by, ax=ax)

@@ -3,38 +3,82 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from itrust._core import Result
-from itrust.calibration import Detectable, MulticlassResult, SampleSize, WitnessResult
+from itrust._core import Result, html
+from itrust.auditing import Comparison
+from itrust.calibration import (
+    Detectable,
+    Finding,
+    MulticlassResult,
+    Refusal,
+    SampleSize,
+    WitnessResult,
+)
 from itrust.recalibrate import RecalibrationTable
-from itrust.render.figures.style import FAINT, INK, Display, axes_of, draw, short
+from itrust.render.figures.style import (
+    CYCLE,
+    FAINT,
+    INK,
+    PALE,
+    Display,
+    axes_of,
+    draw,
+    panels_of,
+    short,
+    titled,
+)
 from itrust.render.text.tasks import WAYS
-from itrust.tasks import TaskEstimate, TaskResult
+from itrust.tasks import Estimate, TaskEstimate
 
-ROOM = 0.34  # inches a row
+ROOM = 0.3  # inches a row
 MAX_PAIRS = 10  # pairs of groups, those where the least is seen
+USUAL_ALPHA = 0.05  # marked among p-values, for orientation
+P_TICKS = (1e-4, 0.001, 0.01, 0.05, 0.2, 1.0)
+STEM, DOT, GUIDE = CYCLE[4], CYCLE[1], "#ececec"
 
 
-class Dot(NamedTuple):
-    """One row: a name, a number, and the ends of its interval, if it has one."""
+class Panel(NamedTuple):
+    """Numbers of all rows, and how they are drawn.
 
-    name: str
-    value: float
-    lower: float = math.nan
-    upper: float = math.nan
+    Attributes
+    ----------
+    label : str
+        What the numbers are.
+    values : sequence of float
+        One a row; those that are not finite are told in words.
+    ends : sequence of pairs or None
+        Intervals, if there are any.
+    written : callable
+        How a number is written beside its row.
+    from_zero : bool
+        Whether the numbers are sizes, drawn as stems from the left end.
+    scale : {"linear", "log", "p"}
+        Of the axis; "p" is that of p-values, with a line at 0.05.
+    """
+
+    label: str
+    values: Sequence[float]
+    ends: Sequence[tuple[float, float]] | None = None
+    written: Callable[[float], str] = "{:.4g}".format
+    from_zero: bool = False
+    scale: str = "linear"
 
 
 class Dots(NamedTuple):
-    """All rows, what their numbers are, and a number that they are compared with."""
+    """A title, the names of the rows, the numbers, and where a new family of rows begins."""
 
-    label: str
-    rows: tuple[Dot, ...]
-    mark: float | None = None
+    title: str
+    names: Sequence[str]
+    panels: Sequence[Panel]
+    breaks: Sequence[int] = ()
 
 
 @singledispatch
@@ -46,81 +90,218 @@ def dots_of(result: Any) -> Dots:
 @dots_of.register
 def _(result: Detectable) -> Dots:
     shown = (*result.regions, *result.worst_pairs[:MAX_PAIRS])
-    rows = (Dot(str(region.where), region.shift) for region in shown)
-    return Dots(f"smallest bias seen with power {result.power:g}", tuple(rows))
+    shifts = Panel(
+        f"smallest bias seen, with power {result.power:g} at alpha {result.alpha:g}",
+        [region.shift for region in shown],
+        written=_size,
+        from_zero=True,
+    )
+    title = f"What {result.n:,} rows would show"
+    names = [str(region.where) for region in shown]
+    return Dots(title, names, [shifts], _families(region.where.names for region in shown))
 
 
 @dots_of.register
 def _(result: SampleSize) -> Dots:
-    rows = (Dot(where, needed) for where, needed in result.by_region.items())
-    return Dots(f"rows that show a bias of {result.bias:g}", tuple(rows))
+    rows = Panel(
+        f"rows that show a bias of {result.bias:g}, with power {result.power:g} "
+        f"at alpha {result.alpha:g}",
+        [*result.by_region.values()],
+        written=lambda value: f"{math.ceil(value):,}",
+        scale="log",
+    )
+    return Dots(f"{result.rows:,} labelled rows are needed", [*result.by_region], [rows])
 
 
 @dots_of.register
 def _(result: MulticlassResult) -> Dots:
     parts = (result.together, *result.classes)
-    return Dots("adjusted p-value", tuple(Dot(str(part.name), part.pvalue) for part in parts))
+    panel = _pvalues("adjusted p-value", [part.pvalue for part in parts])
+    return Dots("Calibration by class", [str(part.name) for part in parts], [panel], [1])
 
 
 @dots_of.register
 def _(result: WitnessResult) -> Dots:
-    rows = [Dot(f"fold {k + 1}", part.pvalue) for k, part in enumerate(result.parts)]
-    return Dots("p-value", (Dot("all folds", result.pvalue), *rows))
+    names = ["all folds", *(f"fold {k + 1}" for k in range(len(result.parts)))]
+    panel = _pvalues("p-value", [result.pvalue, *(part.pvalue for part in result.parts)])
+    return Dots("Learned witness, by fold", names, [panel], [1])
 
 
 @dots_of.register
-def _(result: TaskResult) -> Dots:
-    row = Dot(result.name, result.bias, result.lower, result.upper)
-    return Dots("bias (with labels \N{MINUS SIGN} with probabilities)", (row,), 0.0)
+def _(result: Finding) -> Dots:
+    names = ["adjusted for all checks", "as the only check"]
+    panel = _pvalues("p-value", [result.pvalue, result.unadjusted_pvalue])
+    return Dots(f"Check: {result.name}", names, [panel])
+
+
+@dots_of.register
+def _(result: Refusal) -> Dots:
+    panel = Panel("effective clusters", [result.effective, result.needed], from_zero=True)
+    return Dots("Too few clusters for a p-value", ["here", "needed"], [panel])
 
 
 @dots_of.register
 def _(result: TaskEstimate) -> Dots:
-    ways = (Dot(WAYS[name], way.value, way.lower, way.upper) for name, way in result.ways.items())
-    return Dots(str(result.task), tuple(ways))
+    ways = result.ways
+    title = f"{result.task}: {result.size:,} rows without labels, {result.n:,} with"
+    label = f"estimate, {100 * (1 - result.alpha):g} % interval"
+    return Dots(
+        f"{result.task}, estimated in four ways" if len(title) > 70 else title,
+        [f"{WAYS[name]}\n{_assumed(way)}" for name, way in ways.items()],
+        [_estimates(label, [*ways.values()])],
+    )
+
+
+@dots_of.register
+def _(result: Estimate) -> Dots:
+    return Dots(
+        "An estimate", [_assumed(result)], [_estimates("estimate, with its interval", [result])]
+    )
 
 
 @dots_of.register
 def _(result: RecalibrationTable) -> Dots:
-    return Dots("Brier score", tuple(Dot(row.name, row.brier) for row in result))
+    panels = [
+        Panel("Brier score", [row.brier for row in result], written="{:.4f}".format),
+        Panel("ECE", [row.ece for row in result], written="{:.3f}".format, from_zero=True),
+        _pvalues("p given the covariates", [row.pvalue for row in result]),
+    ]
+    title = f"Recalibration, judged on {result.test_rows:,} other rows"
+    return Dots(title, [row.name for row in result], panels, [1])
+
+
+@dots_of.register
+def _(result: Comparison) -> Dots:
+    models = result.models
+    panels = [
+        Panel("Brier score", [m.brier for m in models], written="{:.4f}".format),
+        Panel("ECE", [m.ece for m in models], written="{:.3f}".format, from_zero=True),
+        _pvalues("p given the covariates", [m.test.pvalue for m in models]),
+    ]
+    title = f"{len(models)} models on the same {result.n:,} rows"
+    return Dots(title, [m.name for m in models], panels)
+
+
+def _assumed(way: Estimate) -> str:
+    return textwrap.fill(f"if {way.assumes.value}", 36)
+
+
+def _pvalues(label: str, values: Sequence[float]) -> Panel:
+    return Panel(label, values, written="{:.3g}".format, scale="p")
+
+
+def _estimates(label: str, ways: Sequence[Estimate]) -> Panel:
+    ends = [(w.lower, w.upper) for w in ways]
+    return Panel(label, [w.value for w in ways], ends, "{:#.4g}".format)
+
+
+def _size(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "not seen"
+
+
+def _families(names: Iterable[frozenset[str]]) -> list[int]:
+    """Rows where what they are about changes: all rows, each covariate, pairs."""
+    kinds = [tuple(sorted(found)) if len(found) < 2 else ("pair", "of groups") for found in names]
+    return [k for k in range(1, len(kinds)) if kinds[k] != kinds[k - 1]]
 
 
 @dataclass(eq=False)
 class DotsDisplay(Display):
     """Names and numbers, one a row, with intervals where there are any.
 
-    It shows what could have been missed, sample sizes, results by class or fold, tasks and
-    comparisons of recalibrations: `result.plot()` makes it.
+    It shows what could have been missed, sample sizes, p-values by class or fold, estimates and
+    comparisons of recalibrations and models: `result.plot()` makes it.
 
     Attributes
     ----------
     result : Result
-        Of `detectable`, `sample_size`, `multiclass_test`, `witness_test`, of a task, or of
-        `recalibrate.compare`.
+        Of `detectable`, `sample_size`, `multiclass_test`, `witness_test`, of `Task.estimate`, of
+        `recalibrate.compare`, or of `compare` without tasks; or a finding.
+    axes_ : list of matplotlib axes
+        After `plot`, one for each kind of number; in given axes the first one only.
     """
 
     result: Result
+    axes_: list[Axes] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         self._dots = dots_of(self.result)
 
     def _paint(self, ax: Axes | None) -> None:
-        label, rows, mark = self._dots
-        self.figure_, self.ax_ = axes_of(ax, (6.4, 1.2 + ROOM * len(rows)))
-        if mark is not None:
-            self.ax_.axvline(mark, color=FAINT, linewidth=1.0)
-        for k, row in enumerate(rows):
-            self.ax_.plot([row.lower, row.upper], [k, k], color=INK, linewidth=1.2)
-            self.ax_.plot(
-                [row.value if math.isfinite(row.value) else math.nan], [k], "o", color=INK
-            )
-        self.ax_.set_yticks(range(len(rows)), [short(row.name) for row in rows])
-        self.ax_.set_ylim(len(rows) - 0.5, -0.5)  # the first on top, as in tables
-        self.ax_.grid(axis="y", color="#ececec")
-        self.ax_.set_axisbelow(True)
-        self.ax_.set_xlabel(label)
+        title, names, panels, breaks = self._dots
+        own = ax is None
+        lines = len(names) + 0.55 * sum(name.count("\n") for name in names)
+        width = 6.6 if len(panels) == 1 else 3.0 + 2.4 * len(panels)
+        size = (width, 1.15 + ROOM * lines)
+        if own and len(panels) > 1:
+            self.figure_, self.axes_ = panels_of(1, len(panels), size, sharey=True)
+        else:
+            self.figure_, only = axes_of(ax, size)
+            self.axes_ = [only]
+        self.ax_ = self.axes_[0]
+        for one, panel in zip(self.axes_, panels, strict=False):
+            _paint_panel(one, panel, breaks)
+        self.ax_.set_yticks(range(len(names)), [_cut(name) for name in names])
+        self.ax_.set_ylim(len(names) - 0.5, -0.5)  # the first on top, as in tables
+        titled(self.figure_, self.ax_, short(title, 80), own=own)
+
+
+def _cut(name: str) -> str:
+    return "\n".join(short(line) for line in name.split("\n"))
+
+
+def _paint_panel(ax: Axes, panel: Panel, breaks: Sequence[int]) -> None:
+    finite = [value for value in panel.values if math.isfinite(value)]
+    _scaled(ax, panel, finite)
+    left = ax.get_xlim()[0]
+    for k, value in enumerate(panel.values):
+        known = math.isfinite(value)
+        if not panel.from_zero:
+            ax.axhline(k, color=GUIDE, linewidth=0.8, zorder=0)
+        elif known:
+            ax.plot([left, value], [k, k], color=STEM, linewidth=2.2, solid_capstyle="butt")
+        if panel.ends is not None:
+            ax.plot(panel.ends[k], [k, k], color=STEM, linewidth=2.2, solid_capstyle="butt")
+        ax.plot([value if known else math.nan], [k], "o", color=DOT, markersize=6, zorder=3)
+        ax.annotate(
+            panel.written(value) if known or panel.written is _size else html.number(value),
+            (1.02, k),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            fontsize="small",
+            color=INK if known else FAINT,
+        )
+    for row in breaks:
+        ax.axhline(row - 0.5, color=PALE, linewidth=0.8, zorder=0)
+    ax.set_xlabel(panel.label)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+
+
+def _scaled(ax: Axes, panel: Panel, finite: list[float]) -> None:
+    """Set limits and ticks before anything is drawn."""
+    if panel.scale == "p":
+        ax.set_xscale("log")
+        ax.set_xlim(min([P_TICKS[1], *finite]) * 0.7, 1.3)
+        ax.xaxis.set_major_locator(FixedLocator(P_TICKS))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.axvline(USUAL_ALPHA, color=FAINT, linewidth=0.8, linestyle="--", zorder=1)
+    elif panel.scale == "log":
+        ax.set_xscale("log")
+        ax.set_xlim(min(finite, default=1.0) / 2, max(finite, default=10.0) * 1.5)
+        ax.xaxis.set_major_locator(LogLocator(10, numticks=6))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    else:
+        ends = [end for pair in panel.ends or () for end in pair if math.isfinite(end)]
+        reach = [*finite, *ends, *([0.0] if panel.from_zero else [])]
+        low, high = min(reach, default=0.0), max(reach, default=1.0)
+        room = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
+        ax.set_xlim(low - (0.0 if panel.from_zero else room), high + room)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
 
 
 for _kind in dots_of.registry:
-    if _kind is not object:
+    if _kind not in (object, Comparison):  # a comparison with tasks has a display of its own
         draw.register(_kind, DotsDisplay._drawn)

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from itrust._core import InputError
 from itrust.auditing import Comparison, ModelReport
-from itrust.bias import GroupTable, SliceTable, bias_groups, bias_slices
+from itrust.bias import GroupTable, PartBias, SliceTable, bias_groups, bias_slices
 from itrust.data import Sample
+from itrust.render.figures.dots import DotsDisplay
 from itrust.render.figures.style import (
     BIAS,
     FAINT,
@@ -23,16 +22,20 @@ from itrust.render.figures.style import (
     LOW,
     NOT_SHOWN,
     OVER,
+    PALE,
     SHOWN_HIGH,
     SHOWN_LOW,
     UNDER,
     Display,
     axes_of,
     in_two_lines,
+    panels_of,
     short,
     signed,
     titled,
 )
+from itrust.render.text.tasks import task_title
+from itrust.tasks import TaskResult
 
 
 def forest(ax: Axes, labels: Sequence[str], rows: Sequence[Any], alpha: float) -> None:
@@ -193,18 +196,13 @@ class ComparisonDisplay(Display, shows=Comparison, made_by="compare"):
     Attributes
     ----------
     comparison : Comparison
-        Of `compare`, with tasks.
+        Of `compare`. Without tasks, scores and p-values are shown.
     axes_ : list of matplotlib axes
-        After `plot`, one for each task; in given axes the first task only.
+        After `plot`, one for each task or score; in given axes the first only.
     """
 
     comparison: Comparison
     axes_: list[Axes] = field(default_factory=list, repr=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.comparison.models[0].tasks:
-            raise InputError("this comparison has no tasks to show; pass tasks to compare")
 
     @classmethod
     def from_comparison(cls, comparison: Comparison, *, ax: Axes | None = None) -> Self:
@@ -227,13 +225,14 @@ class ComparisonDisplay(Display, shows=Comparison, made_by="compare"):
 
     def _paint(self, ax: Axes | None) -> None:
         models = self.comparison.models
+        if not models[0].tasks:
+            scores = DotsDisplay(self.comparison).plot(ax)
+            self.figure_, self.ax_, self.axes_ = scores.figure_, scores.ax_, scores.axes_
+            return
         count = len(models[0].tasks) if ax is None else 1
         if ax is None:
             height = (1.2 + 0.5 * len(models)) * count
-            self.figure_, grid = plt.subplots(
-                count, 1, figsize=(7.6, height), squeeze=False, layout="constrained"
-            )
-            self.axes_ = list(grid[:, 0])
+            self.figure_, self.axes_ = panels_of(count, 1, (7.6, height))
         else:
             self.figure_, ax = axes_of(ax, (0, 0))
             self.axes_ = [ax]
@@ -258,3 +257,54 @@ class ComparisonDisplay(Display, shows=Comparison, made_by="compare"):
 def _scored(model: ModelReport) -> str:
     name = short(model.name, 30)
     return f"{name}\naccuracy {model.accuracy:.3f}, Brier {model.brier:.3f}, ECE {model.ece:.3f}"
+
+
+@dataclass(eq=False)
+class PartDisplay(Display, shows=PartBias, made_by="bias_groups or bias_slices"):
+    """The bias of one group or slice with its interval.
+
+    Attributes
+    ----------
+    part : GroupBias or Slice
+        One of a table.
+    alpha : float
+        The marker is filled where the p-value is at most this; 0.05 by default.
+    """
+
+    part: PartBias
+    alpha: float = 0.05
+
+    def _paint(self, ax: Axes | None) -> None:
+        own = ax is None
+        self.figure_, self.ax_ = axes_of(ax, (7.0, 1.75))
+        where = f"{in_two_lines(str(self.part.where))}  ({self.part.rows:,})"
+        forest(self.ax_, [where], [self.part], self.alpha)
+        rates = f"predicted {self.part.predicted:.3f}, observed {self.part.observed:.3f}"
+        titled(self.figure_, self.ax_, rates, own=own)
+
+
+@dataclass(eq=False)
+class TaskDisplay(Display, shows=TaskResult, made_by="Task.evaluate or audit"):
+    """What a model does to one number: the bias with its interval, and the tolerance.
+
+    Attributes
+    ----------
+    task : TaskResult
+        Of `Task.evaluate`, or one of `audit.tasks`.
+    """
+
+    task: TaskResult
+
+    def _paint(self, ax: Axes | None) -> None:
+        own, task = ax is None, self.task
+        self.figure_, self.ax_ = axes_of(ax, (7.0, 1.9))
+        forest(self.ax_, [str(task.finding)], [task], task.alpha)
+        if task.tolerance is not None:
+            reach = 1.1 * max(task.tolerance, *(abs(end) for end in self.ax_.get_xlim()))
+            self.ax_.set_xlim(-reach, reach)
+            self.ax_.axvspan(-task.tolerance, task.tolerance, color=PALE, alpha=0.5, zorder=0)
+        sides = (f"{task.from_labels:#.4g} with labels", f"{task.plugin:#.4g} with probabilities")
+        told = " \N{MINUS SIGN} ".join(sides)
+        within = "" if task.tolerance is None else f"; grey: tolerance {task.tolerance:g}"
+        self.ax_.set_xlabel(f"bias: {told}{within}")
+        titled(self.figure_, self.ax_, short(task_title(task), 76), own=own)

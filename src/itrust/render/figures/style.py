@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import singledispatch
 from typing import Any, ClassVar, Literal, Self
 
@@ -133,10 +135,40 @@ def checked_kind(result: object, kind: type, made_by: str) -> None:
         )
 
 
+_DETACHED: ContextVar[bool] = ContextVar("detached", default=False)
+
+
+@contextmanager
+def detached() -> Iterator[None]:
+    """Make figures that no window and no notebook shows by itself."""
+    before = _DETACHED.set(True)
+    try:
+        yield
+    finally:
+        _DETACHED.reset(before)
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """A new figure of some size in inches."""
+    if _DETACHED.get():
+        return Figure(figsize=size, layout="constrained")
+    return plt.figure(figsize=size, layout="constrained")
+
+
+def panels_of(
+    rows: int, columns: int, size: tuple[float, float], **settings: Any
+) -> tuple[Figure, list[Axes]]:
+    """A new figure with several axes, row by row."""
+    figure = new_figure(size)
+    grid = figure.subplots(rows, columns, squeeze=False, **settings)
+    return figure, list(grid.ravel())
+
+
 def axes_of(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     """Give the axes and their figure; a new one of some size in inches without axes."""
     if ax is None:
-        return plt.subplots(figsize=size, layout="constrained")
+        made = new_figure(size)
+        return made, made.subplots()
     if not isinstance(ax, Axes):
         raise InputError(f"ax must be matplotlib Axes, such as plt.subplots()[1], not a {type(ax)}")
     figure = ax.get_figure(root=True)

@@ -10,6 +10,7 @@ from itrust.calibration import (
     Detectable,
     Finding,
     MulticlassResult,
+    Refusal,
     RegionPower,
     SampleSize,
     WitnessResult,
@@ -28,7 +29,7 @@ from itrust.render.text.calibration import (
     rows_text,
     size_text,
 )
-from itrust.render.text.verdict import coverage_words
+from itrust.render.text.verdict import coverage_words, refusal_words
 
 
 @as_html.register
@@ -140,6 +141,11 @@ def _(result: SampleSize) -> str:
         html.table(["where", "rows"], rows),
         html.notes([*clustering_lines(result), *result.notes]),
     )
+
+
+@as_html.register
+def _(result: Refusal) -> str:
+    return html.card("No p-value", html.sentence(refusal_words(result)))
 
 
 def _warnings(warnings: Iterable[str]) -> str:

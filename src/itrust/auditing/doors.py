@@ -1,0 +1,147 @@
+"""What `audit` is called with: a sample and tasks, or a model with its rows; or a slip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from itrust._core import InputError, Rng, listed
+from itrust.bias import names_of
+from itrust.data import FRAME_TRAITS, Sample, a_kind, checked_sample, is_model
+from itrust.tasks import Task, as_tasks
+
+Tasks = Sequence[Task | str] | Task | str
+
+
+class Commission(NamedTuple):
+    """What is to be audited.
+
+    Attributes
+    ----------
+    sample : Sample
+        All rows and covariates, those of the tasks, too.
+    judged : Sample
+        The same rows with the covariates that the probabilities are judged on.
+    tasks : list of Task
+        The numbers to be reported.
+    """
+
+    sample: Sample
+    judged: Sample
+    tasks: list[Task]
+
+
+def asked_of(
+    sample: object,
+    X: object,
+    y: object,
+    tasks: Tasks,
+    on: object,
+    model_settings: Mapping[str, Any],
+    rng: Rng,
+) -> Commission:
+    """Tell a sample from a model with its rows; a slip is answered with the right call.
+
+    Parameters
+    ----------
+    sample : object
+        The first argument: a Sample or a classifier.
+    X : object
+        The second one: the tasks of a sample, or the features of a model.
+    y : object
+        The third one: the labels of a model's rows.
+    tasks : tasks or their text forms
+        By keyword.
+    on : object
+        What to judge on.
+    model_settings : mapping of str to object
+        What goes with a model only; None where it was not given.
+    rng : int, Generator or None
+        The seed of the folds, if there are any.
+
+    Returns
+    -------
+    Commission
+        Checked, but for what the audit checks itself.
+    """
+    if isinstance(sample, Sample):
+        return _of_sample(sample, X, y, tasks, on, model_settings)
+    if not is_model(sample) or X is None or y is None:
+        raise _slip(sample, X, y)
+    wanted = as_tasks(tasks)
+    columns: Any = on
+    by_name = isinstance(on, str | int | list | tuple)
+    chosen: list[Any] = list(on) if isinstance(on, list | tuple) else [on]
+    if by_name:
+        needed = sorted(set[str]().union(*(task.names for task in wanted)) - set(chosen))
+        columns = [*chosen, *needed]
+    model: Any = sample
+    given = {name: value for name, value in model_settings.items() if value is not None}
+    made = Sample.from_estimator(model, X, y, on=columns, rng=rng, **given)
+    judged = made.only(*made.names[: len(chosen)]) if by_name else made
+    return Commission(made, judged, wanted)
+
+
+def _of_sample(
+    sample: Sample, X: object, y: object, tasks: Tasks, on: object, settings: Mapping[str, Any]
+) -> Commission:
+    stray = [name for name, value in settings.items() if value is not None]
+    if stray or y is not None:
+        raise InputError(
+            "{argument} goes with a model, as in it.audit(model, X, y, ...); a Sample takes what "
+            "belongs to its rows when it is made",
+            argument=stray[0] if stray else "y",
+        )
+    if X is not None and not (isinstance(tasks, tuple) and not tasks):
+        raise InputError("the tasks stand there twice, by position and by name", argument="tasks")
+    wanted = as_tasks(tasks if X is None else X)
+    return Commission(sample, sample if on is None else sample.only(*names_of(on)), wanted)
+
+
+def _slip(first: object, X: object, y: object) -> InputError:
+    """The call that was probably meant."""
+    if is_model(first):
+        given = " without its rows" if X is None else " without the labels"
+        return InputError(
+            "a model{given} cannot be audited; write it.audit(model, X, y) with rows that it was "
+            "not trained on, or it.audit(model, X, y, cv=5)",
+            argument="X" if X is None else "y",
+            details={"given": given},
+        )
+    if callable(first) or any(map(is_model, (X, y))) or (_is_table(first) and X is not None):
+        return InputError(
+            "the first argument is {kind}, not a fitted model; write it.audit(model, X, y), or "
+            "it.audit(it.Sample(y, p, X)) with probabilities p",
+            argument="sample",
+            value=first,
+            details={"kind": a_kind(first)},
+        )
+    if _is_table(first) and hasattr(first, "columns"):
+        names = [str(name) for name in getattr(first, "columns", ())]
+        return InputError(
+            "{kind} does not say which column is what; write it.audit(it.Sample.from_frame(frame, "
+            "label=..., prob=..., on=[...])) with its columns {names}",
+            argument="sample",
+            value=first,
+            details={"kind": a_kind(first), "names": listed(names)},
+        )
+    if X is not None:
+        call = "it.Sample(y, p)" if y is None else "it.Sample(y, p, X)"
+        return InputError(
+            "labels and probabilities make a Sample first; write it.audit({call})",
+            argument="sample",
+            value=first,
+            details={"call": call},
+        )
+    try:
+        checked_sample(first, "audit")
+    except InputError as error:
+        return error
+    raise AssertionError("a sample is no slip")  # pragma: no cover
+
+
+def _is_table(value: object) -> bool:
+    """A frame, or an array or list of rows."""
+    is_rows = isinstance(value, list) and bool(value) and isinstance(value[0], list | tuple)
+    is_frame = any(hasattr(value, name) for name in FRAME_TRAITS) or isinstance(value, Mapping)
+    return is_frame or is_rows or getattr(value, "ndim", 1) == 2

@@ -362,12 +362,6 @@ def test_a_wrong_name_is_told_with_its_role(tmp_path, role, wrong):
     assert (told.value.argument, told.value.value) == (role, wrong)
 
 
-def test_semicolons_are_named(tmp_path):
-    (tmp_path / "a.csv").write_text("owner;p;income;region\nyes;0.5;1;a\n")
-    with pytest.raises(InputError, match=r"separated by commas .*, not semicolons"):
-        scanned(tmp_path / "a.csv")
-
-
 def test_one_class_is_told(tmp_path):
     rows = table(200)
     rows = rows.set_column(1, "owner", [["no"] * 200])

@@ -372,3 +372,8 @@ def test_mcgrad_is_called_as_the_package_wants_it(monkeypatch, tmp_path):
     fix = it.recalibrate.MCGrad().fit(sample)
     fix.save(tmp_path / "r.json")
     np.testing.assert_array_equal(load(tmp_path / "r.json").apply(sample).p, fix.apply(sample).p)
+
+
+def test_the_names_of_methods_say_what_each_reads():
+    known = {name: method.reads_covariates for name, method in it.recalibrate.METHODS.items()}
+    assert known == it.recalibrate.READS_COVARIATES

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 from scipy.stats import norm, t
-from sklearn import metrics
 
 from itrust._core import FloatArray, InputError, IntArray, Result, checked_count, checked_share
 from itrust.data import Chunk, Sample, Scan, checked_sample, design_variance, variance_units
@@ -35,7 +34,7 @@ CHUNK_ROWS = 65_536
 
 
 def brier(sample: Sample | Scan) -> float:
-    """Compute the Brier score, the weighted mean of (y - p)^2, as scikit-learn does.
+    """Compute the Brier score, the weighted mean of (y - p)^2.
 
     Parameters
     ----------
@@ -53,7 +52,7 @@ def brier(sample: Sample | Scan) -> float:
     >>> round(brier(it.Sample([0, 1], [0.5, 0.9])), 6)
     0.13
     """
-    return _mean_over_chunks(sample, metrics.brier_score_loss, pos_label=1)
+    return _mean_over_chunks(sample, _mean_square)
 
 
 def log_loss(sample: Sample | Scan) -> float:
@@ -81,8 +80,12 @@ def log_loss(sample: Sample | Scan) -> float:
     return _mean_over_chunks(sample, _mean_surprise)
 
 
-def _mean_surprise(y: FloatArray, p: FloatArray, sample_weight: FloatArray | None) -> float:
-    w = np.ones(y.size) if sample_weight is None else sample_weight
+def _mean_square(chunk: Chunk) -> float:
+    return float(np.average(np.square(chunk.y - chunk.p), weights=chunk.weights))
+
+
+def _mean_surprise(chunk: Chunk) -> float:
+    y, p, w = chunk.y, chunk.p, _weights(chunk)
     counts = w > 0
     given = np.where(y == 1, p, 1 - p)[counts]
     with np.errstate(divide="ignore"):
@@ -95,17 +98,14 @@ def _chunks(sample: Sample | Scan) -> Iterator[Chunk]:
     return source.chunks(CHUNK_ROWS if isinstance(source, Scan) else source.n)
 
 
-def _mean_over_chunks(
-    sample: Sample | Scan, score: Callable[..., float], **settings: object
-) -> float:
+def _mean_over_chunks(sample: Sample | Scan, score: Callable[[Chunk], float]) -> float:
     """Scores of chunks, averaged by their weight; a chunk without weight has none."""
     total = weighted = 0.0
     for chunk in _chunks(sample):
         mass = float(_weights(chunk).sum())
         if mass > 0:
             total += mass
-            told = score(chunk.y, chunk.p, sample_weight=chunk.weights, **settings)
-            weighted += mass * told
+            weighted += mass * score(chunk)
     return weighted / _positive(total)
 
 

@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from itrust.render import text as text
     from itrust.render.junit import junit_xml as junit_xml
     from itrust.render.markdown import summary_markdown as summary_markdown
+    from itrust.render.notebook import as_html as as_html
     from itrust.render.showing import as_figure as as_figure
-    from itrust.render.showing import as_html as as_html
-    from itrust.render.showing import as_text as as_text
     from itrust.render.text import NARROW as NARROW
     from itrust.render.text import action_of as action_of
+    from itrust.render.text import as_text as as_text
     from itrust.render.text import check_lines as check_lines
     from itrust.render.text import evidence_words as evidence_words
     from itrust.render.text import fitted as fitted

@@ -1,5 +1,6 @@
 """Results as HTML for notebooks, one module for each question."""
 
 from itrust.render.notebook import auditing, bias, calibration, recalibrate, scores, tasks
+from itrust.render.showing import as_html
 
-__all__ = ["auditing", "bias", "calibration", "recalibrate", "scores", "tasks"]
+__all__ = ["as_html", "auditing", "bias", "calibration", "recalibrate", "scores", "tasks"]

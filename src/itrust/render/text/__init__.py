@@ -1,6 +1,6 @@
 """Results as plain text of any width, one module for each question."""
 
-from itrust.render.showing import WIDTH
+from itrust.render.showing import WIDTH, as_text
 from itrust.render.text import auditing, bias, calibration, recalibrate, scores, tasks
 from itrust.render.text.auditing import (
     UNKNOWN,
@@ -25,6 +25,7 @@ __all__ = [
     "UNKNOWN",
     "WIDTH",
     "action_of",
+    "as_text",
     "auditing",
     "bias",
     "by_cluster",

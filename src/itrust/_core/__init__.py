@@ -33,7 +33,14 @@ if TYPE_CHECKING:
         speaking,
     )
     from itrust._core.later import loaded_later
-    from itrust._core.progress import Advance, progress_bar
+    from itrust._core.progress import (
+        Advance,
+        Begin,
+        Where,
+        progress_bar,
+        progress_shown,
+        progress_stages,
+    )
     from itrust._core.result import Result
     from itrust._core.seeds import (
         Rng,
@@ -71,6 +78,7 @@ __all__ = [
     "ApproximationWarning",
     "Argument",
     "AssumptionWarning",
+    "Begin",
     "BoolArray",
     "Code",
     "DatasetError",
@@ -83,6 +91,7 @@ __all__ = [
     "Row",
     "Setting",
     "Subject",
+    "Where",
     "Write",
     "as_generator",
     "as_seed",
@@ -102,6 +111,8 @@ __all__ = [
     "plain",
     "printable",
     "progress_bar",
+    "progress_shown",
+    "progress_stages",
     "rounded",
     "rounded_up",
     "sentence",

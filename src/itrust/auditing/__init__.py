@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from itrust.auditing.gating import Asked as Asked
     from itrust.auditing.gating import Check, Gate, gate
     from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
+    from itrust.auditing.stages import AuditStep as AuditStep
+    from itrust.auditing.stages import Stage as Stage
     from itrust.auditing.verdict import BAD as BAD
     from itrust.auditing.verdict import FAIR as FAIR
     from itrust.auditing.verdict import GOOD as GOOD

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from sklearn.base import clone
 
-from itrust._core import AnyArray, InputError, Rng, as_seed
+from itrust._core import AnyArray, InputError, Rng, as_seed, progress_stages
 from itrust.bias import Slice, bias_slices
 from itrust.calibration import (
     EqualMass,
@@ -35,6 +35,7 @@ def compare(
     draws: int = 999,
     rng: Rng = None,
     slices: bool = True,
+    progress: bool | None = None,
 ) -> RecalibrationTable:
     """Fit every method on calibration rows and judge it on test rows.
 
@@ -54,6 +55,8 @@ def compare(
         Randomness of the tests, the same draws for every method; None: other draws in each call.
     slices : bool
         Whether to search for confirmed slices as well, which takes about as long as the test.
+    progress : bool, optional
+        Whether to show which method is at work, as for `itrust.audit`; default: in a terminal.
 
     Returns
     -------
@@ -80,7 +83,7 @@ def compare(
         fitted = None if method is None else clone(method).fit(calibration)
         told = test if fitted is None else fitted.apply(test)
         seconds = time.perf_counter() - begun
-        result = klce_test(told, draws=draws, rng=seed, progress=False)
+        result = klce_test(told, draws=draws, rng=seed)
         return Recalibration(
             name=name,
             fitted=fitted,
@@ -98,8 +101,16 @@ def compare(
             at_edge=0 if fitted is None else int(fitted.at_edge(test.p, test).sum()),
         )
 
-    found = tuple(judged(name, method) for name, method in named.items())
-    return RecalibrationTable(found, calibration.n, test.n, draws, seed)
+    found = []
+    with progress_stages(dict.fromkeys(named, 1.0), _step_words, progress) as begin:
+        for name, method in named.items():
+            begin(name, 2 if slices else 1)
+            found.append(judged(name, method))
+    return RecalibrationTable(tuple(found), calibration.n, test.n, draws, seed)
+
+
+def _step_words(name: str) -> str:
+    return "judging the probabilities as given" if name == NONE else f"recalibrating by {name}"
 
 
 def _named(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from itrust.render.text import sections as sections
     from itrust.render.text import seen as seen
     from itrust.render.text import sentence_of as sentence_of
+    from itrust.render.text import step_words as step_words
     from itrust.render.text import summary_of as summary_of
     from itrust.render.text import task_line as task_line
     from itrust.render.text import task_sentence as task_sentence

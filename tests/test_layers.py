@@ -32,7 +32,11 @@ DEPTH |= {name: DEPTH[below] + 0.5 for name, below in ROOT_MODULES.items()}
 # The front door stands before `cli`, which uses the package as users do.
 DEPTH |= {"itrust": DEPTH["cli"] - 0.5, "__main__": DEPTH["cli"] + 1}
 # Results know how to show themselves: they call `render` when they are asked.
-SHOWS_RESULTS = {("_core/result.py", "render"), ("auditing/audits.py", "render")}
+SHOWS_RESULTS = {
+    ("_core/result.py", "render"),
+    ("auditing/audits.py", "render"),
+    ("auditing/stages.py", "render"),  # the same for steps while they are at work
+}
 
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
 

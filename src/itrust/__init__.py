@@ -9,7 +9,6 @@ Every name is loaded when it is first asked for, so importing the package costs 
 Classes of results stand in the packages that make them, such as `itrust.calibration`.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0.dev0"
@@ -35,6 +34,10 @@ if TYPE_CHECKING:
     )
     from itrust.data import Design, MulticlassSample, Population, Sample, blocks, scan
     from itrust.render import figures
+else:
+    from itrust._core.later import loaded_later
+
+    __getattr__ = loaded_later(__name__)
 
 __all__ = [
     "ApproximationWarning",
@@ -78,42 +81,6 @@ __all__ = [
     "tuned_test",
     "witness_test",
 ]
-
-# Where the names stand: each package with those of its names that are offered here.
-_ROOMS = {
-    "itrust._core": ("ApproximationWarning", "AssumptionWarning", "DatasetError", "InputError"),
-    "itrust.data": ("Design", "MulticlassSample", "Population", "Sample", "blocks", "scan"),
-    "itrust.calibration": (
-        *("Dictionary", "default_dictionary", "detectable", "klce2", "klce_test"),
-        *("multiclass_test", "null_sd", "sample_size", "scores"),
-        *("tune_widths", "tuned_test", "witness_test"),
-    ),
-    "itrust.bias": ("bias_curve", "bias_groups", "bias_map", "bias_slices", "local_bias"),
-    "itrust.auditing": ("Verdict", "audit", "compare"),
-}
-_MODULES = {
-    "figures": "itrust.render.figures",
-    **{
-        name: f"itrust.{name}"
-        for name in (
-            *("datasets", "engines", "kernels", "losses", "nulls"),
-            *("recalibrate", "simulate", "tasks"),
-        )
-    },
-}
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    """Load a name when it is first asked for."""
-    if name in _MODULES:
-        found: object = import_module(_MODULES[name])
-    elif name in _HOME:
-        found = getattr(import_module(_HOME[name]), name)
-    else:
-        raise AttributeError(f"module 'itrust' has no attribute {name!r}")
-    globals()[name] = found
-    return found
 
 
 def __dir__() -> list[str]:

@@ -452,15 +452,6 @@ def test_ctrl_c_while_the_package_loads_is_quiet():
     assert found.stderr == "itrust: stopped\n"
 
 
-def test_help_and_wrong_options_load_nothing_heavy():
-    code = "import sys; from itrust.cli import app; {}; print('numpy' in sys.modules)"
-    calls = ["app._code(['--help'])", "app._code(['audit', 'a', '--onn'])", "app._code(['audit'])"]
-    for call in calls:
-        run = [sys.executable, "-c", code.format(call)]
-        found = subprocess.run(run, capture_output=True, text=True, check=True)
-        assert found.stdout.splitlines()[-1] == "False", call
-
-
 @pytest.mark.slow
 def test_ctrl_c_ends_a_long_audit_at_once(tmp_path):
     pa.parquet.write_table(rows(60_000), tmp_path / "many.parquet")

@@ -372,3 +372,19 @@ def test_mcgrad_is_called_as_the_package_wants_it(monkeypatch, tmp_path):
     fix = it.recalibrate.MCGrad().fit(sample)
     fix.save(tmp_path / "r.json")
     np.testing.assert_array_equal(load(tmp_path / "r.json").apply(sample).p, fix.apply(sample).p)
+
+
+def test_the_names_of_methods_say_what_each_reads():
+    known = {name: method.reads_covariates for name, method in it.recalibrate.METHODS.items()}
+    assert known == it.recalibrate.READS_COVARIATES
+
+
+def test_a_comparison_tells_which_method_is_at_work(capsys):
+    learn, judge = it.simulate.survey(400, rng=0).sample.split([0.5, 0.5], rng=0)
+    compare([Platt()], learn, judge, draws=19, rng=0, slices=False, progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split(" (about")[0] for line in err.splitlines()] == [
+        "itrust: 1 of 2: judging the probabilities as given",
+        "itrust: 2 of 2: recalibrating by Platt",
+    ]

@@ -1,54 +1,46 @@
 """What every package needs: errors, text, checks, seeds, progress, files written whole.
 
-Errors and text come at once; what needs NumPy, Arrow or rich is loaded when it is first asked for,
-so that the command can say what is wrong with an option without waiting for them.
+Every name is loaded when it is first asked for, so that the command can say what is wrong with an
+option without waiting for NumPy, Arrow or rich.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from itrust._core import html
-from itrust._core.atomic import Write, write_all, write_whole
-from itrust._core.checks import (
-    checked_choice,
-    checked_count,
-    checked_positive,
-    checked_share,
-)
-from itrust._core.errors import (
-    PYTHON,
-    ApproximationWarning,
-    Argument,
-    AssumptionWarning,
-    Code,
-    DatasetError,
-    Door,
-    InputError,
-    Row,
-    Setting,
-    Subject,
-    in_door_words,
-    sentence,
-    speaking,
-)
-from itrust._core.text import (
-    closest,
-    counted,
-    did_you_mean,
-    listed,
-    printable,
-    rounded,
-    rounded_up,
-    shown,
-    shown_name,
-    signed,
-    two_digits,
-    wrapped,
-)
-
 if TYPE_CHECKING:
+    from itrust._core import html
     from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
-    from itrust._core.progress import Advance, progress_bar
+    from itrust._core.atomic import Write, write_all, write_whole
+    from itrust._core.checks import (
+        checked_choice,
+        checked_count,
+        checked_positive,
+        checked_share,
+    )
+    from itrust._core.errors import (
+        PYTHON,
+        ApproximationWarning,
+        Argument,
+        AssumptionWarning,
+        Code,
+        DatasetError,
+        Door,
+        InputError,
+        Row,
+        Setting,
+        Subject,
+        in_door_words,
+        sentence,
+        speaking,
+    )
+    from itrust._core.later import loaded_later
+    from itrust._core.progress import (
+        Advance,
+        Begin,
+        Where,
+        progress_bar,
+        progress_shown,
+        progress_stages,
+    )
     from itrust._core.result import Result
     from itrust._core.seeds import (
         Rng,
@@ -59,7 +51,25 @@ if TYPE_CHECKING:
         smallest_tickets,
         tickets,
     )
+    from itrust._core.text import (
+        closest,
+        counted,
+        did_you_mean,
+        listed,
+        printable,
+        rounded,
+        rounded_up,
+        shown,
+        shown_name,
+        signed,
+        two_digits,
+        wrapped,
+    )
     from itrust._core.values import plain
+else:
+    from itrust._core.later import loaded_later
+
+    __getattr__ = loaded_later(__name__)
 
 __all__ = [
     "PYTHON",
@@ -68,6 +78,7 @@ __all__ = [
     "ApproximationWarning",
     "Argument",
     "AssumptionWarning",
+    "Begin",
     "BoolArray",
     "Code",
     "DatasetError",
@@ -80,6 +91,7 @@ __all__ = [
     "Row",
     "Setting",
     "Subject",
+    "Where",
     "Write",
     "as_generator",
     "as_seed",
@@ -95,9 +107,12 @@ __all__ = [
     "keyed_bits",
     "keyed_fractions",
     "listed",
+    "loaded_later",
     "plain",
     "printable",
     "progress_bar",
+    "progress_shown",
+    "progress_stages",
     "rounded",
     "rounded_up",
     "sentence",
@@ -112,17 +127,3 @@ __all__ = [
     "write_all",
     "write_whole",
 ]
-
-# Modules that load something heavy; names that are not here yet stand in one of them.
-_LATER = ("arrays", "values", "progress", "result", "seeds")
-
-
-def __getattr__(name: str) -> object:
-    """Load a name when it is first asked for."""
-    if name in __all__:
-        for module in _LATER:
-            found = vars(import_module(f"itrust._core.{module}")).get(name)
-            if found is not None:
-                globals()[name] = found
-                return found
-    raise AttributeError(f"module 'itrust._core' has no attribute {name!r}")

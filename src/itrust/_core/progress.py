@@ -1,18 +1,36 @@
-"""A progress bar on long runs in a terminal; silence everywhere else."""
+"""How far long work has come: one line in a terminal, plain lines elsewhere if they are wanted.
+
+Work has stages of known weight. Work inside other work shows nothing of its own; it moves the
+stage that it is a part of.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from itrust._core.text import printable
 
-PATIENCE = 1.0  # seconds of silence before a bar appears
-_inside = ContextVar("inside a bar", default=False)  # two bars would write over each other
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PATIENCE = 1.0  # seconds of silence before a line appears in a terminal
+LINES_PATIENCE = 5.0  # and before lines are written elsewhere
+# Before so much is done, nothing is said about the time left.
+MIN_SHARE, MIN_SECONDS = 0.05, 2.0
+
+
+class Where(Enum):
+    """Where progress is shown unless somebody asks for it."""
+
+    TERMINAL = "terminal"
+    ANYWHERE = "anywhere"
+    NOWHERE = "nowhere"
 
 
 class Advance(Protocol):
@@ -22,35 +40,242 @@ class Advance(Protocol):
         """Add to the work done."""
 
 
+Stage = TypeVar("Stage", bound=Hashable)
+Begun = TypeVar("Begun", bound=Hashable, contravariant=True)
+
+
+class Begin(Protocol[Begun]):
+    """Told which stage begins, and how much work it is; work inside it counts 1."""
+
+    def __call__(self, stage: Begun, parts: float = 1.0) -> Advance:
+        """Begin a stage; what it gives is told how much of it has been done."""
+
+
+_where = ContextVar("where progress is shown", default=Where.TERMINAL)
+_above: ContextVar[Advance | None] = ContextVar("the work this is a part of", default=None)
+
+
+@contextmanager
+def progress_shown(where: Where) -> Iterator[None]:
+    """Choose where work shows its progress, if it is not asked for.
+
+    Parameters
+    ----------
+    where : Where
+        In a terminal alone (as if nobody had chosen), as plain lines elsewhere, too, or nowhere.
+    """
+    token = _where.set(where)
+    try:
+        yield
+    finally:
+        _where.reset(token)
+
+
 @contextmanager
 def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator[Advance]:
-    """Show the share of `total` done on standard error, if that is a terminal.
+    """Show the share of `total` done on standard error.
 
     Parameters
     ----------
     title : str
+        What is done, in words.
     total : float
-        Amount of work; `advance` is told shares of it.
+        Amount of work; `advance` is told shares of it, and work inside it counts 1.
     show : bool, optional
-        True: always; False: never; None: in a terminal, after a second, and not inside another.
+        As for `progress_stages`.
     """
-    console = Console(stderr=True)
-    if show is False or (show is None and (not console.is_terminal or _inside.get())):
-        yield lambda amount: None  # noqa: ARG005
-        return
-    columns = TextColumn(title), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task(title, total=total)
-    begun = time.monotonic()
+    with progress_stages({title: 1.0}, show=show) as begin:
+        yield begin(title, total)
 
-    def advance(amount: float) -> None:
-        bar.advance(task, amount)
-        if show or time.monotonic() - begun > PATIENCE:
-            bar.start()
 
-    token = _inside.set(True)
+@contextmanager
+def progress_stages(
+    stages: Mapping[Stage, float],
+    words: Callable[[Stage], str] = str,
+    show: bool | None = None,
+) -> Iterator[Begin[Stage]]:
+    """Show which stage is at work, the share done and the time left, on standard error.
+
+    Parameters
+    ----------
+    stages : mapping of stages to float
+        How long each will take, in any unit, in the order in which they come.
+    words : callable
+        Says what a stage does; it is asked only if something is shown.
+    show : bool, optional
+        True: always; False: never, not even for work inside it; None: in a terminal, after a
+        second, and where else `progress_shown` says, after five.
+    """
+    meter, display = Meter(list(stages.values())), _display(show)
+    order = {stage: number for number, stage in enumerate(stages)}
+
+    def begin(stage: Stage, parts: float = 1.0) -> Advance:
+        def advance(amount: float) -> None:
+            meter.share = min(meter.share + amount / parts, 1.0) if parts else 1.0
+            display.update(meter, lambda: words(stage))
+
+        meter.number, meter.share = order[stage], 0.0
+        token.append(_above.set(advance))
+        advance(0.0)
+        return advance
+
+    token = [_above.set(lambda amount: None)]  # noqa: ARG005
     try:
-        yield advance
+        yield begin
+        meter.share = 1.0
     finally:
-        _inside.reset(token)
-        bar.stop()
+        _above.reset(token[0])
+        display.close(meter)
+
+
+class Meter:
+    """How much is done: stages of known weight, and a share of the one that is under way.
+
+    >>> meter = Meter([1.0, 3.0])
+    >>> meter.number, meter.share = 1, 0.5
+    >>> meter.done
+    0.625
+    """
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        self.weights = weights
+        self.number, self.share = 0, 0.0
+        self.begun = time.monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the work began."""
+        return time.monotonic() - self.begun
+
+    @property
+    def done(self) -> float:
+        """Share of all work."""
+        before = sum(self.weights[: self.number])
+        return (before + self.share * self.weights[self.number]) / sum(self.weights)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds, if the rest goes as fast as what is done; None while little is done."""
+        done, elapsed = self.done, self.elapsed
+        if done < MIN_SHARE or elapsed < MIN_SECONDS:
+            return None
+        return elapsed * (1 - done) / done
+
+    def heading(self, title: str) -> str:
+        """The stage, and its number if there are several."""
+        several = len(self.weights) > 1
+        return f"{self.number + 1} of {len(self.weights)}: {title}" if several else title
+
+
+def time_left(seconds: float | None) -> str:
+    """How long it will take, as exactly as it can be known; nothing if it is not known.
+
+    >>> time_left(3.2), time_left(48.0), time_left(130.0), time_left(9000.0), time_left(None)
+    ('about 4 s left', 'about 50 s left', 'about 3 min left', 'about 3 h left', '')
+    """
+    if seconds is None:
+        return ""
+    for unit, size, step in (("s", 1, 1), ("s", 1, 10), ("min", 60, 1), ("h", 3600, 1)):
+        count = step * -(-seconds // (size * step))
+        if count <= {1: 10, 60: 90}.get(size * step, 60) or unit == "h":
+            return f"about {max(count, 1):.0f} {unit} left"
+    raise AssertionError
+
+
+class _Display:
+    """Shows nothing."""
+
+    def update(self, meter: Meter, title: Callable[[], str]) -> None:
+        """Tell how far the work is."""
+
+    def close(self, meter: Meter) -> None:
+        """Nothing comes any more."""
+
+
+class _Inner(_Display):
+    """Moves the work that this is a part of, by 1 in all."""
+
+    def __init__(self, above: Advance) -> None:
+        self.above, self.told = above, 0.0
+
+    def update(self, meter: Meter, title: Callable[[], str]) -> None:  # noqa: ARG002
+        self._tell(meter.done)
+
+    def close(self, meter: Meter) -> None:
+        if meter.share == 1.0:  # it has come to its end, whatever it counted
+            self._tell(1.0)
+
+    def _tell(self, done: float) -> None:
+        if done > self.told:
+            self.above(done - self.told)
+            self.told = done
+
+
+class _Line(_Display):
+    """One line of a terminal, which goes away at the end."""
+
+    def __init__(self, console: Console, patience: float) -> None:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+        from rich.table import Column
+
+        whole, cut = Column(no_wrap=True, min_width=4), Column(no_wrap=True, overflow="ellipsis")
+        columns = [
+            TextColumn("{task.description}", markup=False, table_column=cut),
+            BarColumn(bar_width=12),
+            TaskProgressColumn(table_column=whole),
+            TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True, min_width=16)),
+        ]
+        self.bar = Progress(*columns, console=console, transient=True)
+        self.task = self.bar.add_task("", total=1.0, left="")
+        self.patience = patience
+
+    def update(self, meter: Meter, title: Callable[[], str]) -> None:
+        if meter.elapsed < self.patience:
+            return
+        settings: dict[str, Any] = {"completed": meter.done, "left": time_left(meter.left)}
+        self.bar.update(self.task, description=printable(meter.heading(title())), **settings)
+        self.bar.start()
+
+    def close(self, meter: Meter) -> None:  # noqa: ARG002
+        self.bar.stop()
+
+
+class _Lines(_Display):
+    """Plain lines, at most one for a stage."""
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        self.told: set[int] = set()
+
+    def update(self, meter: Meter, title: Callable[[], str]) -> None:
+        if meter.number in self.told or meter.elapsed < self.patience:
+            return
+        self.told.add(meter.number)
+        left = time_left(meter.left)
+        line = f"itrust: {meter.heading(title())}{f' ({left})' if left else ''}"
+        print(printable(line), file=sys.stderr, flush=True)
+
+
+def _display(show: bool | None) -> _Display:
+    above, where = _above.get(), _where.get()
+    if show is False or where is Where.NOWHERE:
+        return _Display()
+    if above is not None:  # two lines would write over each other
+        return _Inner(above)
+    console = _console(bool(show))
+    if console is not None:
+        return _Line(console, 0.0 if show else PATIENCE)
+    if show or where is Where.ANYWHERE:
+        return _Lines(0.0 if show else LINES_PATIENCE)
+    return _Display()
+
+
+def _console(show: bool) -> Console | None:
+    """The terminal or the notebook, if there is one that can move a line."""
+    if sys.stderr is None or not (show or sys.stderr.isatty()):
+        return None
+    from rich.console import Console  # slow to load
+
+    console = Console(stderr=True)
+    moves = console.is_terminal and not console.is_dumb_terminal
+    return console if moves or console.is_jupyter else None

@@ -1,35 +1,44 @@
 """Everything in one go: the audit, its charts, its verdict, disclosure control, several models."""
 
-from itrust.auditing.audits import SCHEMA as SCHEMA
-from itrust.auditing.audits import Audit, audit
-from itrust.auditing.charts import (
-    Charts,
-    CurveChart,
-    CurveLine,
-    HistogramChart,
-    MapChart,
-    MapSide,
-    NullChart,
-    ReliabilityLine,
-)
-from itrust.auditing.comparison import Comparison, Difference, ModelReport, compare
-from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
-from itrust.auditing.gate import Asked as Asked
-from itrust.auditing.gate import Check, Gate, gate
-from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
-from itrust.auditing.verdict import BAD as BAD
-from itrust.auditing.verdict import FAIR as FAIR
-from itrust.auditing.verdict import GOOD as GOOD
-from itrust.auditing.verdict import OPEN as OPEN
-from itrust.auditing.verdict import TONES as TONES
-from itrust.auditing.verdict import Evidence as Evidence
-from itrust.auditing.verdict import ImpossibleLabels as ImpossibleLabels
-from itrust.auditing.verdict import Judgement, Verdict
-from itrust.auditing.verdict import Overlooked as Overlooked
-from itrust.auditing.verdict import PointBias as PointBias
-from itrust.auditing.verdict import PointCoordinate as PointCoordinate
-from itrust.auditing.verdict import Tone as Tone
-from itrust.auditing.verdict import tone_of as tone_of
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from itrust.auditing.audits import SCHEMA as SCHEMA
+    from itrust.auditing.audits import Audit, audit
+    from itrust.auditing.charts import (
+        Charts,
+        CurveChart,
+        CurveLine,
+        HistogramChart,
+        MapChart,
+        MapSide,
+        NullChart,
+        ReliabilityLine,
+    )
+    from itrust.auditing.comparison import Comparison, Difference, ModelReport, compare
+    from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
+    from itrust.auditing.gating import Asked as Asked
+    from itrust.auditing.gating import Check, Gate, gate
+    from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
+    from itrust.auditing.stages import AuditStep as AuditStep
+    from itrust.auditing.stages import Stage as Stage
+    from itrust.auditing.verdict import BAD as BAD
+    from itrust.auditing.verdict import FAIR as FAIR
+    from itrust.auditing.verdict import GOOD as GOOD
+    from itrust.auditing.verdict import OPEN as OPEN
+    from itrust.auditing.verdict import TONES as TONES
+    from itrust.auditing.verdict import Evidence as Evidence
+    from itrust.auditing.verdict import ImpossibleLabels as ImpossibleLabels
+    from itrust.auditing.verdict import Judgement, Verdict
+    from itrust.auditing.verdict import Overlooked as Overlooked
+    from itrust.auditing.verdict import PointBias as PointBias
+    from itrust.auditing.verdict import PointCoordinate as PointCoordinate
+    from itrust.auditing.verdict import Tone as Tone
+    from itrust.auditing.verdict import tone_of as tone_of
+else:
+    from itrust._core import loaded_later
+
+    __getattr__ = loaded_later(__name__)
 
 __all__ = [
     "MIN_CELL",

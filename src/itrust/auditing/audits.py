@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from itrust import __version__
-from itrust._core import InputError, Result, Rng, as_seed, checked_share, progress_bar
+from itrust._core import InputError, Result, Rng, as_seed, checked_share
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.doors import Tasks, asked_of
 from itrust.auditing.parts import SCORES, Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
+from itrust.auditing.stages import Stage, audit_steps, shown_steps
 from itrust.auditing.verdict import KINDS, Evidence, Judgement, PointBias, Verdict, judge
 from itrust.bias import (
     Slice,
@@ -51,7 +52,6 @@ from itrust.tasks import (
 )
 
 SCHEMA = "itrust-audit/3"
-STEPS = 7
 MAX_FINDINGS = 20  # rows of findings in the table
 MIN_TIMES = 10  # days that tell whether residuals go together in time
 MAX_BARS = 30  # groups of a covariate in its chart
@@ -442,7 +442,8 @@ def audit(
         Whether to compute the curves and maps of the page, too (`audit.charts`); they take
         about as long as the rest. A page without them has no curves and maps.
     progress : bool, optional
-        Whether to show a progress bar; default: in a terminal.
+        Whether to show on standard error which stage is at work and about how long the rest takes:
+        one line in a terminal, plain lines elsewhere. Default: in a terminal, after a second.
 
     Returns
     -------
@@ -475,32 +476,36 @@ def audit(
     sample, judged, wanted = asked_of(sample, X, y, tasks, on, with_model, seed)
     checked_tasks(sample, wanted)
     settings: dict[str, Any] = {"alpha": alpha, "draws": draws, "rng": seed}
-    with progress_bar("audit", STEPS, progress) as advance:
+    steps = audit_steps(judged, draws, len(wanted), bool(charts))
+    begins = {step.stage: step for step in steps}
+    with shown_steps(steps, progress) as begin:
+        begin(begins[Stage.OVERALL])
         bare = judged.with_columns(())
-        made = prepared_test(bare, draws=draws, rng=seed, progress=False)
+        made = prepared_test(bare, draws=draws, rng=seed)
         alone = made.result
-        advance(1)
         if judged.columns:
-            made = prepared_test(judged, draws=draws, rng=seed, engine=engine, progress=False)
+            begin(begins[Stage.GIVEN])
+            made = prepared_test(judged, draws=draws, rng=seed, engine=engine)
         test = made.result
         overall = _overall(bare, alone, test, settings)
-        advance(1)
+        begin(begins[Stage.MISSED])
         missed = _missed(judged, made, alpha)
-        advance(1)
+        begin(begins[Stage.LOCAL])
         bias = local_bias(judged, **settings)
-        advance(1)
         few = [c.name for c in judged.columns if _few_values(c.values, c.is_category)]
+        begin(begins[Stage.PARTS], 2 if few else 1)
         groups = bias_groups(judged, *few, crossings=False, **settings) if few else None
         slices = bias_slices(judged, **settings)
-        advance(1)
+        if wanted:
+            begin(begins[Stage.TASKS])
         found = tuple(
             covered(result, judged.names) for result in evaluate_tasks(sample, wanted, **settings)
         )
-        advance(1)
+        if charts:
+            begin(begins[Stage.CHARTS])
         drawn = charts_of(
             bias.whole, test, alpha=alpha, draws=draws, seed=seed, computed=bool(charts)
         )
-        advance(1)
     diagnosis = Diagnosis(bias, groups, slices)
     limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
     return Audit(

@@ -11,7 +11,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, counted, plain, smallest_tickets, tickets
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    counted,
+    plain,
+    progress_bar,
+    smallest_tickets,
+    tickets,
+)
 from itrust.bias import MIN_NEIGHBOURS, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
 from itrust.calibration import CalibrationResult, EqualMass, ReliabilityCurve, reliability_curve
 from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
@@ -437,8 +445,11 @@ def charts_of(
         Plain numbers.
     """
     drawer = _Drawer(sample, alpha, draws, seed)
-    curves = drawer.curves() if computed else ()
-    maps = drawer.maps() if computed else ()
+    curves: tuple[CurveChart, ...] = ()
+    maps: tuple[MapChart, ...] = ()
+    if computed:
+        with progress_bar("charts", drawer.amount):
+            curves, maps = drawer.curves(), drawer.maps()
     # One closed test with what would imply them.
     if test.refused is None and not test.refutes(alpha):
         curves = tuple(
@@ -540,13 +551,23 @@ class _Drawer:
 
     def maps(self) -> tuple[MapChart, ...]:
         """Over pairs of covariates, and of each with the prediction."""
+        made = (self._map_of(first, second) for first, second in self._pairs)
+        return tuple(chart for chart in made if chart.bias)
+
+    @property
+    def amount(self) -> int:
+        """Number of estimates: two of each curve, one for each split of it, one of each map."""
+        splits = len(self._levels[:MAX_SPLITS])
+        return len(self._ordered) * (2 + splits) + len(self._pairs)
+
+    @cached_property
+    def _pairs(self) -> list[tuple[str, str]]:
         covariates = [name for name in self._ordered if name != PREDICTION]
         axes = [*covariates, *self._levels]
         pairs = list(combinations(axes, 2))
         if PREDICTION in self._ordered:
             pairs += [(name, PREDICTION) for name in axes]
-        made = (self._map_of(first, second) for first, second in pairs[:MAX_MAPS])
-        return tuple(chart for chart in made if chart.bias)
+        return pairs[:MAX_MAPS]
 
     def _map_of(self, first: str, second: str) -> MapChart:
         shares = [self._known(name) for name in (first, second) if name in self._ordered]

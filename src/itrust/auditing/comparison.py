@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import FloatArray, InputError, Result, Rng, as_seed, counted, did_you_mean, plain
+from itrust.auditing.stages import model_steps, shown_steps
 from itrust.bias import checked_reach, names_of
 from itrust.calibration import CalibrationResult, klce_test, scores
 from itrust.data import Sample, checked_sample
@@ -196,6 +197,7 @@ def compare(
     alpha: float = 0.05,
     draws: int = 999,
     rng: Rng = None,
+    progress: bool | None = None,
 ) -> Comparison:
     """Compare models on the same labelled rows.
 
@@ -214,6 +216,8 @@ def compare(
         Number of redraws of the labels, for every model the same.
     rng : int, Generator or None
         Seed; None takes a new one, which the result names.
+    progress : bool, optional
+        Whether to show which model is at work, as for `audit`; default: in a terminal.
 
     Returns
     -------
@@ -239,19 +243,22 @@ def compare(
     plug_ins = [checked_tasks(sample, wanted)[0] for sample in samples]
     judged_on = [s if on is None else s.only(*names_of(on)) for s in samples]
     settings: dict[str, Any] = {"draws": draws, "rng": seed}
-    reports = tuple(
-        ModelReport(
-            name=name,
-            accuracy=float(np.average((s.p > 0.5) == (s.y == 1), weights=s.weights)),
-            brier=scores.brier(s),
-            log_loss=scores.log_loss(s),
-            ece=scores.ece(s),
-            smooth_ece=scores.smooth_ece(s),
-            test=klce_test(judged, progress=False, **settings),
-            tasks=evaluate_tasks(s, wanted, alpha=alpha, **settings),
-        )
-        for name, s, judged in zip(names, samples, judged_on, strict=True)
-    )
+    reports = []
+    steps = model_steps(names)
+    with shown_steps(steps, progress) as begin:
+        for step, name, s, judged in zip(steps, names, samples, judged_on, strict=True):
+            begin(step)
+            report = ModelReport(
+                name=name,
+                accuracy=float(np.average((s.p > 0.5) == (s.y == 1), weights=s.weights)),
+                brier=scores.brier(s),
+                log_loss=scores.log_loss(s),
+                ece=scores.ece(s),
+                smooth_ece=scores.smooth_ece(s),
+                test=klce_test(judged, **settings),
+                tasks=evaluate_tasks(s, wanted, alpha=alpha, **settings),
+            )
+            reports.append(report)
     differences = tuple(
         replace(part, first=names[a], second=names[b])
         for a, b in combinations(range(len(samples)), 2)
@@ -260,7 +267,7 @@ def compare(
             *_plugin_differences(samples[a], samples[b], wanted, plug_ins[a], plug_ins[b], alpha),
         )
     )
-    return Comparison(reports, differences, float(alpha), samples[0].n, draws, seed)
+    return Comparison(tuple(reports), differences, float(alpha), samples[0].n, draws, seed)
 
 
 @dataclass(frozen=True, eq=False)

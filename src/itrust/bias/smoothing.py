@@ -318,7 +318,7 @@ def average(
     with (
         one_blas_thread(),
         ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool,
-        progress_bar(title, source.n) as advance,
+        progress_bar(title, source.n, None if draws else False) as advance,
     ):
         for batch in _batches(chunks, threads):
             parts = (pool.map if pool else map)(lambda rows: work.of(_chunk(source, rows)), batch)

@@ -190,7 +190,8 @@ def score_laws(
     if isinstance(null, RowwiseNull):
         laws = null.laws(prepared.survey.source, seed)
     symmetric = symmetric_checks(prepared) if _is_clustered(prepared, null) else None
-    return tuple(score(prepared, law, draws, seed, progress, symmetric=symmetric) for law in laws)
+    with progress_bar("drawing", len(laws), progress):
+        return tuple(score(prepared, law, draws, seed, symmetric=symmetric) for law in laws)
 
 
 def _run(prepared: Prepared, drawing: Drawing, advance: Advance) -> Outcome:

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 from scipy.stats import norm, t
-from sklearn import metrics
 
 from itrust._core import (
     FloatArray,
@@ -99,7 +98,7 @@ def brier(
     0.13
     """
     source = rows_to_score(y_true, y_prob, sample_weight, pos_label)
-    return _mean_over_chunks(source, metrics.brier_score_loss, pos_label=1)
+    return _mean_over_chunks(source, _mean_square)
 
 
 def log_loss(
@@ -136,8 +135,12 @@ def log_loss(
     return _mean_over_chunks(source, _mean_surprise)
 
 
-def _mean_surprise(y: FloatArray, p: FloatArray, sample_weight: FloatArray | None) -> float:
-    w = np.ones(y.size) if sample_weight is None else sample_weight
+def _mean_square(chunk: Chunk) -> float:
+    return float(np.average(np.square(chunk.y - chunk.p), weights=chunk.weights))
+
+
+def _mean_surprise(chunk: Chunk) -> float:
+    y, p, w = chunk.y, chunk.p, _weights(chunk)
     counts = w > 0
     given = np.where(y == 1, p, 1 - p)[counts]
     with np.errstate(divide="ignore"):
@@ -149,17 +152,14 @@ def _chunks(source: ScoreSource) -> Iterator[Chunk]:
     return source.chunks(CHUNK_ROWS if isinstance(source, Scan) else source.n)
 
 
-def _mean_over_chunks(
-    source: ScoreSource, score: Callable[..., float], **settings: object
-) -> float:
+def _mean_over_chunks(source: ScoreSource, score: Callable[[Chunk], float]) -> float:
     """Scores of chunks, averaged by their weight; a chunk without weight has none."""
     total = weighted = 0.0
     for chunk in _chunks(source):
         mass = float(_weights(chunk).sum())
         if mass > 0:
             total += mass
-            told = score(chunk.y, chunk.p, sample_weight=chunk.weights, **settings)
-            weighted += mass * told
+            weighted += mass * score(chunk)
     return weighted / _positive(total)
 
 

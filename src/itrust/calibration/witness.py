@@ -10,11 +10,9 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from itrust._core import FloatArray, InputError, IntArray, Rng, as_seed
 from itrust.calibration.folds import Folds, Forward
@@ -23,6 +21,9 @@ from itrust.calibration.multiplicity import unadjusted_pvalues
 from itrust.calibration.results import WithRun
 from itrust.data import Sample, Table, checked_sample
 from itrust.nulls import Null, RowwiseNull, fitting_null
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import HistGradientBoostingRegressor
 
 DRAWS_AT_ONCE = 256
 
@@ -199,6 +200,8 @@ def witness_test(
 
 def default_regressor(seed: int = 0) -> HistGradientBoostingRegressor:
     """Gradient boosting with small trees: errors of a decent model are faint."""
+    from sklearn.ensemble import HistGradientBoostingRegressor  # slow to load
+
     return HistGradientBoostingRegressor(
         learning_rate=0.1,
         max_iter=60,
@@ -247,6 +250,8 @@ class _Witness:
 
 
 def _learn(regressor: Any, sample: Sample) -> _Witness:
+    from sklearn.base import clone
+
     table = Table.of(sample.points)
     model = clone(regressor)
     try:

@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
-from itrust._core import InputError
+from itrust._core import InputError, Where, progress_shown
 from itrust.cli.console import Log, answer
 from itrust.cli.exit import Guarded, loaded
 from itrust.cli.help import Plain, PlainArgument, PlainOption
@@ -136,7 +136,9 @@ def _run(options: Options) -> int:
     """Do what was asked for; the heavy part is loaded here."""
     work = import_module(f"itrust.cli.{options.command}")
     loaded(app.while_loading)
-    code: int = work.run(options)
+    where = Where.NOWHERE if options.quiet else Where.ANYWHERE
+    with progress_shown(where):
+        code: int = work.run(options)
     return code
 
 

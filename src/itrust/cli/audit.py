@@ -1,4 +1,7 @@
-"""`itrust audit`: read, settle what is what, audit, tell, write."""
+"""`itrust audit`: read, settle what is what, audit, tell, write.
+
+What is wrong with columns and tasks is said before the part that audits is loaded.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import itrust as it
-from itrust import recalibrate
+from itrust import auditing, recalibrate, render
 from itrust._core import Write, checked_count, write_all, write_whole
-from itrust.auditing import Audit, Comparison, Disclosure, Provenance, gate
 from itrust.cli.columns import text_form
 from itrust.cli.console import Log, answer, width
-from itrust.cli.exit import CLOSED, DONE
+from itrust.cli.exit import CLOSED, DONE, load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import Roles, read_samples, settle
-from itrust.render import fitted, gate_words, junit_xml, summary_markdown, told, verdict_line
-from itrust.render.page import write
+
+if TYPE_CHECKING:
+    from itrust.auditing import Audit, Comparison
 
 COMPARED = ("platt", "isotonic", "beta", "local")  # by --recalibrate
 
@@ -41,14 +44,15 @@ def run(options: Options) -> int:
         roles = settle(source, log, options)
         covariates = _needed(source, tasks, roles)
         samples = read_samples(source, roles, covariates, options)
+        load("itrust.auditing.audits", "itrust.render.text")
         audit, comparison = _judge(options, roles, samples, tasks, log)
         learned = _recalibration(options, roles, covariates, samples)
         command = options.echo(vars(roles))
-        made = Provenance(
+        made = auditing.Provenance(
             command, source.name, source.checksum, title=options.title, model=options.model
         )
         whole = audit.extended(comparison=comparison, recalibration=learned, provenance=made)
-        shown = Disclosure(options.min_cell).apply(whole)
+        shown = auditing.Disclosure(options.min_cell).apply(whole)
         facts = shown.to_dict() if _needs_facts(options) else {}
         write_all(_writers(options, shown, facts))
     _tell(options, shown, facts)
@@ -138,8 +142,8 @@ def _writers(options: Options, shown: Audit, facts: dict[str, Any]) -> dict[Path
     name = str(None if shown.provenance is None else shown.provenance.file)
     texts = {
         "--json": lambda: _as_json(facts),
-        "--junit": lambda: junit_xml(shown, name, asked=options.gate or "any"),
-        "--summary": lambda: summary_markdown(shown, name, asked=options.gate or "any"),
+        "--junit": lambda: render.junit_xml(shown, name, asked=options.gate or "any"),
+        "--summary": lambda: render.summary_markdown(shown, name, asked=options.gate or "any"),
     }
 
     def text(option: str) -> Write:
@@ -147,7 +151,9 @@ def _writers(options: Options, shown: Audit, facts: dict[str, Any]) -> dict[Path
         return lambda place: write_whole(place, content)
 
     return {
-        path: (lambda place: write(facts, place)) if option == "--report" else text(option)
+        path: (lambda place: render.page.write(facts, place))
+        if option == "--report"
+        else text(option)
         for option, path in options.outputs.items()
         if path is not None
     }
@@ -161,18 +167,19 @@ def _tell(options: Options, shown: Audit, facts: dict[str, Any]) -> None:
     if options.on_standard_output("json"):
         answer(_as_json(facts).rstrip("\n"))
         return
-    answer(told(shown, width()), shown.verdict.tone.terminal, verdict_line(shown.verdict))
+    line = render.verdict_line(shown.verdict)
+    answer(render.told(shown, width()), shown.verdict.tone.terminal, line)
     if shown.comparison is not None:
-        answer("\n" + fitted(str(shown.comparison), width()))
+        answer("\n" + render.fitted(str(shown.comparison), width()))
     if shown.recalibration is not None:
         title = f"RECALIBRATION  learned from {options.recalibrate}"
-        answer("\n" + fitted(f"{title}\n{shown.recalibration}", width()))
+        answer("\n" + render.fitted(f"{title}\n{shown.recalibration}", width()))
 
 
 def _gate(options: Options, audit: Audit, roles: Roles, log: Log) -> int:
     if not options.gate:
         return DONE
     which = f" ({roles.prob[0]!r} is judged, the first --prob)" if len(roles.prob) > 1 else ""
-    found = gate(audit, options.gate)
-    log.say(f"{gate_words(found)}{which}")
+    found = auditing.gate(audit, options.gate)
+    log.say(f"{render.gate_words(found)}{which}")
     return CLOSED if found.closed else DONE

@@ -11,6 +11,8 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from threading import current_thread, main_thread
 from typing import Any, NoReturn
 
 import click
@@ -32,6 +34,29 @@ def loaded(while_loading: object) -> None:
     """
     if while_loading is not None and signal.getsignal(signal.SIGINT) is while_loading:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def load(*modules: str) -> None:
+    """Load modules; Ctrl-C waits until they are there, as half-loaded ones print tracebacks."""
+    with _interrupts_wait():
+        for name in modules:
+            import_module(name)
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not signal.default_int_handler or current_thread() is not main_thread():
+        yield
+        return
+    asked: list[object] = []
+    signal.signal(signal.SIGINT, lambda *_: asked.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if asked:
+        raise KeyboardInterrupt
 
 
 class ReaderGoneError(Exception):

@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 import itrust as it
@@ -15,6 +14,7 @@ from itrust import recalibrate
 from itrust._core import InputError, Setting, Write, counted, did_you_mean, listed, write_all
 from itrust.cli.columns import na_values, text_form
 from itrust.cli.console import Log, answer
+from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
@@ -131,17 +131,18 @@ def _refuse_contradiction(learned: recalibrate.Recalibrator, options: Options) -
 
 
 def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate.Recalibrator, str]:
-    if options.method not in recalibrate.METHODS:
+    if options.method not in recalibrate.READS_COVARIATES:
         raise InputError(
             "{argument}: there is no {value}; {guess}",
             argument="method",
             value=options.method,
-            details={"guess": did_you_mean(options.method, list(recalibrate.METHODS))},
+            details={"guess": did_you_mean(options.method, list(recalibrate.READS_COVARIATES))},
         )
-    needed = recalibrate.METHODS[options.method].reads_covariates
+    needed = recalibrate.READS_COVARIATES[options.method]
     roles = settle(source, log, options, on_needed=needed)
     _refuse_several(roles.prob)
     (sample,) = read_samples(source, roles, roles.on, options).values()
+    load("itrust.recalibrate.methods")
     rows = counted(sample.n, "row")
     if options.method == "local":  # takes minutes on a million rows
         log.say(f"fitting local on {rows}")
@@ -198,7 +199,7 @@ def _applied(
         at_edge = int(local.at_edge(before, x).sum())
         answer(recalibrate.outside_note(local, outside, at_edge, frame.num_rows))
     after = learned.predict(before, x)
-    moved = float(np.abs(after - before).mean())
+    moved = float(abs(after - before).mean())
     told = (
         f"recalibrated {counted(frame.num_rows, 'row')} of {source.name}: mean "
         f"{before.mean():.3f} before, {after.mean():.3f} after; moved by {moved:.3f} on average"

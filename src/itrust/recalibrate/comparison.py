@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, overload
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from sklearn.base import clone
 
-from itrust._core import AnyArray, InputError, Result, Rng, as_seed, plain
+from itrust._core import AnyArray, InputError, Rng, as_seed, progress_stages
 from itrust.bias import Slice, bias_slices
 from itrust.calibration import (
-    CalibrationResult,
     EqualMass,
-    ReliabilityCurve,
     klce_test,
     null_sd,
     reliability_curve,
@@ -23,181 +19,11 @@ from itrust.calibration import (
 )
 from itrust.data import Sample, checked_sample, share_codes
 from itrust.recalibrate.base import Recalibrator
-from itrust.recalibrate.local import Local
-from itrust.recalibrate.notes import outside_note, unchanged_note
+from itrust.recalibrate.results import Recalibration, RecalibrationTable
 
 NONE = "none"
 MIN_FOR_SLICES = 40
 TOO_MANY_SHARED = 0.5
-NUMBERS = (
-    *("name", "brier", "log_loss", "ece", "mce", "smooth_ece"),
-    *("klce2", "null_sd", "pvalue", "seconds"),
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Recalibration:
-    """One method of recalibration, judged on rows that it has not seen.
-
-    All scores are of the recalibrated probabilities of the test rows; `fitted` makes those of
-    other rows.
-
-    Attributes
-    ----------
-    name : str
-        Of the method; "none" for the probabilities as they were given.
-    fitted : Recalibrator or None
-        The fitted method; None for the probabilities as they were given.
-    brier : float
-        Brier score, smaller is better.
-    log_loss : float
-        Mean log loss, smaller is better.
-    ece : float
-        Expected calibration error in 10 bins of equal width.
-    mce : float
-        Maximum calibration error in the same bins.
-    smooth_ece : float
-        Calibration error without bins.
-    curve : ReliabilityCurve
-        Observed rate against prediction in ten bins of equal weight.
-    test : CalibrationResult
-        The default test of local calibration, exact because the rows were not used in fitting.
-    null_sd : float
-        Standard deviation that KLCE^2 would have if the probabilities were calibrated.
-    slice : Slice or None
-        The confirmed slice of which the largest bias is shown; None if there is none, or none was
-        searched.
-    seconds : float
-        Time to fit and to predict.
-    outside : int
-        Number of test rows that lie outside the calibration rows, where `Local` makes no local
-        correction (`Recalibrator.outside`).
-    at_edge : int
-        Number of test rows at the edge of the calibration rows, which get a part of the correction
-        (`Recalibrator.at_edge`).
-    """
-
-    name: str
-    fitted: Recalibrator | None
-    brier: float
-    log_loss: float
-    ece: float
-    mce: float
-    smooth_ece: float
-    curve: ReliabilityCurve
-    test: CalibrationResult
-    null_sd: float
-    slice: Slice | None
-    seconds: float
-    outside: int = 0
-    at_edge: int = 0
-
-    def __repr__(self) -> str:
-        scores = f"Brier {self.brier:.4f}, ECE {self.ece:.4f}, p {self.pvalue:.3g}"
-        return f"<Recalibration: {self.name}, {scores}>"
-
-    @property
-    def unchanged(self) -> bool:
-        """bool: Whether the method decided to change nothing."""
-        return self.fitted is not None and self.fitted.unchanged_
-
-    @property
-    def klce2(self) -> float:
-        """float: KLCE^2 with the default kernel; 0 in expectation if calibrated."""
-        return float(self.test.statistic)
-
-    @property
-    def pvalue(self) -> float:
-        """float: Of the test; small if the recalibrated probabilities are miscalibrated."""
-        return float(self.test.pvalue)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give all numbers, ready for JSON.
-
-        Returns
-        -------
-        dict
-            The attributes but for `fitted` and `test`, of which `klce2` and `pvalue` stand there.
-        """
-        facts = {name: getattr(self, name) for name in NUMBERS}
-        worst = None if self.slice is None else self.slice.to_dict()
-        where = {"outside": self.outside, "at_edge": self.at_edge}
-        more = {"unchanged": self.unchanged, "slice": worst, "curve": dict(vars(self.curve))}
-        return dict(plain({**facts, **where, **more}))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RecalibrationTable(Result, Sequence[Recalibration]):
-    """Outcome of `compare`: a sequence of methods, each judged on the same test rows.
-
-    `table[0]` is "none", the probabilities as they were given; the others stand in the order in
-    which they were given. `table["Local"]` finds a method by its name.
-
-    Attributes
-    ----------
-    recalibrations : tuple of Recalibration
-        The methods.
-    calibration_rows : int
-        Number of rows that the methods were fitted on.
-    test_rows : int
-        Number of rows that they were judged on.
-    draws : int
-        Number of draws of each test.
-    seed : int
-        What the draws came from; the same for every method.
-    """
-
-    recalibrations: tuple[Recalibration, ...]
-    calibration_rows: int
-    test_rows: int
-    draws: int
-    seed: int
-
-    def __len__(self) -> int:
-        return len(self.recalibrations)
-
-    @overload
-    def __getitem__(self, key: int | str) -> Recalibration: ...
-    @overload
-    def __getitem__(self, key: slice) -> tuple[Recalibration, ...]: ...
-    def __getitem__(self, key: int | str | slice) -> Recalibration | tuple[Recalibration, ...]:
-        """By position or by name."""
-        if isinstance(key, str):
-            found = {own.name: own for own in self.recalibrations}
-            if key not in found:
-                raise KeyError(f"{key!r}; there are {', '.join(found)}")
-            return found[key]
-        return self.recalibrations[key]
-
-    def __iter__(self) -> Iterator[Recalibration]:
-        return iter(self.recalibrations)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences on methods that changed nothing and on rows outside the calibration rows."""
-        found = []
-        for own in self.recalibrations:
-            if not isinstance(own.fitted, Local):
-                continue
-            if own.unchanged:
-                found.append(f"{own.name}: {unchanged_note(own.fitted)}")
-            elif own.outside:
-                note = outside_note(own.fitted, own.outside, own.at_edge, self.test_rows)
-                found.append(f"{own.name}: {note}")
-        return tuple(found)
-
-    def _facts(self) -> dict[str, Any]:
-        facts = {name: value for name, value in vars(self).items() if name != "recalibrations"}
-        rows = [own.to_dict() for own in self.recalibrations]
-        return {**facts, "notes": list(self.notes), "recalibrations": rows}
-
-    def _rows(self) -> list[dict[str, Any]]:
-        rows = [own.to_dict() for own in self.recalibrations]
-        told = [{name: row[name] for name in row if name != "curve"} for row in rows]
-        return [{**row, "slice": row["slice"] and row["slice"]["rule"]} for row in told]
-
-    def __repr__(self) -> str:
-        return f"<RecalibrationTable: {', '.join(own.name for own in self)}>"
 
 
 def compare(
@@ -209,6 +35,7 @@ def compare(
     draws: int = 999,
     rng: Rng = None,
     slices: bool = True,
+    progress: bool | None = None,
 ) -> RecalibrationTable:
     """Fit every method on calibration rows and judge it on test rows.
 
@@ -228,6 +55,8 @@ def compare(
         Randomness of the tests, the same draws for every method; None: other draws in each call.
     slices : bool
         Whether to search for confirmed slices as well, which takes about as long as the test.
+    progress : bool, optional
+        Whether to show which method is at work, as for `itrust.audit`; default: in a terminal.
 
     Returns
     -------
@@ -254,7 +83,7 @@ def compare(
         fitted = None if method is None else clone(method).fit(calibration)
         told = test if fitted is None else fitted.apply(test)
         seconds = time.perf_counter() - begun
-        result = klce_test(told, draws=draws, rng=seed, progress=False)
+        result = klce_test(told, draws=draws, rng=seed)
         return Recalibration(
             name=name,
             fitted=fitted,
@@ -272,8 +101,16 @@ def compare(
             at_edge=0 if fitted is None else int(fitted.at_edge(test.p, test).sum()),
         )
 
-    found = tuple(judged(name, method) for name, method in named.items())
-    return RecalibrationTable(found, calibration.n, test.n, draws, seed)
+    found = []
+    with progress_stages(dict.fromkeys(named, 1.0), _step_words, progress) as begin:
+        for name, method in named.items():
+            begin(name, 2 if slices else 1)
+            found.append(judged(name, method))
+    return RecalibrationTable(tuple(found), calibration.n, test.n, draws, seed)
+
+
+def _step_words(name: str) -> str:
+    return "judging the probabilities as given" if name == NONE else f"recalibrating by {name}"
 
 
 def _named(

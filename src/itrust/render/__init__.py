@@ -1,28 +1,37 @@
 """Sentences and pictures: text, notebook, page, Markdown, JUnit, figures."""
 
-from itrust.render import notebook as notebook
-from itrust.render import text as text
-from itrust.render.junit import junit_xml as junit_xml
-from itrust.render.markdown import summary_markdown as summary_markdown
-from itrust.render.notebook import in_notebook as in_notebook
-from itrust.render.showing import as_figure as as_figure
-from itrust.render.showing import as_html as as_html
-from itrust.render.showing import as_text as as_text
-from itrust.render.text import NARROW as NARROW
-from itrust.render.text import action_of as action_of
-from itrust.render.text import check_lines as check_lines
-from itrust.render.text import evidence_words as evidence_words
-from itrust.render.text import fitted as fitted
-from itrust.render.text import gate_words as gate_words
-from itrust.render.text import sections as sections
-from itrust.render.text import seen as seen
-from itrust.render.text import sentence_of as sentence_of
-from itrust.render.text import summary_of as summary_of
-from itrust.render.text import task_line as task_line
-from itrust.render.text import task_sentence as task_sentence
-from itrust.render.text import task_title as task_title
-from itrust.render.text import told as told
-from itrust.render.text import verdict_line as verdict_line
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from itrust.render import notebook as notebook
+    from itrust.render import page as page
+    from itrust.render import text as text
+    from itrust.render.junit import junit_xml as junit_xml
+    from itrust.render.markdown import summary_markdown as summary_markdown
+    from itrust.render.notebook import as_html as as_html
+    from itrust.render.notebook import in_notebook as in_notebook
+    from itrust.render.showing import as_figure as as_figure
+    from itrust.render.text import NARROW as NARROW
+    from itrust.render.text import action_of as action_of
+    from itrust.render.text import as_text as as_text
+    from itrust.render.text import check_lines as check_lines
+    from itrust.render.text import evidence_words as evidence_words
+    from itrust.render.text import fitted as fitted
+    from itrust.render.text import gate_words as gate_words
+    from itrust.render.text import sections as sections
+    from itrust.render.text import seen as seen
+    from itrust.render.text import sentence_of as sentence_of
+    from itrust.render.text import step_words as step_words
+    from itrust.render.text import summary_of as summary_of
+    from itrust.render.text import task_line as task_line
+    from itrust.render.text import task_sentence as task_sentence
+    from itrust.render.text import task_title as task_title
+    from itrust.render.text import told as told
+    from itrust.render.text import verdict_line as verdict_line
+else:
+    from itrust._core import loaded_later
+
+    __getattr__ = loaded_later(__name__)
 
 __all__ = []
 __dir__ = __all__.copy  # what tab completion offers

@@ -1,27 +1,34 @@
 """The numbers people report: how they are written, their bias, their estimates on a population."""
 
-from itrust.data import parse_condition
-from itrust.tasks import parser as parser
-from itrust.tasks.bias import TaskFinding, TaskResult
-from itrust.tasks.bias import checked_tasks as checked_tasks
-from itrust.tasks.bias import covered as covered
-from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
-from itrust.tasks.differentials import Linearised as Linearised
-from itrust.tasks.expressions import Combined as Combined
-from itrust.tasks.expressions import Named as Named
-from itrust.tasks.expressions import Ratio as Ratio
-from itrust.tasks.expressions import Task
-from itrust.tasks.expressions import TaskRows as TaskRows
-from itrust.tasks.makers import as_tasks as as_tasks
-from itrust.tasks.makers import mean, prevalence, share
-from itrust.tasks.parser import parse
-from itrust.tasks.population import Assumption, Estimate, TaskEstimate
-from itrust.tasks.quantities import Indicator as Indicator
-from itrust.tasks.replicates import reestimated as reestimated
-from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
-from itrust.tasks.uncertainty import LabelLaw as LabelLaw
-from itrust.tasks.uncertainty import Uncertainty as Uncertainty
-from itrust.tasks.uncertainty import few_labels as few_labels
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from itrust.data import parse_condition
+    from itrust.tasks import parser as parser
+    from itrust.tasks.bias import TaskFinding, TaskResult
+    from itrust.tasks.bias import checked_tasks as checked_tasks
+    from itrust.tasks.bias import covered as covered
+    from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
+    from itrust.tasks.differentials import Linearised as Linearised
+    from itrust.tasks.expressions import Combined as Combined
+    from itrust.tasks.expressions import Named as Named
+    from itrust.tasks.expressions import Ratio as Ratio
+    from itrust.tasks.expressions import Task
+    from itrust.tasks.expressions import TaskRows as TaskRows
+    from itrust.tasks.makers import as_tasks as as_tasks
+    from itrust.tasks.makers import mean, prevalence, share
+    from itrust.tasks.parser import parse
+    from itrust.tasks.population import Assumption, Estimate, TaskEstimate
+    from itrust.tasks.quantities import Indicator as Indicator
+    from itrust.tasks.replicates import reestimated as reestimated
+    from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
+    from itrust.tasks.uncertainty import LabelLaw as LabelLaw
+    from itrust.tasks.uncertainty import Uncertainty as Uncertainty
+    from itrust.tasks.uncertainty import few_labels as few_labels
+else:
+    from itrust._core import loaded_later
+
+    __getattr__ = loaded_later(__name__)
 
 __all__ = [
     "Assumption",

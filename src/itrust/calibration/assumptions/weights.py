@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
 
 from itrust.calibration.assumptions.rows import spread_rows
 from itrust.data import Column, Sample
@@ -21,6 +20,8 @@ def outcome_in_weights(sample: Sample) -> str | None:
     """
     if sample.weights is None or np.ptp(sample.weights) == 0 or sample.n < MIN_ROWS:
         return None
+    from sklearn.tree import DecisionTreeRegressor  # slow to load, and few samples have weights
+
     rows = spread_rows(sample.n)
     weights, residuals = sample.weights_or_ones[rows], sample.residuals[rows]
     table = np.column_stack(

@@ -2,5 +2,6 @@
 
 from itrust.render.notebook import auditing, bias, calibration, recalibrate, scores, tasks
 from itrust.render.notebook.picture import in_notebook as in_notebook
+from itrust.render.showing import as_html
 
-__all__ = ["auditing", "bias", "calibration", "recalibrate", "scores", "tasks"]
+__all__ = ["as_html", "auditing", "bias", "calibration", "recalibrate", "scores", "tasks"]

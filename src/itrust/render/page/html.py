@@ -18,6 +18,7 @@ from markupsafe import Markup
 from itrust._core import rounded, signed, write_whole
 from itrust.auditing import TONES, Audit
 from itrust.render.page.content import content
+from itrust.render.page.library import chart_library
 from itrust.render.page.words import WORDS
 
 MINUS = "\N{MINUS SIGN}"
@@ -101,14 +102,6 @@ def embedded(value: Any) -> str:
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(HARMLESS)
-
-
-@lru_cache(maxsize=1)
-def chart_library() -> str:
-    """Vega, Vega-Lite and Vega-Embed from the installed package, as one script."""
-    import vl_convert  # slow to load, and not needed before a page is made
-
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def _own(name: str) -> str:

@@ -1,6 +1,6 @@
 """Results as plain text of any width, one module for each question."""
 
-from itrust.render.showing import WIDTH
+from itrust.render.showing import WIDTH, as_text
 from itrust.render.text import auditing, bias, calibration, recalibrate, scores, tasks
 from itrust.render.text.auditing import (
     UNKNOWN,
@@ -17,6 +17,7 @@ from itrust.render.text.auditing import (
     verdict_line,
 )
 from itrust.render.text.layout import NARROW, fitted
+from itrust.render.text.stages import step_words
 from itrust.render.text.tasks import task_sentence, task_title
 from itrust.render.text.verdict import action_of, evidence_words, in_words, sentence_of
 
@@ -25,6 +26,7 @@ __all__ = [
     "UNKNOWN",
     "WIDTH",
     "action_of",
+    "as_text",
     "auditing",
     "bias",
     "by_cluster",
@@ -41,6 +43,7 @@ __all__ = [
     "sections",
     "seen",
     "sentence_of",
+    "step_words",
     "summary_of",
     "task_line",
     "task_sentence",

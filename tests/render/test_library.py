@@ -1,0 +1,59 @@
+import pytest
+
+from itrust.render.page import library
+
+
+@pytest.fixture
+def bundling(tmp_path, monkeypatch):
+    """A cache folder of its own, and how often the library was made."""
+    made = []
+
+    def bundled():
+        made.append(True)
+        return f"// {library.ENTRANCE}\nlet é = 1;\r\n"
+
+    monkeypatch.setattr(library, "cache_folder", lambda: tmp_path / "itrust")
+    monkeypatch.setattr(library, "_bundled", bundled)
+    library.chart_library.cache_clear()
+    yield made
+    library.chart_library.cache_clear()
+
+
+def again():
+    """As another process would ask."""
+    library.chart_library.cache_clear()
+    return library.chart_library()
+
+
+def kept(folder):
+    (file,) = (folder / "itrust").iterdir()
+    return file
+
+
+def test_the_library_is_made_once_and_the_same_afterwards(bundling):
+    assert again() == again() == library._bundled()
+    assert len(bundling) == 2  # for the cache, and for this test
+
+
+def test_another_version_of_the_package_makes_another(bundling, monkeypatch):
+    again()
+    monkeypatch.setattr(library, "version", lambda _: "0.0")
+    again()
+    assert len(bundling) == 2
+
+
+@pytest.mark.parametrize("spoiled", [b"", b"// short", b"\xff\xfe\n", None])
+def test_a_file_that_is_not_whole_is_made_again(bundling, tmp_path, spoiled):
+    first = again()
+    file = kept(tmp_path)
+    file.write_bytes(file.read_bytes()[:-1] if spoiled is None else spoiled)
+    assert again() == first
+    assert again() == first
+    assert len(bundling) == 2
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(bundling, tmp_path):
+    (tmp_path / "itrust").write_text("a file, no folder")
+    again()
+    again()
+    assert len(bundling) == 2

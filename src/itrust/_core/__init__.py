@@ -42,6 +42,7 @@ from itrust._core.text import (
     shown,
     shown_name,
     signed,
+    signed_in,
     two_digits,
     wrapped,
 )
@@ -104,6 +105,7 @@ __all__ = [
     "shown",
     "shown_name",
     "signed",
+    "signed_in",
     "smallest_tickets",
     "speaking",
     "tickets",

@@ -42,7 +42,7 @@ def run(options: Options) -> int:
         samples = read_samples(source, roles, covariates, options)
         audit, comparison = _judge(options, roles, samples, tasks, log)
         learned = _recalibration(options, roles, covariates, samples)
-        command = options.echo(vars(roles))
+        command = options.echo(roles.typed(source.columns))
         made = Provenance(
             command, source.name, source.checksum, title=options.title, model=options.model
         )

@@ -8,6 +8,7 @@ from itrust.render.showing import as_figure as as_figure
 from itrust.render.showing import as_html as as_html
 from itrust.render.showing import as_text as as_text
 from itrust.render.text import NARROW as NARROW
+from itrust.render.text import about_findings as about_findings
 from itrust.render.text import action_of as action_of
 from itrust.render.text import check_lines as check_lines
 from itrust.render.text import evidence_words as evidence_words

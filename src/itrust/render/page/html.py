@@ -15,11 +15,12 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from itrust._core import rounded, signed, write_whole
+from itrust._core import rounded, signed, signed_in, write_whole
 from itrust.auditing import TONES, Audit
 from itrust.render.page.content import content
 from itrust.render.page.words import WORDS
 
+RARE = 0.1  # rates below it have a digit more
 MINUS = "\N{MINUS SIGN}"
 RECALIBRATED = ("name", "ece", "smooth_ece", "curve")  # what its charts draw
 # Text that would end a script element, or a line of JavaScript, when JSON stands in HTML.
@@ -159,7 +160,8 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"shown": shown, "fact": fact, "cell": cell, "told": told_fact}
+    made.filters |= {"shown": shown, "fact": fact, "cell": cell, "told": told_fact, "at": _at}
+    made.filters |= {"bias": bias_fact}
     return made.from_string(_own("page.html.j2"))
 
 
@@ -175,7 +177,7 @@ def shown(value: object, kind: str = "number") -> str:
         return str(value)
     if kind == "cover":
         return f"{100 * value:.4g} %"
-    form = {"rate": ".3f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
+    form = {"rate": ".3f" if value >= RARE else ".4f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
     plus = {"change": "+.4g", "score": ".4f", "loss": ".4f", "whole": "d", "seconds": ".1f"}
     if kind == "size":  # of a bias whose direction is told in words
         return signed(abs(value))[1:]
@@ -209,6 +211,16 @@ def told_fact(audit: Mapping[str, Any], path: str, name: str, sign: str = "-") -
     if value is None or lower is None or upper is None:
         return fact(audit, f"{path}.{name}", "change" if sign == "+" else "number")
     return _marked(f"{path}.{name}", value, rounded(value, lower, upper, sign).replace("-", MINUS))
+
+
+def bias_fact(audit: Mapping[str, Any], path: str, name: str) -> Markup:
+    """A bias, or an end of its interval, with the digits that the interval can tell."""
+    found = _at(audit, path)
+    value, lower, upper = (found[key] for key in (name, "lower", "upper"))
+    if value is None or lower is None or upper is None:
+        return fact(audit, f"{path}.{name}", "bias")
+    told = signed_in(value, lower, upper).replace("-", MINUS)
+    return _marked(f"{path}.{name}", value, told.lstrip("+") if value == 0 else told)
 
 
 def cell(audit: Mapping[str, Any], path: str, kind: str = "number", label: str = "") -> Markup:

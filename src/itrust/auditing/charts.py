@@ -559,6 +559,9 @@ class _Drawer:
         pairs = list(combinations(axes, 2))
         if PREDICTION in self._ordered:
             pairs += [(name, PREDICTION) for name in axes]
+        if self.telling:
+            others = set(axes).difference(*self.telling)
+            pairs.sort(key=lambda pair: len(others.intersection(pair)))
         pairs = list(dict.fromkeys([*self._telling_pairs(), *pairs]))
         made = (self._map_of(first, second) for first, second in pairs[:MAX_MAPS])
         return tuple(chart for chart in made if chart.bias)

@@ -160,7 +160,8 @@ def _tell(options: Options, shown: Audit, facts: dict[str, Any]) -> None:
     if options.on_standard_output("json"):
         answer(_as_json(facts).rstrip("\n"))
         return
-    answer(told(shown, width()), shown.verdict.tone.terminal, verdict_line(shown.verdict))
+    verdict = verdict_line(shown.verdict, width())
+    answer(told(shown, width()), shown.verdict.tone.terminal, verdict)
     if shown.comparison is not None:
         answer("\n" + fitted(str(shown.comparison), width()))
     if shown.recalibration is not None:

@@ -21,6 +21,7 @@ from itrust.tasks import TaskFinding
 
 MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30
 LONG_NAME, LONG_TEXT = 80, 700
+NO_COVARIATES = "No covariates were named, so this is overall calibration once more."
 TASK_TONES = {TaskFinding.BIASED: BAD, TaskFinding.SAFE: GOOD, TaskFinding.UNDECIDED: OPEN}
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
 # Control characters, and those that turn the direction of the text around them.
@@ -151,9 +152,9 @@ def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
         },
         {
             "key": "test",
-            "name": "Calibration given the covariates",
+            "name": f"Calibration given the {'covariates' if given else 'prediction alone'}",
             "paper": "competency",
-            "question": f"Are they calibrated given {given}?" if given else "No covariates named.",
+            "question": f"Are they calibrated given {given}?" if given else NO_COVARIATES,
             "kind": exact,
             **_answer(found["pvalue"], found["alpha"], found["test"]["impossible"] > 0),
         },

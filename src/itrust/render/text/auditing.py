@@ -44,7 +44,7 @@ MAX_NAMES = 12
 def told(audit: Audit, width: int = WIDTH) -> str:
     """Give the whole audit: the rows in one line, the verdict, then what it rests on."""
     head = [*wrapped(audit.summary, width, "", "  ")]
-    head += ["", *wrapped(verdict_line(audit.verdict), width, "", "  ")]
+    head += ["", verdict_line(audit.verdict, width)]
     head += wrapped(audit.sentence, width, "  ")
     head += wrapped(f"Next: {audit.action}", width, "  ")
     head += wrapped(numbers_of(audit.tasks), width, "  ")
@@ -55,13 +55,14 @@ def told(audit: Audit, width: int = WIDTH) -> str:
     return "\n".join([*head, *body, "", *foot])
 
 
-def verdict_line(verdict: Verdict) -> str:
-    """The line of a text that says the verdict.
+def verdict_line(verdict: Verdict, width: int = WIDTH) -> str:
+    """The line of a text that says the verdict; in a narrow one, two lines.
 
     >>> verdict_line(Verdict.INCONCLUSIVE)
     'VERDICT  inconclusive'
     """
-    return f"VERDICT  {verdict}"
+    first, *rest = wrapped(f"VERDICT {verdict}", width - 1, "", " " * len("VERDICT  "))
+    return "\n".join([first.replace(" ", "  ", 1), *rest])
 
 
 def summary_of(audit: Audit) -> str:
@@ -83,7 +84,8 @@ def summary_of(audit: Audit) -> str:
     bias, lower, upper = (rounded(value, *ends, "+") for value in (mean.bias, *ends))
     weighted = "" if audit.sample.weights is None else ", weighted"
     return (
-        f"{counted(audit.n, 'row')}{by_cluster(audit)}{weighted}; mean prediction {predicted}, "
+        f"{counted(audit.n, 'row')}{by_cluster(audit, freedom=False)}{weighted}; mean prediction "
+        f"{predicted}, "
         f"observed rate {observed}: overall bias {bias} ({lower} to {upper})"
     )
 
@@ -227,8 +229,21 @@ def in_time(found: Mapping[str, Autocorrelation]) -> list[str]:
     return said
 
 
-def by_cluster(audit: Audit) -> str:
-    """Say how the rows were drawn; nothing where each was drawn by itself."""
+def by_cluster(audit: Audit, *, freedom: bool = True) -> str:
+    """Say how the rows were drawn; nothing where each was drawn by itself.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+    freedom : bool
+        Whether to say how many degrees of freedom that leaves.
+
+    Returns
+    -------
+    str
+        Words to put behind a number of rows.
+    """
     design = audit.sample.design
     parts = []
     if design.cluster is not None:
@@ -240,9 +255,9 @@ def by_cluster(audit: Audit) -> str:
         parts.append(f"with {sets} of replicate weights ({design.replication})")
     if not parts:
         return ""
-    freedom = counted(int(design.freedom), "degree") + " of freedom"
+    left = f" ({counted(int(design.freedom), 'degree')} of freedom)" if freedom else ""
     lead = " " if parts[0].startswith("with") else " in "
-    return f"{lead}{' and '.join(parts)} ({freedom})"
+    return f"{lead}{' and '.join(parts)}{left}"
 
 
 def judged_on(audit: Audit) -> str:

@@ -134,6 +134,8 @@ def _no_evidence(judgement: Judgement) -> str:
     missed = judgement.overlooked
     coverage = None if missed is None else missed.coverage
     where = "" if coverage is None else f" {coverage_words(coverage)}"
+    if coverage is not None and not (coverage.groups or coverage.tenths or coverage.pairs):
+        where = " if all rows had it"
     together = "" if missed is None else _approximately(missed)
     return (
         f"No evidence was found against the model{_given(judgement)}, and a bias of "

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from itrust._core import rounded, signed, signed_in, write_whole
+from itrust._core import counted, rounded, signed, signed_in, write_whole
 from itrust.auditing import TONES, Audit
 from itrust.render.page.content import content
 from itrust.render.page.words import WORDS
@@ -161,7 +161,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     made.filters |= {"shown": shown, "fact": fact, "cell": cell, "told": told_fact, "at": _at}
-    made.filters |= {"bias": bias_fact}
+    made.filters |= {"bias": bias_fact, "counted": counted}
     return made.from_string(_own("page.html.j2"))
 
 
@@ -213,14 +213,16 @@ def told_fact(audit: Mapping[str, Any], path: str, name: str, sign: str = "-") -
     return _marked(f"{path}.{name}", value, rounded(value, lower, upper, sign).replace("-", MINUS))
 
 
-def bias_fact(audit: Mapping[str, Any], path: str, name: str) -> Markup:
-    """A bias, or an end of its interval, with the digits that the interval can tell."""
+def bias_fact(audit: Mapping[str, Any], path: str, name: str, kind: str = "bias") -> Markup:
+    """A bias, its "size", or an end of its interval, with the digits that the interval can tell."""
     found = _at(audit, path)
     value, lower, upper = (found[key] for key in (name, "lower", "upper"))
     if value is None or lower is None or upper is None:
-        return fact(audit, f"{path}.{name}", "bias")
-    told = signed_in(value, lower, upper).replace("-", MINUS)
-    return _marked(f"{path}.{name}", value, told.lstrip("+") if value == 0 else told)
+        return fact(audit, f"{path}.{name}", kind)
+    told = signed_in(value, lower, upper)
+    if value == 0 or kind == "size":
+        told = told[1:]
+    return _marked(f"{path}.{name}", value, told.replace("-", MINUS))
 
 
 def cell(audit: Mapping[str, Any], path: str, kind: str = "number", label: str = "") -> Markup:

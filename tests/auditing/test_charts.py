@@ -1,5 +1,7 @@
 """Charts hold numbers that add up, and disclosure control leaves no bar or bin of few rows."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,8 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust.auditing import Audit, HistogramChart
+from itrust.auditing.charts import charts_of
+from itrust.auditing.verdict import telling
 
 LEAST = 10
 
@@ -83,3 +87,41 @@ def test_nothing_but_the_histogram_is_there_without_charts():
     charts = it.audit(sample, draws=79, rng=0, charts=False).charts
     assert charts.by_group == ()
     assert sum(charts.histogram.counts) == 300
+
+
+@pytest.fixture(scope="module")
+def fifty():
+    """Fifty numbers; the bias lies in the pair x31 and x44, and in neither alone."""
+    rng = np.random.default_rng(3)
+    n = 500
+    x = {f"x{k:02d}": rng.normal(size=n) for k in range(50)}
+    p = rng.uniform(0.2, 0.8, n)
+    sign = np.where((x["x31"] > 0) == (x["x44"] > 0), 1, -1)
+    return it.Sample(rng.random(n) < np.clip(p + 0.28 * sign, 0, 1), p, x)
+
+
+def test_of_fifty_covariates_the_pair_that_was_found_is_drawn_first(fifty):
+    test = it.klce_test(fifty, draws=79, rng=0)
+    found = telling(test, SimpleNamespace(shown=()), 0.05)
+    drawn = charts_of(fifty, test, alpha=0.05, draws=39, seed=0, telling=found)
+    maps = [(chart.across.name, chart.up.name) for chart in drawn.maps]
+    assert maps[:3] == [("x31", "x44"), ("x31", "prediction"), ("x44", "prediction")]
+    assert len(maps) == 8
+    assert [curve.name for curve in drawn.curves][:3] == ["x31", "x44", "x00"]
+
+
+def test_every_pair_that_was_found_is_drawn_even_if_many_numbers_were(fifty):
+    """More numbers than curves: the last pair is there all the same."""
+    test = it.klce_test(fifty.only("x00"), draws=39, rng=0)
+    pairs = [(f"x{k:02d}", f"x{k + 1:02d}") for k in range(20, 34, 2)]
+    drawn = charts_of(fifty, test, alpha=0.05, draws=39, seed=0, telling=[*pairs, ("x01",)])
+    assert [(chart.across.name, chart.up.name) for chart in drawn.maps[:7]] == pairs
+    assert [curve.name for curve in drawn.curves] == [
+        *(f"x{k}" for k in range(20, 25)),
+        "prediction",
+    ]
+
+
+def test_without_findings_charts_follow_the_order_of_the_covariates(found):
+    maps = [(chart.across.name, chart.up.name) for chart in found.charts.maps]
+    assert maps == [("x", "g"), ("x", "prediction"), ("g", "prediction")]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from xml.etree import ElementTree as Xml
 
@@ -10,8 +11,10 @@ import pytest
 
 import itrust as it
 from itrust.auditing import Verdict, gate
+from itrust.auditing.verdict import judge
 from itrust.render import junit_xml, summary_markdown
 from itrust.render.page import page
+from itrust.render.page.content import content
 
 ALPHA, TOLERANCES = 0.05, (0.05, 0.3, 0.8)
 TASKS = ["mean(x) ~ 0.3", 'prevalence(g == "a") - prevalence(g == "b")', "prevalence() ~ 0.1"]
@@ -127,6 +130,16 @@ def contradictions(audit):
             if any(line["flagged"]) and not refuted and test["pvalue"] is not None:
                 yield "a chart marks what the test does not reject"
 
+    yield from _twice(audit, told)
+    leading = [item["pvalue"] for item in told["evidence"] if item["kind"] == "finding"]
+    about = told["test"]["about_findings"]
+    if any(pvalue > test["pvalue"] for pvalue in leading) and "it can be larger" not in about:
+        yield f"findings with p {leading} beside a test with {test['pvalue']}, and no word why"
+    if rejected and not leading and "the test rejects, but no single finding" not in about:
+        yield "the test rejects, no finding does, and nobody says so"
+    if any(pvalue < test["pvalue"] for pvalue in leading) and not test["impossible"]:
+        yield f"a finding with p {min(leading)} below that of the test"
+
     for task in told["tasks"]:
         reach = max(-task["lower"], task["upper"])
         safe = task["tolerance"] is not None and reach <= task["tolerance"]
@@ -138,6 +151,31 @@ def contradictions(audit):
             yield task["sentence"]
 
     yield from _texts(audit, told, overall_no, refuted)
+
+
+def _twice(audit, told):
+    """Rows that are told twice, or with two estimates."""
+    tables = told["diagnosis"]
+    parts = [*(tables["groups"] or {"groups": []})["groups"], *tables["slices"]["slices"]]
+    own_parts, seen = [*(audit.diagnosis.groups or ()), *audit.diagnosis.slices], {}
+    for part, own in zip(parts, own_parts, strict=True):
+        name = part.get("rule") or part["name"]
+        rows = own.where.rows(audit.sample.points).tobytes()
+        if rows in seen:
+            yield f"{name} and {seen[rows]} are the same rows"
+        seen[rows] = name
+    numbers = {part.get("rule") or part["name"]: part for part in parts}
+    for item in told["evidence"]:
+        if item["kind"] in ("group", "slice"):
+            own = numbers[item.get("rule") or item["name"]]
+            if {**item, **own} != item:
+                yield f"evidence has other numbers than the table: {item['text']}"
+            bias = f"{abs(own['bias']):.3f}"
+            if bias not in item["text"]:
+                yield f"{bias} in the tables, but {item['text']}"
+    rows = content(audit, min_cell=1)["forest"]["rows"]
+    if len({row["name"] for row in rows}) != len(rows):
+        yield "the forest plot has a name twice"
 
 
 def _hidden(audit, min_cell=30):
@@ -172,6 +210,11 @@ def _texts(audit, told, overall_no, refuted):
         html.replace("&gt;", ">").replace("&lt;", "<")
     ):
         yield "the page has another sentence"
+    about = told["test"]["about_findings"]
+    if about and not (about in terminal and about in flat(markdown).replace("&#39;", "'")):
+        yield f"terminal or Markdown do not say: {about}"
+    if re.search(r"\bgiven\s*([.,;:(]|$)", f"{told['sentence']} {told['action']} {terminal}"):
+        yield "given nothing"
     for part, no in (("Overall calibration (reliance)", overall_no), ("(competency)", refuted)):
         after = terminal.split(part)[1].lstrip()
         word = "no p-value" if audit.test.refused else "rejected" if no else "not rejected"
@@ -249,3 +292,59 @@ def test_where_the_test_given_the_covariates_does_not_reject_overall_is_not_call
         assert not found.verdict.startswith("miscalibrated")
         assert found.verdict is Verdict.INCONCLUSIVE
         assert [*contradictions(found)] == []
+
+
+def test_a_slice_that_is_a_group_is_told_by_the_group():
+    rng = np.random.default_rng(0)
+    n = 1_200
+    p = rng.uniform(0.2, 0.8, n)
+    x = {"region": rng.choice(["north", "south", "west"], n), "age": rng.normal(size=n)}
+    off = np.where(x["region"] == "west", -0.2, 0.0)
+    sample = it.Sample(rng.random(n) < np.clip(p + off, 0, 1), p, x)
+    found = it.audit(sample, draws=79, rng=0, charts=False)
+    apart = it.bias_slices(sample, draws=79, rng=0)
+    assert "region = west" in [part.rule for part in apart.confirmed]
+    assert "region = west" not in [part.rule for part in found.diagnosis.slices]
+    (west,) = (group for group in found.diagnosis.groups if group.name == "region = west")
+    assert found.evidence[0] == west == found.diagnosis.shown[0]
+    assert [item["kind"] for item in found.to_dict()["evidence"]].count("slice") == 0
+    for text in (str(found), summary_markdown(found, "f"), page(found, min_cell=1)):
+        told = flat(text.replace("\N{MINUS SIGN}", "-"))
+        assert f"{west.bias:+.3f}" in told
+        assert f"{apart.confirmed[0].bias:+.3f}" not in told
+    assert [*contradictions(found)] == []
+
+
+def test_a_rejection_without_a_finding_says_so_everywhere():
+    """The test rejects; sign flips leave no check that stands by itself."""
+    found = it.audit(simulated(2), draws=79, rng=2, charts=False, tolerance=0.8)
+    assert found.test.pvalue <= ALPHA
+    doubtful = tuple(replace(one, pvalue=max(one.pvalue, 0.2)) for one in found.test.findings)
+    test = replace(found.test, findings=doubtful)
+    judged = judge(
+        test,
+        found.overall.mean,
+        found.diagnosis,
+        found.missed,
+        found.tasks,
+        alpha=ALPHA,
+        tolerance=0.8,
+    )
+    silent = replace(found, test=test, judgement=judged)
+    words = "the test rejects, but no single finding stands out"
+    assert words in flat(str(silent))
+    assert words in flat(page(silent, min_cell=1))
+    assert words in flat(summary_markdown(silent, "f"))
+    assert words in silent.to_dict()["test"]["about_findings"]
+    assert [*contradictions(silent)] == []
+
+
+@pytest.mark.parametrize("kind", [slope, right])
+def test_audits_without_covariates_do_not_contradict_themselves(kind):
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.05, 0.95, 1_500)
+    truth, _ = kind(rng, p, {})
+    found = it.audit(it.Sample(rng.random(1_500) < truth, p), draws=79, rng=0, charts=False)
+    assert found.verdict.startswith("miscalibrated") == (kind is slope)
+    assert [*contradictions(found)] == []
+    assert "Calibration given the prediction alone" in str(found)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import itrust as it
 from hard.dependent_rows import DEPENDENT, INDEPENDENT, as_sample, candidacies, drawn
@@ -33,6 +34,29 @@ def test_independent_rows_are_not_suspected(name):
     design = INDEPENDENT[name]
     seen = [found(design(np.random.default_rng(run))) for run in range(6)]
     assert sum(one is not None for one in seen) <= 1
+
+
+def schools(rng, count=60, pupils=30, correlation=0.3):
+    """Labels of a school go together by a normal variable."""
+    school, latent = np.repeat(np.arange(count), pupils), np.sin(np.pi * correlation / 2)
+    shared, own = rng.normal(size=count)[school], rng.normal(size=count * pupils)
+    p = rng.uniform(0.2, 0.8, school.size)
+    y = norm.cdf(np.sqrt(latent) * shared + np.sqrt(1 - latent) * own) < p
+    return {"y": y.astype(int), "p": p, "x": rng.normal(size=p.size), "school": school}
+
+
+def shops(rng, count=60, n=2_400):
+    """Every shop has a bias of its own, and rows are independent."""
+    p, shop = rng.uniform(0.3, 0.7, n), rng.integers(count, size=n)
+    y = drawn(rng, p + rng.normal(0, 0.15, count)[shop])
+    return {"y": y, "p": p, "x": rng.normal(size=n), "shop": shop}
+
+
+def test_units_of_many_rows_are_seen_and_groups_with_a_bias_are_not_taken_for_them():
+    seen = [found(schools(np.random.default_rng(run))) for run in range(10)]
+    assert sum(one is not None and one.names == ("school",) for one in seen) >= 9
+    taken = [found(shops(np.random.default_rng(run))) for run in range(20)]
+    assert sum(one is not None for one in taken) <= 1
 
 
 def test_two_columns_name_a_unit_where_neither_does_alone():

@@ -207,7 +207,31 @@ def test_a_guess_that_is_not_obvious_is_refused(tmp_path):
 
 def test_covariates_are_never_guessed_but_listed(homes):
     told = refused("audit", homes, "--label", "y", "--prob", "p")
-    assert "--on age,region, or --on all; the columns left are 'age', 'region'" in told
+    assert "such as --on age,region, or --on all; --on none takes the prediction alone" in told
+    assert "the columns left are 'age', 'region'" in told
+
+
+@pytest.mark.parametrize("typed", ["none", ""])
+def test_no_covariates_have_a_word_and_the_echoed_command_has_it(homes, typed):
+    names = ["--label", "y", "--prob", "p"]
+    result = run("audit", homes, *names, "--on", typed, *DRAWS, "--json", "a.json")
+    assert result.exit_code == 0
+    told = json.loads(Path("a.json").read_text())
+    assert told["on"] == []
+    assert " --on none " in told["provenance"]["command"]
+    assert "judged on the prediction alone" in result.stdout
+    assert not re.search(r"given\s*([.,;:(]|$)", " ".join(result.stdout.split()))
+    pa.csv.write_csv(rows().select(["y", "p"]), "bare.csv")
+    said = "there is no column left to judge on; --on none takes the prediction alone"
+    assert said in refused("audit", "bare.csv")
+
+
+def test_a_column_called_none_wins(quick):
+    names = ["y", "p", "none", "region", "half", "w", "unit"]
+    pa.csv.write_csv(rows().rename_columns(names), "n.csv")
+    refused("audit", "n.csv", "--on", "none")
+    refused("audit", "n.csv", "--on", "")
+    assert [sample.names for sample in quick] == [("none",), ()]
 
 
 def test_all_other_columns_on_demand(homes, quick):

@@ -48,6 +48,15 @@ def test_settings_stand_in_for_options_and_the_command_line_wins(tmp_path, optio
     assert run("audit", "homes.csv", "--quiet").stderr == ""
 
 
+@pytest.mark.parametrize("text", ['on = "none"', 'on = ["none"]', 'on = ""', "on = []"])
+def test_settings_can_say_that_there_are_no_covariates(text, tmp_path):
+    (tmp_path / "itrust.toml").write_text(f'label = "owner"\ndraws = 39\n{text}\n')
+    result = run("audit", "homes.csv")
+    assert result.exit_code == 0, result.output
+    assert "judged on the prediction alone" in result.stdout
+    assert "judged on age" in run("audit", "homes.csv", "--on", "age").stdout
+
+
 def test_pyproject_of_a_parent_is_found(tmp_path, monkeypatch, options):
     (tmp_path / "pyproject.toml").write_text('[tool.itrust]\nlabel = "owner"\nseed = 5\n')
     (tmp_path / "deep").mkdir()

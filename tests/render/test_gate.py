@@ -102,11 +102,11 @@ def test_long_names_are_cut():
     assert len(escaped("x" * 10_000)) == 200
 
 
-def test_small_slices_stay_out_of_the_summary(wrong):
-    shown = wrong.diagnosis.slices.confirmed
+def test_small_groups_and_slices_stay_out_of_the_summary(wrong):
+    shown = wrong.diagnosis.shown
     assert shown
-    assert "confirmed slice" in summary_markdown(wrong.disclosed(1), "f")
+    assert "| shown to be miscalibrated |" in summary_markdown(wrong.disclosed(1), "f")
     largest = max(part.rows for part in shown)
     text = summary_markdown(wrong.disclosed(largest + 1), "f")
-    assert "| confirmed slice |" not in text
-    assert "withheld" in text
+    assert "| shown to be miscalibrated |" not in text
+    assert f"Withheld: {len(shown)} more that would tell of fewer than" in text

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         shown,
         shown_name,
         signed,
+        signed_in,
         two_digits,
         wrapped,
     )
@@ -119,6 +120,7 @@ __all__ = [
     "shown",
     "shown_name",
     "signed",
+    "signed_in",
     "smallest_tickets",
     "speaking",
     "tickets",

@@ -42,6 +42,20 @@ def signed(value: float) -> str:
     return f"{value:+.1g}" if NOTHING < abs(value) < LEAST_SHOWN else f"{value + 0.0:+.3f}"
 
 
+def signed_in(value: float, lower: float, upper: float) -> str:
+    """A bias, or an end of its interval, with three digits, more where the interval is narrow.
+
+    >>> signed_in(-0.257, -0.339, -0.164), signed_in(0.0124, 0.0081, 0.0172)
+    ('-0.257', '+0.0124')
+    """
+    width = upper - lower
+    if not (math.isfinite(width) and width > 0 and math.isfinite(value)):
+        return signed(value)
+    places = min(max(1 - math.floor(math.log10(width)), 3), 6)
+    told = f"{value + 0.0:+.{places}f}"
+    return signed(value) if float(told) == 0 else told
+
+
 def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
     """A number with as many digits as its interval can tell: two of the interval's width.
 

@@ -19,9 +19,17 @@ from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.doors import Tasks, asked_of
 from itrust.auditing.parts import SCORES, Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
 from itrust.auditing.stages import Stage, audit_steps, shown_steps
-from itrust.auditing.verdict import KINDS, Evidence, Judgement, PointBias, Verdict, judge
+from itrust.auditing.verdict import (
+    KINDS,
+    Evidence,
+    Judgement,
+    PointBias,
+    Verdict,
+    judge,
+    telling,
+)
 from itrust.bias import (
-    Slice,
+    PartBias,
     bias_groups,
     bias_slices,
     checked_reach,
@@ -216,7 +224,7 @@ class Audit(Result):
         return Disclosure(min_cell).apply(self)
 
     def _facts(self) -> dict[str, Any]:
-        from itrust.render import evidence_words, seen, task_sentence, task_title
+        from itrust.render import about_findings, evidence_words, seen, task_sentence, task_title
 
         evidence = [
             {
@@ -252,7 +260,7 @@ class Audit(Result):
             "seed": self.seed,
             "elapsed": self.elapsed,
             "overall": self.overall.to_dict(),
-            "test": self.test.to_dict(),
+            "test": {**self.test.to_dict(), "about_findings": about_findings(self)},
             "missed": missed,
             "diagnosis": self._diagnosis_facts(),
             "tasks": [
@@ -275,10 +283,13 @@ class Audit(Result):
         }
 
     def _diagnosis_facts(self) -> dict[str, Any]:
-        """The diagnosis, with the estimates of slices at the tolerance of the audit."""
-        found, table = self.diagnosis.to_dict(), self.diagnosis.slices
-        slices = [_values(part, self.tolerance) for part in table]
-        return {**found, "slices": {**found["slices"], "slices": slices}}
+        """The diagnosis, with the estimates of groups and slices at the tolerance of the audit."""
+        found = self.diagnosis.to_dict()
+        for name in ("groups", "slices"):
+            table = getattr(self.diagnosis, name)
+            if table is not None:
+                found[name] = {**found[name], name: [_values(p, self.tolerance) for p in table]}
+        return found
 
     def _chart_facts(self) -> dict[str, Any]:
         """Every number of the charts in one place, those that other parts hold, too."""
@@ -360,8 +371,8 @@ def _table_row(part: str, item: Any) -> dict[str, Any]:
 
 
 def _values(item: Any, tolerance: float) -> dict[str, Any]:
-    """The values of a piece of evidence, by name; of a slice the estimate at this tolerance."""
-    if isinstance(item, Slice):
+    """The values of a piece of evidence, by name; of a part the estimate at this tolerance."""
+    if isinstance(item, PartBias):
         return {**item.to_dict(), "estimate": item.estimate(tolerance)}
     if hasattr(item, "to_dict"):
         return dict(item.to_dict())
@@ -503,10 +514,16 @@ def audit(
         )
         if charts:
             begin(begins[Stage.CHARTS])
+        diagnosis = Diagnosis.of(bias, groups, slices)
         drawn = charts_of(
-            bias.whole, test, alpha=alpha, draws=draws, seed=seed, computed=bool(charts)
+            bias.whole,
+            test,
+            alpha=alpha,
+            draws=draws,
+            seed=seed,
+            computed=bool(charts),
+            telling=telling(test, diagnosis, alpha),
         )
-    diagnosis = Diagnosis(bias, groups, slices)
     limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
     return Audit(
         sample=sample,

@@ -423,6 +423,7 @@ def charts_of(
     draws: int,
     seed: int,
     computed: bool = True,
+    telling: Sequence[Sequence[str]] = (),
 ) -> Charts:
     """Compute the charts of an audit, from all rows or from 20,000 of more.
 
@@ -438,13 +439,16 @@ def charts_of(
         Those of the audit; curves and maps take 199 draws at most, unless alpha needs more.
     computed : bool
         False leaves out curves and maps, which take about as long as the rest of an audit.
+    telling : sequence of sequences of str
+        Covariates of what was found, finding by finding: these come first, alone and in pairs,
+        where there are more covariates than charts.
 
     Returns
     -------
     Charts
         Plain numbers.
     """
-    drawer = _Drawer(sample, alpha, draws, seed)
+    drawer = _Drawer(sample, alpha, draws, seed, telling)
     curves: tuple[CurveChart, ...] = ()
     maps: tuple[MapChart, ...] = ()
     if computed:
@@ -471,7 +475,14 @@ def charts_of(
 class _Drawer:
     """Makes curves and maps of some rows."""
 
-    def __init__(self, whole: Sample, alpha: float, draws: int, seed: int) -> None:
+    def __init__(
+        self,
+        whole: Sample,
+        alpha: float,
+        draws: int,
+        seed: int,
+        telling: Sequence[Sequence[str]] = (),
+    ) -> None:
         self.rows = min(whole.n, MAX_ROWS)
         self.sample: Sample = (
             whole if self.rows == whole.n else whole.take(_some_rows(whole.n, self.rows))
@@ -484,16 +495,22 @@ class _Drawer:
             "rng": seed,
         }
         self.shares: dict[str, float] = {}
+        self.telling = telling
+        first = dict.fromkeys(name for names in telling for name in names)
+        known = {column.name: column for column in self.sample.columns}
+        self.columns = [known[name] for name in {**first, **known} if name in known]
 
     @cached_property
     def _ordered(self) -> list[str]:
-        named = [c.name for c in self.sample.columns if has_order(c)]
+        """Numbers to draw along, those of what was found first, and the prediction."""
+        named = [c.name for c in self.columns if has_order(c)]
         own = PREDICTION not in self.sample.names and has_order(self.sample.points.prediction)
         return [*named[: MAX_AXES - 1], *([PREDICTION] if own else [])]
 
     @cached_property
     def _levels(self) -> list[str]:
-        return [c.name for c in self.sample.columns if 2 <= _level_count(c) <= MAX_GROUPS]
+        """Categories to draw by, those of what was found first."""
+        return [c.name for c in self.columns if 2 <= _level_count(c) <= MAX_GROUPS]
 
     def curves(self) -> tuple[CurveChart, ...]:
         """Along each number and the prediction: all rows, then every group of few enough."""
@@ -550,7 +567,7 @@ class _Drawer:
         )
 
     def maps(self) -> tuple[MapChart, ...]:
-        """Over pairs of covariates, and of each with the prediction."""
+        """Over pairs of covariates, and of each with the prediction; first those of a finding."""
         made = (self._map_of(first, second) for first, second in self._pairs)
         return tuple(chart for chart in made if chart.bias)
 
@@ -567,10 +584,25 @@ class _Drawer:
         pairs = list(combinations(axes, 2))
         if PREDICTION in self._ordered:
             pairs += [(name, PREDICTION) for name in axes]
-        return pairs[:MAX_MAPS]
+        if self.telling:
+            others = set(axes).difference(*self.telling)
+            pairs.sort(key=lambda pair: len(others.intersection(pair)))
+        return list(dict.fromkeys([*self._telling_pairs(), *pairs]))[:MAX_MAPS]
+
+    def _telling_pairs(self) -> list[tuple[str, str]]:
+        """Pairs that something was found about: of covariates, then with the prediction."""
+        axes = [c.name for c in self.columns if has_order(c)] + self._levels
+        axes += [PREDICTION] if PREDICTION in self._ordered else []
+        place = {name: k for k, name in enumerate(axes)}
+        pairs = [
+            (one, other) if place[one] < place[other] else (other, one)
+            for names in self.telling
+            for one, other in combinations([name for name in names if name in place], 2)
+        ]
+        return sorted(pairs, key=lambda pair: PREDICTION in pair)
 
     def _map_of(self, first: str, second: str) -> MapChart:
-        shares = [self._known(name) for name in (first, second) if name in self._ordered]
+        shares = [self._known(name) for name in (first, second) if name not in self._levels]
         points = round(SIDE / max(min(shares, default=1.0), 0.5))
         return _map(bias_map(self.sample, first, second, points=points, **self.settings))
 

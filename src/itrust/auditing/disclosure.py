@@ -46,8 +46,8 @@ class Withheld:
         Points of curves and of the evidence, and cells of maps.
     recalibration : int
         Slices and bins in the comparison of recalibrators.
-    confirmed : int
-        Of the slices, those that were confirmed.
+    shown : int
+        Of the groups and slices, those that are shown to be miscalibrated.
     """
 
     min_cell: int
@@ -59,12 +59,12 @@ class Withheld:
     curves: int = 0
     points: int = 0
     recalibration: int = 0
-    confirmed: int = 0
+    shown: int = 0
 
     @property
     def total(self) -> int:
         """Number of entries that are not shown."""
-        counted = {part.name for part in fields(self)} - {"min_cell", "confirmed"}
+        counted = {part.name for part in fields(self)} - {"min_cell", "shown"}
         return sum(getattr(self, name) for name in counted)
 
     def to_dict(self) -> dict[str, int]:
@@ -111,7 +111,8 @@ class Disclosure:
         curve, regions of `missed.detectable`, points of curves and of the evidence, cells of maps,
         and slices and bins in the comparison of recalibrators; bars of the histogram are joined
         with their neighbours. Where one group of a covariate, or one bin, would be all that is left
-        out, totals would give it away, so another one goes, too: the smallest that no slice names.
+        out, totals would give it away, so another one goes, too: the smallest that is not shown to
+        be miscalibrated.
         A slice, part or region that leaves out fewer rows than that is as telling as one that holds
         them. Tasks are shown as the user asked for them, and scores of models are about all rows.
 
@@ -133,14 +134,10 @@ class Disclosure:
             # Once taken out, a group no longer tells which others have to go with it.
             return Disclosure(max(self.min_cell, audit.withheld.min_cell)).apply(audit.whole)
         groups, slices = audit.diagnosis.groups, audit.diagnosis.slices
-        hidden = _Hidden.of(
-            () if groups is None else groups.groups,
-            slices.slices,
-            self.min_cell,
-            audit.sample.points,
-        )
+        hidden = _Hidden.of(groups, self.min_cell, audit.sample.points)
         kept_groups, few_groups = _groups(groups, hidden)
         kept_slices, few_slices = _slices(slices, hidden)
+        kept = replace(audit.diagnosis, groups=kept_groups, slices=kept_slices)
         test, few_findings = _findings(audit.test, hidden)
         curve, few_bins = _bins(audit.overall.curve, self.min_cell)
         detectable, few_regions = _regions(audit.missed.detectable, hidden)
@@ -157,14 +154,14 @@ class Disclosure:
             curves=few_curves,
             points=few_points + few_evidence,
             recalibration=few_recalibrations,
-            confirmed=len(slices.confirmed) - len(kept_slices.confirmed),
+            shown=len(audit.diagnosis.shown) - len(kept.shown),
         )
         return replace(
             audit,
             overall=replace(audit.overall, curve=curve),
             test=test,
             missed=replace(audit.missed, detectable=detectable),
-            diagnosis=replace(audit.diagnosis, groups=kept_groups, slices=kept_slices),
+            diagnosis=kept,
             judgement=judgement,
             charts=charts,
             recalibration=table,
@@ -183,21 +180,16 @@ class _Hidden:
     points: Points
 
     @classmethod
-    def of(
-        cls,
-        groups: Sequence[GroupBias],
-        slices: Sequence[Slice],
-        least: int,
-        points: Points,
-    ) -> _Hidden:
+    def of(cls, table: GroupTable | None, least: int, points: Points) -> _Hidden:
         """Decide covariate by covariate."""
-        told = {part.where for part in slices}
+        groups = () if table is None else table.groups
+        alpha = 0.0 if table is None else table.alpha
         by_covariate: dict[tuple[str, ...], list[GroupBias]] = {}
         for group in groups:
             by_covariate.setdefault(group.names, []).append(group)
         hidden: set[Predicate] = set()
         for own in by_covariate.values():
-            needed = {k for k, group in enumerate(own) if group.where in told}
+            needed = {k for k, group in enumerate(own) if group.pvalue <= alpha}
             few = too_few([group.rows for group in own], least, needed)
             hidden |= {own[k].where for k in few}
         rare = frozenset(group.where for group in groups if group.rows < least)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from itrust.bias import GroupBias, GroupTable, LocalBias, SliceTable, near_end
+from itrust.bias import GroupBias, GroupTable, LocalBias, PartBias, SliceTable, near_end
 from itrust.calibration import MIN_CLUSTERS, CalibrationResult, Detectable, ReliabilityCurve
 from itrust.tasks import TaskResult
 
@@ -210,12 +210,40 @@ class Diagnosis:
     groups : GroupTable or None
         Every category, and every number with few values, by itself; None without any.
     slices : SliceTable
-        Readable rules, found on one half of the rows and judged on the other.
+        Readable rules, found on one half of the rows and judged on the other; without those that
+        hold the same rows as a group, which has numbers from all of these.
     """
 
     bias: LocalBias
     groups: GroupTable | None
     slices: SliceTable
+
+    @classmethod
+    def of(cls, bias: LocalBias, groups: GroupTable | None, slices: SliceTable) -> Diagnosis:
+        """Put the parts together, so that no rows are told twice.
+
+        A slice that holds the same rows as a group asks the same question of half as many labels,
+        so the group answers it.
+
+        Parameters
+        ----------
+        bias : LocalBias
+            Of the rows that were judged.
+        groups : GroupTable or None
+            Of the same rows.
+        slices : SliceTable
+            Of the same rows.
+
+        Returns
+        -------
+        Diagnosis
+            With every group, and the slices that are none.
+        """
+        points = bias.whole.points
+        held = {part.rows for part in slices}
+        known = {group.where.rows(points).tobytes() for group in groups or () if group.rows in held}
+        told = tuple(part for part in slices if part.where.rows(points).tobytes() not in known)
+        return cls(bias, groups, replace(slices, slices=told))
 
     @property
     def shown_groups(self) -> tuple[GroupBias, ...]:
@@ -224,6 +252,12 @@ class Diagnosis:
         if table is None:
             return ()
         return tuple(group for group in table.groups if group.pvalue <= table.alpha)
+
+    @property
+    def shown(self) -> tuple[PartBias, ...]:
+        """Groups whose interval excludes 0 and confirmed slices, the largest shown bias first."""
+        parts: list[PartBias] = [*self.shown_groups, *self.slices.confirmed]
+        return tuple(sorted(parts, key=lambda part: -abs(part.at_least)))
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.

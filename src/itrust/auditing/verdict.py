@@ -15,6 +15,7 @@ from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Unknown
 from itrust.bias import (
     GroupBias,
     LocalBias,
+    PartBias,
     Slice,
     beyond,
     measured_places,
@@ -22,6 +23,7 @@ from itrust.bias import (
     near_end,
 )
 from itrust.calibration import (
+    JOINT_FAMILIES,
     CalibrationResult,
     Clustering,
     Coverage,
@@ -30,7 +32,7 @@ from itrust.calibration import (
     Refusal,
     RegionPower,
 )
-from itrust.data import Missing, Predicate, level_of
+from itrust.data import PREDICTION, Missing, Predicate, level_of
 from itrust.tasks import TaskResult
 
 NEARLY_ALL = 0.95  # share of points whose band lies within the tolerance, to say that all is
@@ -180,7 +182,7 @@ class PointBias:
     Attributes
     ----------
     coordinates : tuple of PointCoordinate
-        The first four covariates of the point.
+        Four covariates of the point at most, those that something was found about first.
     prediction : float
         The model's probability there.
     lower, upper : float
@@ -207,10 +209,15 @@ class PointBias:
         return near_end(self.lower, self.upper)
 
     @classmethod
-    def of(cls, bias: LocalBias, k: int) -> PointBias:
-        """Take the k-th point of a local bias, with the band from all rows."""
+    def of(cls, bias: LocalBias, k: int, first: Sequence[str] = ()) -> PointBias:
+        """Take the k-th point of a local bias, with the band from all rows.
+
+        Covariates that are named `first` describe it before others.
+        """
+        named = {name: place for place, name in enumerate(first)}
+        columns = sorted(bias.points.columns, key=lambda own: named.get(own.name, len(named)))
         coordinates = []
-        for column in bias.points.columns[:MAX_COORDINATES]:
+        for column in columns[:MAX_COORDINATES]:
             cell = column.cell(k)
             shown = column.shown(cell, 4) if isinstance(cell, float) else str(cell)
             text = "missing" if cell is None else shown
@@ -225,7 +232,7 @@ class PointBias:
         )
 
 
-Evidence = Slice | GroupBias | PointBias | MeanBias | TaskResult | Finding | ImpossibleLabels
+Evidence = PartBias | PointBias | MeanBias | TaskResult | Finding | ImpossibleLabels
 KINDS: dict[type, str] = {
     Slice: "slice",
     GroupBias: "group",
@@ -283,9 +290,10 @@ class Judgement:
         What the audit comes to.
     evidence : tuple
         Where calibration is refuted, what carries that, the strongest first: impossible labels,
-        then slices, groups, points and the mean with a bias of at least the tolerance, then
-        findings of the test. Where it is not, whatever shows a bias by itself all the same:
-        numbers, slices, groups, a point, the mean.
+        then groups and slices, the mean and points with a bias of at least the tolerance (or,
+        without any of these, groups and slices with a smaller one), then findings of the test.
+        Where it is not, whatever shows a bias by itself all the same: numbers, groups and slices,
+        the mean, a point.
     names : tuple of str
         Covariates that the probabilities were judged on.
     pvalue : float
@@ -334,6 +342,18 @@ class Judgement:
     unknown: Unknown | None = None
 
 
+def telling(test: CalibrationResult, diagnosis: Diagnosis, alpha: float) -> list[tuple[str, ...]]:
+    """Covariates of what was found: of each finding, then of each group and slice."""
+    found = test.evidence(alpha) if test.refutes(alpha) else ()
+    # A check of one covariate may be about the prediction, too.
+    named = [
+        (*item.covariates, PREDICTION) if len(item.covariates) == 1 else item.covariates
+        for item in found
+        if item.family not in JOINT_FAMILIES
+    ]
+    return [*named, *(part.names for part in diagnosis.shown)]
+
+
 def judge(
     test: CalibrationResult,
     mean: MeanBias,
@@ -361,10 +381,12 @@ def judge(
         "would_be_seen": _would_be_seen(missed.detectable, tolerance),
     }
     within = share >= NEARLY_ALL
+    first = [name for names in telling(test, diagnosis, alpha) for name in names]
     if test.refutes(alpha):
-        large = [*_impossible(test), *_large(mean, diagnosis, tolerance)]
+        large = [*_impossible(test), *_large(mean, diagnosis, tolerance, first)]
         verdict = Verdict.WITHIN_TOLERANCE if within else Verdict.SIZE_NOT_ESTABLISHED
-        evidence = (*large, *test.evidence(alpha))
+        evidence = (*(large or diagnosis.shown), *test.evidence(alpha))
+        evidence = evidence or tuple(_small(mean, diagnosis))
         return Judgement(
             Verdict.MISCALIBRATED if large else verdict,
             evidence,
@@ -372,7 +394,7 @@ def judge(
             is_attributed=bool(evidence),
             **common,
         )
-    contrary = tuple(_contrary(mean, diagnosis, tasks))
+    contrary = tuple(_contrary(mean, diagnosis, tasks, first))
     unseen = _overlooked(missed.detectable, tolerance, test.n)
     verdict = Verdict.INCONCLUSIVE
     if test.refused is None and missed.unknown is not Unknown.NO_VARIATION:
@@ -381,7 +403,7 @@ def judge(
         elif not contrary and common["would_be_seen"]:
             verdict = Verdict.NO_EVIDENCE
     if verdict is not Verdict.INCONCLUSIVE:
-        beyond_it = tuple(_large(mean, diagnosis, tolerance))
+        beyond_it = tuple(_large(mean, diagnosis, tolerance, first))
         if beyond_it:
             verdict, contrary = Verdict.INCONCLUSIVE, contrary or beyond_it
     return Judgement(
@@ -407,30 +429,32 @@ def _share_within(bias: LocalBias, tolerance: float) -> float:
 
 
 def _contrary(
-    mean: MeanBias, diagnosis: Diagnosis, tasks: Sequence[TaskResult]
+    mean: MeanBias, diagnosis: Diagnosis, tasks: Sequence[TaskResult], first: Sequence[str]
 ) -> Iterator[Evidence]:
     """What shows a bias by itself, each with an error control of its own."""
     yield from (task for task in tasks if task.is_shown and not task.uncovered)
-    yield from diagnosis.slices.confirmed
-    yield from diagnosis.shown_groups
-    if mean.is_shown:
-        yield mean
+    yield from _small(mean, diagnosis)
     bias = diagnosis.bias
     for sign in (1, -1):
         shown = np.asarray(bias.flagged & (sign * bias.values > 0))
         if shown.any():
-            yield PointBias.of(bias, most_rows(bias, shown))
+            yield PointBias.of(bias, most_rows(bias, shown), first)
+
+
+def _small(mean: MeanBias, diagnosis: Diagnosis) -> list[Evidence]:
+    """Groups, slices and the mean with a bias of any size."""
+    return [*diagnosis.shown, *([mean] if mean.is_shown else [])]
 
 
 def _impossible(test: CalibrationResult) -> list[Evidence]:
     return [ImpossibleLabels(test.impossible)] if test.impossible else []
 
 
-def _large(mean: MeanBias, diagnosis: Diagnosis, tolerance: float) -> Iterator[Evidence]:
+def _large(
+    mean: MeanBias, diagnosis: Diagnosis, tolerance: float, first: Sequence[str]
+) -> Iterator[Evidence]:
     """Biases of which at least `tolerance` is shown, the largest first within each kind."""
-    for parts in (diagnosis.slices.confirmed, diagnosis.shown_groups):
-        large = [part for part in parts if abs(part.at_least) >= tolerance]
-        yield from sorted(large, key=lambda part: -abs(part.at_least))
+    yield from (part for part in diagnosis.shown if abs(part.at_least) >= tolerance)
     if mean.is_shown and abs(mean.at_least) >= tolerance:
         yield mean
     bias = diagnosis.bias
@@ -440,14 +464,14 @@ def _large(mean: MeanBias, diagnosis: Diagnosis, tolerance: float) -> Iterator[E
         if sign in measured:
             at = measured[sign]
             yield replace(
-                PointBias.of(bias, at.point),
+                PointBias.of(bias, at.point, first),
                 lower=at.lower,
                 upper=at.upper,
                 neighbours=at.neighbours,
                 bias=at.bias,
             )
         elif shown.any():
-            yield PointBias.of(bias, most_rows(bias, shown))
+            yield PointBias.of(bias, most_rows(bias, shown), first)
 
 
 def _overlooked(detectable: Detectable | None, tolerance: float, n: int) -> Overlooked | None:

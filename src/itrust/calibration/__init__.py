@@ -35,6 +35,7 @@ from itrust.calibration.power_results import (
     SampleSize,
 )
 from itrust.calibration.power_results import worst_of as worst_of
+from itrust.calibration.results import JOINT_FAMILIES as JOINT_FAMILIES
 from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.results import Refusal as Refusal
 from itrust.calibration.scores import Bins as Bins

@@ -382,9 +382,9 @@ class CalibrationResult(WithFindings, WithRun):
             )
         if self.certificate and self.certificate.bound > ROUGH:
             said.append(
-                "the kernel could not be approximated well at this rank: the p-value is exact, but "
-                "for a blurred kernel that may have less power (engine=Tiles() takes it as it is; "
-                "wider kernels or fewer covariates are easier)"
+                f"{self._approximated} could not be approximated well: p-values hold, but a bias "
+                f"that it alone would see may be missed (in Python engine=Tiles() computes it in "
+                f"full, which takes long for many rows; fewer covariates are easier)"
             )
         if self._is_degenerate:
             said.append(
@@ -392,6 +392,10 @@ class CalibrationResult(WithFindings, WithRun):
                 "vary, so this test cannot detect anything and its p-value says nothing"
             )
         return tuple(said)
+
+    @property
+    def _approximated(self) -> str:
+        return "the check of all covariates together" if self.is_adaptive else "the kernel"
 
     @property
     def _is_degenerate(self) -> bool:

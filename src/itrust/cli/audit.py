@@ -47,7 +47,7 @@ def run(options: Options) -> int:
         load("itrust.auditing.audits", "itrust.render.text")
         audit, comparison = _judge(options, roles, samples, tasks, log)
         learned = _recalibration(options, roles, covariates, samples)
-        command = options.echo(vars(roles))
+        command = options.echo(roles.typed(source.columns))
         made = auditing.Provenance(
             command, source.name, source.checksum, title=options.title, model=options.model
         )
@@ -167,7 +167,7 @@ def _tell(options: Options, shown: Audit, facts: dict[str, Any]) -> None:
     if options.on_standard_output("json"):
         answer(_as_json(facts).rstrip("\n"))
         return
-    line = render.verdict_line(shown.verdict)
+    line = render.verdict_line(shown.verdict, width())
     answer(render.told(shown, width()), shown.verdict.tone.terminal, line)
     if shown.comparison is not None:
         answer("\n" + render.fitted(str(shown.comparison), width()))

@@ -25,16 +25,16 @@ def answer(text: str, colour: str = "", marked: str = "") -> None:
 
 
 def _in_colour(text: str, colour: str, marked: str) -> bool:
-    """Write with one line in colour; False, and nothing is written, outside a terminal."""
+    """Write with some lines in colour; False, and nothing is written, outside a terminal."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         return False
-    shown = Text()
+    shown, lines = Text(), marked.splitlines()
     for line in text.splitlines(keepends=True):
-        shown.append(line, style=colour if line.rstrip("\n") == marked else None)
+        shown.append(line, style=colour if line.rstrip("\n") in lines else None)
     console.print(shown, soft_wrap=True)
     return True
 

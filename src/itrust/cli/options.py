@@ -151,8 +151,9 @@ PROB = {
     RECALIBRATE: "Predicted probabilities to recalibrate; with --load, as saved unless named.",
 }
 ON = {
-    AUDIT: "Covariates to judge on; 'all' for every other column.",
-    RECALIBRATE: "Covariates to recalibrate by; 'all' for every other column. Not with --load.",
+    AUDIT: "Covariates to judge on; 'all' for every other column, 'none' for the prediction alone.",
+    RECALIBRATE: "Covariates to recalibrate by; 'all' for every other column, 'none' for none. "
+    "Not with --load.",
 }
 TASK = "A number you report, such as 'mean(age) ~ 0.5'; again for more. See 'itrust tasks'."
 OTHER_ROWS = "Other labelled rows: recalibrate with them, judge the result on FILE."

@@ -18,7 +18,7 @@ from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
-from itrust.cli.roles import read_samples, settle
+from itrust.cli.roles import NOTHING, read_samples, settle
 from itrust.data import FORMATS, MissingRule, TextForm, known_format, without_codes
 
 ENDINGS = tuple(known.endings[0] for known in FORMATS if known.is_written)
@@ -120,8 +120,10 @@ def _refuse_contradiction(learned: recalibrate.Recalibrator, options: Options) -
             )
     if "on" in options.typed:
         parts = ([text] if text in known else text.split(",") for text in options.on)
-        named = [name.strip() for some in parts for name in some]
-        if set(named) != set(known):
+        named = {name.strip() for some in parts for name in some} - {""}
+        if named == {NOTHING} and NOTHING not in known:
+            named = set()
+        if named != set(known):
             raise InputError(
                 "{argument}: {file} reads {reads}; leave --on out",
                 argument="on",

@@ -29,7 +29,7 @@ PROBS = (
     *("p", "prob", "proba", "probs", "probability", "score", "prediction", "predicted", "pred"),
     *("y_prob", "y_pred", "y_score", "y_hat", "p_hat", "phat", "yhat"),
 )
-EVERYTHING = "all"
+EVERYTHING, NOTHING = "all", "none"
 MAX_OTHER_COLUMNS = 50
 # What covariates are for, to do and done.
 PURPOSES = {
@@ -56,6 +56,11 @@ class Roles:
         """All of them."""
         weights = [] if self.weights is None else [self.weights]
         return [self.label, *self.prob, *self.on, *weights, *self.drawn]
+
+    def typed(self, columns: Sequence[str]) -> dict[str, Any]:
+        """The values of the options that name these columns; no covariates have a word, too."""
+        nothing = NOTHING if NOTHING not in columns else ""
+        return {**vars(self), "on": self.on or (nothing,)}
 
 
 def settle(source: InputFiles, log: Log, options: Options, *, on_needed: bool = True) -> Roles:
@@ -199,16 +204,25 @@ def _covariates(source: InputFiles, log: Log, options: Options, taken: set[str])
     if list(options.on) == [EVERYTHING] and EVERYTHING not in source.columns:
         log.say(f"{done} all other columns: {', '.join(map(shown_name, rest)) or 'there are none'}")
         return tuple(rest)
+    if list(options.on) == [NOTHING] and NOTHING not in source.columns:
+        return ()
     if options.on:
         return split_names(source, "on", options.on)
+    if not rest:
+        raise InputError(
+            f"there is no column left to {purpose}; {{none}} takes the prediction alone",
+            argument="on",
+            details={"none": Setting("on", NOTHING)},
+        )
     raise InputError(
-        f"name the covariates to {purpose}, such as {{some}}, or {{all}}; the columns left are "
-        "{rest}",
+        f"name the covariates to {purpose}, such as {{some}}, or {{all}}; {{none}} takes the "
+        "prediction alone; the columns left are {rest}",
         argument="on",
         details={
-            "some": Setting("on", ",".join(rest[:2]) or ...),
+            "some": Setting("on", ",".join(rest[:2])),
             "all": Setting("on", EVERYTHING),
-            "rest": listed(rest, max_items=20) or "none",
+            "none": Setting("on", NOTHING),
+            "rest": listed(rest, max_items=20),
         },
     )
 

@@ -70,6 +70,8 @@ def _value(path: Path, key: str, value: Any) -> Any:
         )
     if option.kind is Kind.SEVERAL and not isinstance(value, list):
         value = [value]
+    if option.name == "on" and not value:
+        value = [""]  # no covariates, which is not the same as not to say which
     if option.name == "positive" and isinstance(value, bool | int | float):
         value = str(value).lower() if isinstance(value, bool) else str(value)
     if option.bare and isinstance(value, bool):

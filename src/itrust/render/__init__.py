@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from itrust.render.notebook import in_notebook as in_notebook
     from itrust.render.showing import as_figure as as_figure
     from itrust.render.text import NARROW as NARROW
+    from itrust.render.text import about_findings as about_findings
     from itrust.render.text import action_of as action_of
     from itrust.render.text import as_text as as_text
     from itrust.render.text import check_lines as check_lines

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
-from itrust._core import counted, printable, signed
+from itrust._core import printable
 from itrust.auditing import Asked, Audit, gate
 from itrust.bias import SIGN
 from itrust.render.text import by_cluster, check_lines, judged_on, numbers_of
+from itrust.render.text.bias import bias_and_interval, rows_of
 
 SPECIAL = re.compile(r"[^\w\s,.:;?^=%+()/'\"-]|_|(?<=www)\.|:(?=\S)", re.ASCII | re.IGNORECASE)
 CALLING = "@#"  # a mark of width zero behind them keeps them from calling people and issues
 MAX_NAME = 200  # characters
-MAX_SLICES = 5
+MAX_PARTS = 5
 
 
 def escaped(text: str) -> str:
@@ -33,7 +34,7 @@ def _entity(character: str) -> str:
 
 
 def summary_markdown(audit: Audit, name: str, asked: Asked = "any") -> str:
-    """Summarise an audit for a pull request: verdict, conditions, tasks and slices.
+    """Summarise an audit for a pull request: verdict, conditions, tasks, groups and slices.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ def summary_markdown(audit: Audit, name: str, asked: Asked = "any") -> str:
             "| check | outcome | found |",
             "|---|---|---|",
             *rows,
-            *_slices(audit),
+            *_shown(audit),
             "",
             f"{bias} Alpha {audit.alpha:g}, {made}",
             "",
@@ -88,16 +89,18 @@ def _in_cell(lines: list[str]) -> str:
     return "<br>".join(escaped_words(line) for line in lines)
 
 
-def _slices(audit: Audit) -> list[str]:
-    """Confirmed slices."""
+def _shown(audit: Audit) -> list[str]:
+    """Groups and slices that are shown to be miscalibrated."""
+    parts = audit.diagnosis.shown
     lines = [
-        f"| {escaped(part.rule)} | {part.rows:,} | {part.bias:+.3f} | "
-        f"{signed(part.lower)} to {signed(part.upper)} |"
-        for part in audit.diagnosis.slices.confirmed[:MAX_SLICES]
+        f"| {escaped(str(part.where))} | {rows_of(part)} | {' | '.join(bias_and_interval(part))} |"
+        for part in parts[:MAX_PARTS]
     ]
-    head = ["", "| confirmed slice | rows | bias | interval |", "|---|---|---|---|"]
-    hidden, note = audit.withheld, []
-    if hidden is not None and hidden.confirmed:
-        few = f"they tell of fewer than {hidden.min_cell} rows."
-        note = ["", f"{counted(hidden.confirmed, 'confirmed slice')} withheld: {few}"]
+    head = ["", "| shown to be miscalibrated | rows | bias | interval |", "|---|---|---|---|"]
+    rest = len(parts) - MAX_PARTS
+    note = ["", f"And {rest:,} more."] if rest > 0 else []
+    hidden = audit.withheld
+    if hidden is not None and hidden.shown:
+        few = f"would tell of fewer than {hidden.min_cell} rows."
+        note += ["", f"Withheld: {hidden.shown:,} more that {few}"]
     return [*(head if lines else []), *lines, *note]

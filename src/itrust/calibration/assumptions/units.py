@@ -14,7 +14,8 @@ from itrust.calibration.assumptions.rows import Rows
 from itrust.data import Sample
 
 MIN_UNITS, FEW_UNITS, SMALL_UNIT = 20, 8, 20
-MODERATE, STRONG, VERY_STRONG = 0.12, 0.4, 0.5  # correlations: of small, large, few units
+# Correlations: of small and of large units, of units that are values of p and x, of few units.
+MODERATE, LARGER, STRONG, VERY_STRONG = 0.12, 0.15, 0.4, 0.5
 CLEAR, CLEAR_OF_OWN, CLEAR_EXCESS = 4.0, 2.5, 3.0  # standard errors
 UNITS_PER_FEATURE = 5
 NEIGHBOURS, MAX_CENTRES = 3, 2_000
@@ -113,8 +114,10 @@ def _needed(sums: _UnitSums, units: Grouping) -> float:
     """The correlation from which on units are told; groups with a bias of their own are below."""
     if sums.size.size < MIN_UNITS:
         return VERY_STRONG
+    if units.in_x:
+        return STRONG
     small = np.median(sums.size) <= SMALL_UNIT
-    return MODERATE if (small or units.is_date) and not units.in_x else STRONG
+    return MODERATE if small or units.is_date else LARGER
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from itrust._core import html
 from itrust.auditing import Audit, Comparison, Overall
 from itrust.bias import SIGN
-from itrust.render.notebook.bias import SLICE_HEAD, slice_cells
+from itrust.render.notebook.bias import PART_HEAD, part_cells
 from itrust.render.notebook.tasks import TASK_HEAD, task_cells
 from itrust.render.showing import as_html
 from itrust.render.text.auditing import by_cluster, judged_on, numbers_of, seen, short_pvalue
 
-MAX_SLICES = 5
+MAX_PARTS = 5
 
 
 @as_html.register
 def audit_card(audit: Audit) -> str:
-    """Show the verdict, the conditions, tasks and confirmed slices."""
+    """Show the verdict, the conditions, tasks, and groups and slices that are off."""
     test, overall = audit.test, audit.overall
     conditions = [
         ("Overall calibration", _overall_pvalue(overall), f"ECE {overall.ece:.4f}"),
@@ -33,8 +33,8 @@ def audit_card(audit: Audit) -> str:
         html.table(["condition", "p", ""], conditions),
         html.table(TASK_HEAD, [task_cells(task) for task in audit.tasks]),
         html.table(
-            ["confirmed slice", *SLICE_HEAD[1:]],
-            [slice_cells(part) for part in audit.diagnosis.slices.confirmed[:MAX_SLICES]],
+            ["shown to be miscalibrated", *PART_HEAD[1:]],
+            [part_cells(part) for part in audit.diagnosis.shown[:MAX_PARTS]],
         ),
         html.notes(
             [

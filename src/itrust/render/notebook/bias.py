@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from itrust._core import counted, html
@@ -14,28 +16,28 @@ from itrust.bias import (
     GroupTable,
     LocalBias,
     PartBias,
-    Slice,
     SliceTable,
 )
 from itrust.render.showing import as_html
 from itrust.render.text.bias import (
+    bias_and_interval,
     cells_text,
     extreme,
     part_text,
     points_text,
+    rows_of,
     share_of,
     shown_at,
 )
 
 GROUP_HEAD = ("group", "rows", "predicted", "observed", "bias", "interval", "p")
-SLICE_HEAD = ("slice", "rows", "bias", "interval", "p")
+PART_HEAD = ("where", "rows", "bias", "interval", "p")
 
 
 @as_html.register
 def _(result: PartBias) -> str:
-    head = ("where", "rows", "bias", "interval", "p")
-    row = (str(result.where), f"{result.rows:,}", *_judged(result))
-    return html.card("Bias in some of the rows", html.table(head, [row]), html.notes([SIGN]))
+    table = html.table(PART_HEAD, [part_cells(result)])
+    return html.card("Bias in some of the rows", table, html.notes([SIGN]))
 
 
 @as_html.register
@@ -56,26 +58,28 @@ def group_cells(group: GroupBias) -> tuple[str, ...]:
 
 def _judged(part: PartBias) -> tuple[str, str, str]:
     """Bias, interval and p-value."""
-    ends = html.interval(part.lower, part.upper)
-    return html.number(part.bias, "+.3f"), ends, html.number(part.pvalue, ".3g")
+    if math.isnan(part.bias):
+        ends = html.interval(part.lower, part.upper)
+        return html.number(part.bias, "+.3f"), ends, html.number(part.pvalue, ".3g")
+    return *bias_and_interval(part), html.number(part.pvalue, ".3g")
 
 
 @as_html.register
 def _(result: SliceTable) -> str:
     rows = [
-        (*slice_cells(part), "confirmed" if part.pvalue <= result.alpha else "not confirmed")
+        (*part_cells(part), "confirmed" if part.pvalue <= result.alpha else "not confirmed")
         for part in result
     ]
     return html.card(
         f"{len(result.confirmed)} of {counted(len(result), 'slice')} confirmed",
-        html.table([*SLICE_HEAD, ""], rows),
+        html.table(["slice", *PART_HEAD[1:], ""], rows),
         html.notes(["found on one half of the rows, judged on the other", SIGN, *result.notes]),
     )
 
 
-def slice_cells(part: Slice) -> tuple[str, ...]:
-    """A slice as a row of `SLICE_HEAD`."""
-    return (part.rule, f"{part.rows:,}", *_judged(part))
+def part_cells(part: PartBias) -> tuple[str, ...]:
+    """A group or slice as a row of `PART_HEAD`."""
+    return (str(part.where), rows_of(part), *_judged(part))
 
 
 @as_html.register

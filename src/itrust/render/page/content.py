@@ -21,6 +21,7 @@ from itrust.tasks import TaskFinding
 
 MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30
 LONG_NAME, LONG_TEXT = 80, 700
+NO_COVARIATES = "No covariates were named, so this is overall calibration once more."
 TASK_TONES = {TaskFinding.BIASED: BAD, TaskFinding.SAFE: GOOD, TaskFinding.UNDECIDED: OPEN}
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
 # Control characters, and those that turn the direction of the text around them.
@@ -58,7 +59,7 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
         "in_time": in_time(
             {name: Autocorrelation(**own) for name, own in found["autocorrelation"].items()}
         ),
-        "worst": _worst_slice(found),
+        "worst": _worst(found),
         "forest": _forest(found),
         "findings": _findings(found),
         "evidence": MAX_EVIDENCE,
@@ -151,9 +152,9 @@ def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
         },
         {
             "key": "test",
-            "name": "Calibration given the covariates",
+            "name": f"Calibration given the {'covariates' if given else 'prediction alone'}",
             "paper": "competency",
-            "question": f"Are they calibrated given {given}?" if given else "No covariates named.",
+            "question": f"Are they calibrated given {given}?" if given else NO_COVARIATES,
             "kind": exact,
             **_answer(found["pvalue"], found["alpha"], found["test"]["impossible"] > 0),
         },
@@ -182,18 +183,21 @@ def _seen(found: Mapping[str, Any]) -> tuple[str, str]:
     return found["missed"]["sentence"], tone.name
 
 
-def _worst_slice(found: Mapping[str, Any]) -> int | None:
-    """The confirmed slice of which the largest bias is shown, by its place in the table."""
-    confirmed = _confirmed(found)
-    return confirmed[0] if confirmed else None
+def _worst(found: Mapping[str, Any]) -> dict[str, str] | None:
+    """The group or slice of which the largest bias is shown: its kind and its place in the dict."""
+    parts = [row for row in _parts(found) if row["shown"]]
+    return {name: parts[0][name] for name in ("kind", "path")} if parts else None
 
 
-def _confirmed(found: Mapping[str, Any]) -> list[int]:
-    """Places of the confirmed slices in the table, the largest shown bias first."""
-    table = found["diagnosis"]["slices"]
-    parts = table["slices"]
-    confirmed = [k for k, part in enumerate(parts) if _is_shown(part, table["alpha"])]
-    return sorted(confirmed, key=lambda k: -_near_end(parts[k]))
+def _parts(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Groups and slices, the largest shown bias first."""
+    rows = []
+    for kind in ("group", "slice"):
+        table = found["diagnosis"][f"{kind}s"]
+        for k, part in enumerate([] if table is None else table[f"{kind}s"]):
+            path = f"diagnosis.{kind}s.{kind}s.{k}"
+            rows.append({"kind": kind, "path": path, **_forest_row(part, table["alpha"])})
+    return sorted(rows, key=_near_end, reverse=True)
 
 
 def _is_shown(part: Mapping[str, Any], alpha: float) -> bool:
@@ -207,17 +211,8 @@ def _near_end(part: Mapping[str, Any]) -> float:
 
 
 def _forest(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Rows of the forest plot: confirmed slices, then groups, the largest shown bias first."""
-    slices, groups = found["diagnosis"]["slices"], found["diagnosis"]["groups"]
-    rows = [
-        {"kind": "slice", **_forest_row(slices["slices"][k], slices["alpha"])}
-        for k in _confirmed(found)
-    ]
-    if groups is not None:
-        rows += [
-            {"kind": "group", **_forest_row(part, groups["alpha"])}
-            for part in sorted(groups["groups"], key=_near_end, reverse=True)
-        ]
+    """Rows of the forest plot: groups and confirmed slices, the largest shown bias first."""
+    rows = [row for row in _parts(found) if row["shown"] or row["kind"] == "group"]
     return {"rows": rows[:MAX_FOREST], "more": max(len(rows) - MAX_FOREST, 0)}
 
 

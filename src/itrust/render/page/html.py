@@ -15,12 +15,13 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from itrust._core import rounded, signed, write_whole
+from itrust._core import counted, rounded, signed, signed_in, write_whole
 from itrust.auditing import TONES, Audit
 from itrust.render.page.content import content
 from itrust.render.page.library import chart_library
 from itrust.render.page.words import WORDS
 
+RARE = 0.1  # rates below it have a digit more
 MINUS = "\N{MINUS SIGN}"
 RECALIBRATED = ("name", "ece", "smooth_ece", "curve")  # what its charts draw
 # Text that would end a script element, or a line of JavaScript, when JSON stands in HTML.
@@ -152,7 +153,8 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"shown": shown, "fact": fact, "cell": cell, "told": told_fact}
+    made.filters |= {"shown": shown, "fact": fact, "cell": cell, "told": told_fact, "at": _at}
+    made.filters |= {"bias": bias_fact, "counted": counted}
     return made.from_string(_own("page.html.j2"))
 
 
@@ -168,7 +170,7 @@ def shown(value: object, kind: str = "number") -> str:
         return str(value)
     if kind == "cover":
         return f"{100 * value:.4g} %"
-    form = {"rate": ".3f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
+    form = {"rate": ".3f" if value >= RARE else ".4f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
     plus = {"change": "+.4g", "score": ".4f", "loss": ".4f", "whole": "d", "seconds": ".1f"}
     if kind == "size":  # of a bias whose direction is told in words
         return signed(abs(value))[1:]
@@ -202,6 +204,18 @@ def told_fact(audit: Mapping[str, Any], path: str, name: str, sign: str = "-") -
     if value is None or lower is None or upper is None:
         return fact(audit, f"{path}.{name}", "change" if sign == "+" else "number")
     return _marked(f"{path}.{name}", value, rounded(value, lower, upper, sign).replace("-", MINUS))
+
+
+def bias_fact(audit: Mapping[str, Any], path: str, name: str, kind: str = "bias") -> Markup:
+    """A bias, its "size", or an end of its interval, with the digits that the interval can tell."""
+    found = _at(audit, path)
+    value, lower, upper = (found[key] for key in (name, "lower", "upper"))
+    if value is None or lower is None or upper is None:
+        return fact(audit, f"{path}.{name}", kind)
+    told = signed_in(value, lower, upper)
+    if value == 0 or kind == "size":
+        told = told[1:]
+    return _marked(f"{path}.{name}", value, told.replace("-", MINUS))
 
 
 def cell(audit: Mapping[str, Any], path: str, kind: str = "number", label: str = "") -> Markup:

@@ -335,7 +335,7 @@
     const rows = data.forest.rows.map((part) => rowOf(part.name, part, part.shown,
       part.kind === "slice" ? `judged on ${whole(part.judged_on)} of ${whole(part.rows)}` : whole(part.rows)));
     if (!rows.length) return null;
-    return intervals("chart-forest", rows, `Bias of confirmed slices and of groups: ${spread(rows, "rows")}. The tables below have the numbers.`);
+    return intervals("chart-forest", rows, `Bias of groups and of confirmed slices: ${spread(rows, "rows")}. The tables below have the numbers.`);
   }
 
   const pointsOf = (part) => part.x.map((x, k) => ({

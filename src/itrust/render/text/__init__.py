@@ -4,6 +4,7 @@ from itrust.render.showing import WIDTH, as_text
 from itrust.render.text import auditing, bias, calibration, recalibrate, scores, tasks
 from itrust.render.text.auditing import (
     UNKNOWN,
+    about_findings,
     by_cluster,
     check_lines,
     gate_words,
@@ -16,15 +17,22 @@ from itrust.render.text.auditing import (
     told,
     verdict_line,
 )
+from itrust.render.text.bias import rows_of
 from itrust.render.text.layout import NARROW, fitted
 from itrust.render.text.stages import step_words
 from itrust.render.text.tasks import task_sentence, task_title
-from itrust.render.text.verdict import action_of, evidence_words, in_words, sentence_of
+from itrust.render.text.verdict import (
+    action_of,
+    evidence_words,
+    in_words,
+    sentence_of,
+)
 
 __all__ = [
     "NARROW",
     "UNKNOWN",
     "WIDTH",
+    "about_findings",
     "action_of",
     "as_text",
     "auditing",
@@ -39,6 +47,7 @@ __all__ = [
     "judged_on",
     "numbers_of",
     "recalibrate",
+    "rows_of",
     "scores",
     "sections",
     "seen",

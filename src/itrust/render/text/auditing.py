@@ -16,27 +16,35 @@ from itrust._core import (
     wrapped,
 )
 from itrust.auditing import Audit, Check, Comparison, Gate, Missed, Verdict
-from itrust.bias import SIGN, GroupTable
+from itrust.bias import SIGN, GroupTable, PartBias
 from itrust.calibration import Autocorrelation, CalibrationResult, Detectable, Finding, worst_of
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.bias import bias_and_interval
 from itrust.render.text.calibration import kind_text
 from itrust.render.text.layout import Section, fitted, laid_out, more, seconds
 from itrust.render.text.tasks import bias_text, pvalue_words, task_sentence, task_title
-from itrust.render.text.verdict import clustering_words, evidence_words, refusal_words, untold
+from itrust.render.text.verdict import (
+    OWN_PVALUES,
+    clustering_words,
+    evidence_words,
+    refusal_words,
+    untold,
+)
 from itrust.tasks import Named, TaskFinding, TaskResult
 
 STRIKING = 3.0  # standard errors
 MAX_TOLD = 3
 IMPOSSIBLE = "rejected: labels that the model called impossible came true"
 MAX_GROUPS = 8
+MAX_NAMES = 12
 
 
 @as_text.register
 def told(audit: Audit, width: int = WIDTH) -> str:
     """Give the whole audit: the rows in one line, the verdict, then what it rests on."""
     head = [*wrapped(audit.summary, width, "", "  ")]
-    head += ["", *wrapped(verdict_line(audit.verdict), width, "", "  ")]
+    head += ["", verdict_line(audit.verdict, width)]
     head += wrapped(audit.sentence, width, "  ")
     head += wrapped(f"Next: {audit.action}", width, "  ")
     head += wrapped(numbers_of(audit.tasks), width, "  ")
@@ -47,13 +55,14 @@ def told(audit: Audit, width: int = WIDTH) -> str:
     return "\n".join([*head, *body, "", *foot])
 
 
-def verdict_line(verdict: Verdict) -> str:
-    """The line of a text that says the verdict.
+def verdict_line(verdict: Verdict, width: int = WIDTH) -> str:
+    """The line of a text that says the verdict; in a narrow one, two lines.
 
     >>> verdict_line(Verdict.INCONCLUSIVE)
     'VERDICT  inconclusive'
     """
-    return f"VERDICT  {verdict}"
+    first, *rest = wrapped(f"VERDICT {verdict}", width - 1, "", " " * len("VERDICT  "))
+    return "\n".join([first.replace(" ", "  ", 1), *rest])
 
 
 def summary_of(audit: Audit) -> str:
@@ -75,7 +84,8 @@ def summary_of(audit: Audit) -> str:
     bias, lower, upper = (rounded(value, *ends, "+") for value in (mean.bias, *ends))
     weighted = "" if audit.sample.weights is None else ", weighted"
     return (
-        f"{counted(audit.n, 'row')}{by_cluster(audit)}{weighted}; mean prediction {predicted}, "
+        f"{counted(audit.n, 'row')}{by_cluster(audit, freedom=False)}{weighted}; mean prediction "
+        f"{predicted}, "
         f"observed rate {observed}: overall bias {bias} ({lower} to {upper})"
     )
 
@@ -140,6 +150,7 @@ def sections(audit: Audit) -> list[Section]:
         In the order of the audit, each with a key that names the part.
     """
     found = []
+    given = "the covariates" if audit.test.names else "the prediction alone"
     if audit.tasks:
         lines = [line for task in audit.tasks for line in _task(task)]
         found.append(Section("tasks", "Your numbers", lines))
@@ -148,7 +159,7 @@ def sections(audit: Audit) -> list[Section]:
     return [
         *found,
         Section("diagnosis", "Where the model is shown to be miscalibrated", _diagnosis(audit)),
-        Section("test", "Calibration given the covariates (competency)", _test(audit)),
+        Section("test", f"Calibration given {given} (competency)", _test(audit)),
         Section("overall", "Overall calibration (reliance)", _overall(audit)),
         Section("missed", "What this audit could have missed (confidence)", _missed(audit)),
         Section("rows", "Rows", [_rows(audit), *in_time(audit.autocorrelation)]),
@@ -166,13 +177,20 @@ def _groups(table: GroupTable) -> list[str]:
     names = max(len(str(own.where)) for own in ordered[:MAX_GROUPS])
     return [
         *(
-            f"{'*' if own.pvalue <= table.alpha else ' '} {own.where!s:<{names}}  {own.bias:+.3f} "
-            f"({signed(own.lower)} to {signed(own.upper)}), {counted(own.rows, 'row')}"
+            f"{'*' if own.pvalue <= table.alpha else ' '} {own.where!s:<{names}}  "
+            f"{_told(own)}, {counted(own.rows, 'row')}"
             for own in ordered[:MAX_GROUPS]
         ),
         *more(len(ordered) - MAX_GROUPS),
-        *(["* the interval excludes 0"] if ordered[0].pvalue <= table.alpha else []),
+        "* the interval excludes 0"
+        if ordered[0].pvalue <= table.alpha
+        else "no interval excludes 0",
     ]
+
+
+def _told(part: PartBias) -> str:
+    bias, interval = bias_and_interval(part)
+    return f"{bias} ({interval})"
 
 
 def _rows(audit: Audit) -> str:
@@ -211,8 +229,21 @@ def in_time(found: Mapping[str, Autocorrelation]) -> list[str]:
     return said
 
 
-def by_cluster(audit: Audit) -> str:
-    """Say how the rows were drawn; nothing where each was drawn by itself."""
+def by_cluster(audit: Audit, *, freedom: bool = True) -> str:
+    """Say how the rows were drawn; nothing where each was drawn by itself.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+    freedom : bool
+        Whether to say how many degrees of freedom that leaves.
+
+    Returns
+    -------
+    str
+        Words to put behind a number of rows.
+    """
     design = audit.sample.design
     parts = []
     if design.cluster is not None:
@@ -224,14 +255,16 @@ def by_cluster(audit: Audit) -> str:
         parts.append(f"with {sets} of replicate weights ({design.replication})")
     if not parts:
         return ""
-    freedom = counted(int(design.freedom), "degree") + " of freedom"
+    left = f" ({counted(int(design.freedom), 'degree')} of freedom)" if freedom else ""
     lead = " " if parts[0].startswith("with") else " in "
-    return f"{lead}{' and '.join(parts)} ({freedom})"
+    return f"{lead}{' and '.join(parts)}{left}"
 
 
 def judged_on(audit: Audit) -> str:
     """Say which covariates an audit was given."""
-    return ", ".join(map(shown_name, audit.test.names)) or "the prediction alone"
+    names = audit.test.names
+    told = ", ".join(map(shown_name, names[:MAX_NAMES])) or "the prediction alone"
+    return told if len(names) <= MAX_NAMES else f"{told} and {len(names) - MAX_NAMES} more"
 
 
 def check_lines(check: Check, audit: Audit) -> list[str]:
@@ -304,14 +337,40 @@ def _test(audit: Audit) -> list[str]:
     if test.refused is not None:
         told = [f"no p-value: {refusal_words(test.refused)}"]
         return [IMPOSSIBLE, *told] if audit.judgement.refuted else told
-    unknown = [] if audit.judgement.is_attributed else [untold(test.names)]
+    about = about_findings(audit)
     answer = "rejected" if audit.judgement.refuted else "not rejected"
     return [
         f"{answer}: p {short_pvalue(test)} ({kind_text(test)}){checks}",
-        *unknown,
-        *(f"{found.pvalue:.3f}  {evidence_words(found)}" for found in leading[:MAX_TOLD]),
+        *(f"p {found.pvalue:.3g}: {evidence_words(found)}" for found in leading[:MAX_TOLD]),
         *more(len(leading) - MAX_TOLD),
+        *([about] if about else []),
     ]
+
+
+def about_findings(audit: Audit) -> str:
+    """Say how p-values of findings go with that of the test, where a reader may wonder.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+
+    Returns
+    -------
+    str
+        A part of a sentence; empty where the p-values are the same, or the test does not reject.
+    """
+    test = audit.test
+    told = [item.pvalue for item in audit.evidence if isinstance(item, Finding)]
+    if told:
+        return OWN_PVALUES if max(told) > test.pvalue else ""
+    if not (test.is_adaptive and test.pvalue <= audit.alpha):
+        return ""
+    if not audit.judgement.is_attributed:
+        return untold(test.names)
+    hidden = audit.withheld is not None and audit.withheld.findings > 0
+    which = "that can be shown " if hidden else ""
+    return f"the test rejects, but no single finding {which}stands out by itself"
 
 
 def _missed(audit: Audit) -> list[str]:
@@ -323,15 +382,17 @@ UNKNOWN = "how small a bias would have been seen is not known"
 
 def _diagnosis(audit: Audit) -> list[str]:
     slices, bias = audit.diagnosis.slices, audit.diagnosis.bias
-    told = f"{len(slices.confirmed)} of {counted(len(slices), 'slice')}"
+    beside = " beside the groups" if audit.diagnosis.shown_groups else ""
+    told = f"no slice stands out{beside}"
+    if len(slices):
+        told = (
+            f"{counted(len(slices), 'slice')}{beside} found on one half of the rows, "
+            f"{len(slices.confirmed) or 'none'} confirmed on the other"
+        )
     points = f"at {_percent(float(bias.flagged.mean()))} of the points that were checked"
-    half = ", on the half of the rows that did not find them" if slices.confirmed else ""
     return [
-        f"{points}; {told} confirmed{half}",
-        *(
-            f"{part.bias:+.3f} ({signed(part.lower)} to {signed(part.upper)})  {part.rule}"
-            for part in slices.confirmed[:MAX_TOLD]
-        ),
+        f"{points}; {told}",
+        *(f"{_told(part)}  {part.rule}" for part in slices.confirmed[:MAX_TOLD]),
         *more(len(slices.confirmed) - MAX_TOLD),
     ]
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from itrust._core import BoolArray, counted, signed
+from itrust._core import BoolArray, counted, signed, signed_in
 from itrust.bias import (
     SIGN,
     Axis,
@@ -18,6 +18,7 @@ from itrust.bias import (
     GroupTable,
     LocalBias,
     PartBias,
+    Slice,
     SliceTable,
 )
 from itrust.render.showing import WIDTH, as_text
@@ -31,6 +32,20 @@ CUBIC_POINTS = 5
 @as_text.register
 def _(result: PartBias, width: int = WIDTH) -> str:  # noqa: ARG001
     return f"{result.where}: {result.bias:+.3f}, {counted(result.rows, 'row')}"
+
+
+def rows_of(part: PartBias) -> str:
+    """How many rows its numbers come from; of a slice, those that judged it."""
+    if isinstance(part, Slice):
+        return f"{part.judged_on:,} of {part.rows:,}"
+    return f"{part.rows:,}"
+
+
+def bias_and_interval(part: PartBias) -> tuple[str, str]:
+    """The bias and its interval, with the digits that the interval can tell."""
+    ends = part.lower, part.upper
+    bias, lower, upper = (signed_in(value, *ends) for value in (part.bias, *ends))
+    return bias, f"{lower} to {upper}"
 
 
 @as_text.register

@@ -26,7 +26,8 @@ def laid_out(section: Section, width: int) -> list[str]:
 
 def _indented(text: str, width: int) -> list[str]:
     indent = "    " + text[: len(text) - len(text.lstrip())]
-    return wrapped(text.strip(), width, indent, "  ")
+    deeper = "    " if text.startswith("* ") else "  "  # below what is marked, not the mark
+    return wrapped(text.strip(), width, indent, deeper)
 
 
 def more(number: int) -> Iterable[str]:

@@ -32,7 +32,11 @@ def slices_text(result: RecalibrationTable) -> list[str]:
         for method in result
         if method.slice
     ]
-    return ["worst confirmed slice:", *found] if found else ["no confirmed slices"]
+    return (
+        ["worst confirmed slice, judged on half of the rows:", *found]
+        if found
+        else ["no confirmed slices"]
+    )
 
 
 def footing(result: RecalibrationTable) -> str:

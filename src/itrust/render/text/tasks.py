@@ -186,13 +186,13 @@ def _open(result: TaskResult) -> str:
     if size is None:
         least = rounded_up(result.reach)
         return (
-            f"no bias is shown, and one beyond {least} is excluded; with a tolerance of {least} or "
-            f"more it would be safe to report"
+            f"no bias is shown, and a bias beyond {least} is excluded; with a tolerance of {least} "
+            f"or more it would be safe to report"
         )
     if result.is_shown:
         told = f"a bias is shown, but not whether it reaches the tolerance of {size:g}"
     else:
-        told = f"no bias is shown, but one beyond the tolerance of {size:g} is not excluded"
+        told = f"no bias is shown, but a bias beyond the tolerance of {size:g} is not excluded"
     if result.rows_needed is None:
         return f"{told}; the estimate lies too near the tolerance for more rows to decide"
     then = "if it is as estimated" if result.is_shown else "if there is none"

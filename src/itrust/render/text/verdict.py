@@ -14,7 +14,7 @@ from itrust._core import (
     rounded,
     rounded_up,
     shown_name,
-    signed,
+    signed_in,
 )
 from itrust.auditing import (
     ImpossibleLabels,
@@ -24,13 +24,17 @@ from itrust.auditing import (
     PointBias,
     Verdict,
 )
-from itrust.bias import PartBias
+from itrust.bias import PartBias, Slice
 from itrust.calibration import Clustering, Coverage, Finding, Refusal
 from itrust.data import Everywhere, Predicate
 from itrust.render.text.tasks import task_title
 from itrust.tasks import TaskResult
 
 MANY_NAMES = 6
+OWN_PVALUES = (
+    "a finding's p-value also asks whether other findings explain it, so it can be larger than "
+    "that of the test"
+)
 
 
 def sentence_of(judgement: Judgement) -> str:
@@ -81,16 +85,26 @@ def _miscalibrated(judgement: Judgement) -> str:
 
 def _size_not_established(judgement: Judgement) -> str:
     return (
-        f"The model is miscalibrated{_given(judgement)}; whether by {judgement.tolerance:g} or "
-        f"more is not established: {_band(judgement, 'only ')}.{_carrier(judgement)}"
+        f"{_off(judgement)} Whether by {judgement.tolerance:g} or more is not established: "
+        f"{_band(judgement, 'only ')}."
     )
 
 
 def _within_tolerance(judgement: Judgement) -> str:
     return (
-        f"The model is miscalibrated{_given(judgement)}, but not by more than "
-        f"{judgement.tolerance:g}: {_band(judgement)}.{_carrier(judgement)}"
+        f"{_off(judgement)} It is not off by more than {judgement.tolerance:g}: {_band(judgement)}."
     )
+
+
+def _off(judgement: Judgement) -> str:
+    """That the model is miscalibrated, and what shows it most."""
+    told = f"The model is miscalibrated{_given(judgement)}"
+    if judgement.evidence:
+        return f"{told}: {_first(judgement)}."
+    if judgement.is_attributed:  # by what may not be shown
+        return f"{told}."
+    carrier = untold(judgement.names)
+    return f"{told}. {carrier[0].upper()}{carrier[1:]}."
 
 
 def _band(judgement: Judgement, only: str = "") -> str:
@@ -120,6 +134,8 @@ def _no_evidence(judgement: Judgement) -> str:
     missed = judgement.overlooked
     coverage = None if missed is None else missed.coverage
     where = "" if coverage is None else f" {coverage_words(coverage)}"
+    if coverage is not None and not (coverage.groups or coverage.tenths or coverage.pairs):
+        where = " if all rows had it"
     together = "" if missed is None else _approximately(missed)
     return (
         f"No evidence was found against the model{_given(judgement)}, and a bias of "
@@ -174,7 +190,8 @@ def _decide(judgement: Judgement) -> str:
 def _or_anything(judgement: Judgement) -> str:
     if not judgement.names:
         return "averages over all rows"
-    return f"numbers that depend on {in_words(judgement.names, 'or')}"
+    any_of = "any of these " if len(judgement.names) > MANY_NAMES else ""
+    return f"numbers that depend on {any_of}{in_words(judgement.names, 'or')}"
 
 
 def _approximately(missed: Overlooked) -> str:
@@ -368,13 +385,6 @@ def _given(judgement: Judgement) -> str:
     return named if math.isnan(judgement.pvalue) else f"{named} (p = {judgement.pvalue:.3g})"
 
 
-def _carrier(judgement: Judgement) -> str:
-    if judgement.is_attributed:
-        return ""
-    told = untold(judgement.names)
-    return f" {told[0].upper()}{told[1:]}."
-
-
 def untold(names: Sequence[str]) -> str:
     """Say that calibration is refuted while no check holds by itself.
 
@@ -389,7 +399,10 @@ def untold(names: Sequence[str]) -> str:
         A part of a sentence.
     """
     what = "which covariate" if len(names) > 1 else "what"
-    return f"{what} carries the bias cannot be told from these rows"
+    return (
+        f"the test rejects, but no single finding stands out: {what} carries the bias cannot be "
+        f"told from these rows"
+    )
 
 
 def _place(where: Predicate) -> str:
@@ -434,24 +447,29 @@ def evidence_words(item: Any, tolerance: float = 0.0) -> str:
 
 @evidence_words.register
 def _part_words(item: PartBias, tolerance: float = 0.0) -> str:
-    likely = abs(item.estimate(tolerance))
-    return f"{_at_least(item.at_least)} where {item.where} (estimate {likely:.3f})"
+    ends = item.lower, item.upper
+    likely, bias = (_size(size, *ends) for size in (item.estimate(tolerance), item.bias))
+    # Tables and pictures have the bias as it is in these rows.
+    judged = "the rows that judge it" if isinstance(item, Slice) else "these rows"
+    plain = "" if likely == bias else f"; {bias} in {judged}"
+    return f"{_at_least(item.at_least, *ends)} where {item.where} (estimate {likely}{plain})"
 
 
 @evidence_words.register
 def _mean_words(item: MeanBias, tolerance: float = 0.0) -> str:  # noqa: ARG001
-    return f"{_at_least(item.at_least)} on average over all rows"
+    return f"{_at_least(item.at_least, item.lower, item.upper)} on average over all rows"
 
 
 @evidence_words.register
 def _point_words(item: PointBias, tolerance: float = 0.0) -> str:  # noqa: ARG001
     at = ", ".join(f"{own.name} {own.shown}" for own in item.coordinates)
     near = ", ".join(part for part in (at, f"prediction {item.prediction:.2f}") if part)
-    told = f"{_at_least(item.at_least)} near {near}"
+    told = f"{_at_least(item.at_least, item.lower, item.upper)} near {near}"
     if item.bias is None:
         return told
     size = math.copysign(1, item.at_least) * item.bias
-    return f"{told} (estimate {size:.3f}, from the half of the rows that did not choose the place)"
+    likely = signed_in(size, item.lower, item.upper).removeprefix("+")
+    return f"{told} (estimate {likely}, from the half of the rows that did not choose the place)"
 
 
 @evidence_words.register
@@ -473,6 +491,11 @@ def _impossible_words(item: ImpossibleLabels, tolerance: float = 0.0) -> str:  #
     return f"{counted(item.count, 'label')} that the model called impossible came true"
 
 
-def _at_least(bias: float) -> str:
+def _at_least(bias: float, lower: float, upper: float) -> str:
     """The smallest size that is shown, with its direction in words."""
-    return f"too {'low' if bias > 0 else 'high'} by at least {signed(abs(bias))[1:]}"
+    return f"too {'low' if bias > 0 else 'high'} by at least {_size(bias, lower, upper)}"
+
+
+def _size(bias: float, lower: float, upper: float) -> str:
+    """A bias without its sign, with the digits of its interval."""
+    return signed_in(abs(bias), lower, upper)[1:]

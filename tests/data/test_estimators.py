@@ -199,3 +199,17 @@ def test_the_audit_of_a_model_is_that_of_its_sample():
     assert ours.test.pvalue == theirs.test.pvalue
     assert ours.tasks[0].to_dict() == theirs.tasks[0].to_dict()
     assert ours.verdict is theirs.verdict
+
+
+def test_a_pvalue_of_out_of_fold_predictions_is_not_called_exact(tmp_path):
+    settings = {"draws": 39, "rng": 0, "charts": False, "progress": False}
+    audit = it.audit(LogisticRegression(), NUMBERS, Y, cv=3, **settings)
+    fitted = it.audit(plain(), NUMBERS.to_numpy(), Y, **settings)
+    assert fitted.test.is_exact
+    assert not audit.test.is_exact
+    assert "approximate" in str(audit.test)
+    assert "exact" not in str(audit.test)
+    page = audit.to_html(tmp_path / "audit.html").read_text()
+    assert "out-of-fold predictions" in page
+    assert "by clusters" not in page
+    assert not it.witness_test(audit.sample, draws=19, rng=0).is_exact

@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 
 import itrust as it
 from itrust import InputError, Sample
+from itrust.data import parse_condition
 
 Y, P, X = [0, 1, 1], [0.2, 0.7, 0.9], [[1.0, 5.0], [2.0, 6.0], [4.0, 7.0]]
 FRAME = {
@@ -396,3 +397,56 @@ def test_str_names_every_covariate():
     text = str(Sample(Y, P, {"age": [1, None, 3], "sex": ["f", "m", "f"]}, missing="level"))
     assert "age  number    1 to 3, 1 missing" in text
     assert "sex  category  'f', 'm'" in text
+
+
+def town():
+    x = {"age": [20, 30, 40, 50, 60, 70], "region": ["s", "n", "s", "w", "s", "n"]}
+    return Sample([0, 1, 0, 1, 1, 0], np.linspace(0.1, 0.9, 6), x, weights=[1, 2, 3, 4, 5, 6])
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ('region == "s"', [0, 2, 4]),
+        ('region in ("s", "w") and age >= 40', [2, 3, 4]),
+        ("not (age < 60) or age == 20", [0, 4, 5]),
+        ("prediction > 0.5", [3, 4, 5]),
+        ({"region": "n"}, [1, 5]),
+        (parse_condition('region == "s" and age > 20'), [2, 4]),
+    ],
+)
+def test_a_condition_keeps_the_rows_that_meet_it(condition, rows):
+    kept, by_hand = town().where(condition), town().take(rows)
+    np.testing.assert_array_equal(kept.p, by_hand.p)
+    np.testing.assert_array_equal(kept.y, by_hand.y)
+    np.testing.assert_array_equal(kept.weights, by_hand.weights)
+    assert kept.column("region").levels == ("n", "s", "w")
+
+
+def test_the_rows_of_a_slice_are_a_sample():
+    survey = it.simulate.survey(1_500, rng=0).sample
+    found = it.bias_slices(survey, draws=39, rng=0)[0]
+    assert survey.where(found.where).n == found.rows
+
+
+def test_a_covariate_that_is_called_prediction_goes_before():
+    s = Sample(Y, P, {"prediction": [5.0, 6.0, 7.0]})
+    assert s.where("prediction >= 6").n == 2
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ('regoin == "s"', "there is no covariate 'regoin' .did you mean 'region'"),
+        ('region == "south"', "'region' has no level 'south'"),
+        ('age < "x"', "'age' is a number; compare it with one"),
+        ("age > 60", "1 of 6 rows meet the condition age > 60; a sample needs at least 2"),
+        ("age >", "expected a value, not the end at character 6"),
+        ("age > 3 & age < 5", "there is no use for '&' in a condition: write and"),
+        ("", "a condition is text such as"),
+        (7, "a condition is text such as"),
+    ],
+)
+def test_a_wrong_condition_is_one_sentence(condition, said):
+    with pytest.raises(InputError, match=said):
+        town().where(condition)

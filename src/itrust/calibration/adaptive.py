@@ -173,9 +173,11 @@ def prepared_test(
 
 
 def _independent(source: Source) -> bool:
-    """Whether rows are independent, as far as the design says."""
+    """Whether rows are independent, as far as the design and the predictions say."""
     sample = source.in_memory
-    return source.clusters is None if sample is None else sample.design.rows_are_independent
+    if sample is None:
+        return source.clusters is None
+    return sample.design.rows_are_independent and not sample.folds
 
 
 def _share_above(scores: Scores) -> float:

@@ -273,7 +273,8 @@ class CalibrationResult(WithFindings, WithRun):
     impossible : int
         Rows with a label that the model gave probability 0.
     independent : bool
-        Whether rows are independent, as far as the design says.
+        Whether rows are independent, as far as the design says, and no probability was made from
+        labels of other rows (`cv=` of `Sample.from_estimator`).
     refused : Refusal or None
         Why there is no p-value (NaN), where there is none.
     assumption_warnings : tuple of str
@@ -319,7 +320,7 @@ class CalibrationResult(WithFindings, WithRun):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the p-value is valid at every sample size: never where rows come in clusters."""
+        """Whether the p-value is valid at every sample size; not with clusters or `cv=`."""
         return self.null.exact and self.independent
 
     @cached_property

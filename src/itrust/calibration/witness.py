@@ -70,6 +70,8 @@ class WitnessResult(WithRun):
         Number of draws for each fold.
     seed : int
         Makes the same folds and draws again.
+    out_of_fold : bool
+        Whether the probabilities are out-of-fold predictions of these rows.
     elapsed : float
         Seconds that learning and testing took.
     assumption_warnings, notes : tuple of str
@@ -81,6 +83,7 @@ class WitnessResult(WithRun):
     regressor: str
     null: Null
     seed: int
+    out_of_fold: bool = False
 
     @property
     def pvalue(self) -> float:
@@ -89,8 +92,8 @@ class WitnessResult(WithRun):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the p-value is valid at every sample size: not where rows come in clusters."""
-        return self.null.exact
+        """Whether the p-value is valid at every sample size; not with clusters or `cv=`."""
+        return self.null.exact and not self.out_of_fold
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -192,6 +195,7 @@ def witness_test(
         null=null,
         draws=draws,
         seed=seed,
+        out_of_fold=sample.folds > 0,
         elapsed=time.perf_counter() - begun,
         assumption_warnings=warnings,
         notes=(*sample.notes, *cluster_notes(sample, null)),

@@ -72,6 +72,8 @@ class PredictedRows:
         The class that is judged against the rest; None where there are two.
     notes : tuple of str
         How the probabilities were made, and which label counts as 1 where nobody said so.
+    folds : int
+        Of how many models the probabilities are out-of-fold predictions; 0 of a fitted model.
     """
 
     y: object
@@ -83,6 +85,7 @@ class PredictedRows:
     positive: object
     one_class: object
     notes: tuple[str, ...]
+    folds: int = 0
 
 
 def is_model(value: object) -> bool:
@@ -144,6 +147,7 @@ def predicted_rows(
     covariates = _covariates(on, columns, named)
     known = _classes(model, labels, fitted=cv is None)
     positive, notes = _positive(known, labels, pos_label)
+    folds = 0
     if cv is None:
         matrix = _probabilities(model, X)
     else:
@@ -163,6 +167,7 @@ def predicted_rows(
         positive=True if several else positive,
         one_class=positive if several else None,
         notes=notes,
+        folds=folds,
     )
 
 

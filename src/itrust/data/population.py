@@ -206,6 +206,7 @@ def without_labels(population: Population) -> Sample:
         label=None,
         dropped=population.dropped,
         origin=(),
+        folds=0,
         units=(),
     )
     return made

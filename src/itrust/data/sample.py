@@ -126,6 +126,8 @@ class Sample(Predicted):
         Notes on what was done at the door: rows that were left out, labels that count together.
     origin : tuple of str
         Notes on how the probabilities were made, where a model made them (`from_estimator`).
+    folds : int
+        Of how many models the probabilities are out-of-fold predictions; 0 if they are none.
     units : tuple of Units
         Which rows share the value of a column that has no role, for columns of a frame that may
         name units; numbers only, and of 20,000 rows at most.
@@ -148,6 +150,7 @@ class Sample(Predicted):
     label: str | None
     dropped: tuple[str, ...]
     origin: tuple[str, ...]
+    folds: int
     units: tuple[Units, ...]
 
     def __init__(
@@ -191,6 +194,7 @@ class Sample(Predicted):
         roles: Any,
         label: str | None = None,
         origin: tuple[str, ...] = (),
+        folds: int = 0,
         **settings: Any,
     ) -> None:
         several = {**roles, "replicate_weights": settings.get("replicate_weights"), "x": x}
@@ -203,7 +207,7 @@ class Sample(Predicted):
         parts = read_parts(y, p, x, **roles, **settings, label=label)
         del parts["others"]
         refuse_copies_of_the_label(parts["y"], parts["p"], parts["columns"])
-        self._fill(**parts, label=label, origin=origin)
+        self._fill(**parts, label=label, origin=origin, folds=folds)
 
     def _kinds_are_of_covariates(self, *said: Any) -> None:
         Kinds.of(*said).among(self.names)
@@ -449,6 +453,7 @@ class Sample(Predicted):
                 others=rows.others,
                 label=rows.label,
                 origin=rows.notes,
+                folds=rows.folds,
             )
         if rows.one_class is not None:
             made._freeze(values=(REST, rows.one_class))
@@ -595,6 +600,7 @@ class Sample(Predicted):
             label=self.label,
             dropped=self.dropped,
             origin=self.origin,
+            folds=self.folds,
             units=tuple(units.take(index, self.n) for units in self.units),
         )
         return kept
@@ -656,7 +662,7 @@ class Sample(Predicted):
             The same labels and probabilities with these covariates.
         """
         other = object.__new__(type(self))
-        kept = ("y", "p", "design", "values", "label", "dropped", "origin", "units")
+        kept = ("y", "p", "design", "values", "label", "dropped", "origin", "folds", "units")
         other._fill(**{name: getattr(self, name) for name in kept}, columns=columns)
         return other
 
@@ -680,7 +686,7 @@ class Sample(Predicted):
         array([0.1, 0.9])
         """
         other = object.__new__(type(self))
-        kept = ("y", "columns", "design", "values", "label", "dropped", "origin", "units")
+        kept = ("y", "columns", "design", "values", "label", "dropped", "origin", "folds", "units")
         checked = read_probabilities(p, self.n)
         other._fill(**{name: getattr(self, name) for name in kept}, p=checked)
         return other

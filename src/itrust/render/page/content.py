@@ -70,6 +70,7 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
         },
         "steps": [found["tolerance"] * times for times in (-2, -1, -0.5, 0.5, 1, 2)],
         "notes": _notes(found),
+        "by_design": _by_design(found),
         "versions": _versions(),
     }
     told: dict[str, Any] = _tidy(gathered, _shortener(found["on"]))
@@ -136,11 +137,17 @@ def _best_recalibration(found: Mapping[str, Any]) -> int:
     return min(range(1, len(rows)), key=lambda k: float(rows[k]["brier"]), default=0)
 
 
+def _by_design(found: Mapping[str, Any]) -> bool:
+    """Whether rows come in clusters, or their draw is known by replicate weights."""
+    return any(found["design"][name] is not None for name in ("clusters", "replicates"))
+
+
 def _conditions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The three conditions: name, the paper's word, question, answer, tone."""
     given = in_words(found["on"])
     seen, tone = _seen(found)
-    exact = "exact" if found["test"]["is_exact"] else "approximate, by clusters"
+    exact = "approximate, by clusters" if _by_design(found) else "approximate"
+    exact = "exact" if found["test"]["is_exact"] else exact
     return [
         {
             "key": "overall",

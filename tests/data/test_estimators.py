@@ -204,12 +204,11 @@ def test_the_audit_of_a_model_is_that_of_its_sample():
 def test_a_pvalue_of_out_of_fold_predictions_is_not_called_exact(tmp_path):
     settings = {"draws": 39, "rng": 0, "charts": False, "progress": False}
     audit = it.audit(LogisticRegression(), NUMBERS, Y, cv=3, **settings)
-    fitted = it.audit(plain(), NUMBERS.to_numpy(), Y, **settings)
-    assert fitted.test.is_exact
+    fitted = Sample.from_estimator(plain(), NUMBERS.to_numpy(), Y)
+    assert it.klce_test(fitted, draws=39, rng=0).is_exact
     assert not audit.test.is_exact
     assert "approximate" in str(audit.test)
     assert "exact" not in str(audit.test)
     page = audit.to_html(tmp_path / "audit.html").read_text()
     assert "out-of-fold predictions" in page
     assert "by clusters" not in page
-    assert not it.witness_test(audit.sample, draws=19, rng=0).is_exact

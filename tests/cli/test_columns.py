@@ -35,9 +35,7 @@ def refused(*args, command="audit"):
 
 
 def audited(*args):
-    result = run(
-        *args, "--draws", "79", "--json", "a.json", "--report", "page.html", "--on", "age,race"
-    )
+    result = run(*args, "--draws", "79", "--json", "a.json", "--on", "age,race")
     assert result.exit_code == 0, result.stderr
     with open("a.json") as file, open("page.html", encoding="utf-8") as page:
         return result.stdout, json.load(file), page.read(), " ".join(result.stderr.split())

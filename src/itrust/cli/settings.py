@@ -72,6 +72,8 @@ def _value(path: Path, key: str, value: Any) -> Any:
         value = [value]
     if option.name == "on" and not value:
         value = [""]  # no covariates, which is not the same as not to say which
+    if option.name == "na-values":
+        value = [part if isinstance(part, str | bool) else str(part) for part in value]
     if option.name == "positive" and isinstance(value, bool | int | float):
         value = str(value).lower() if isinstance(value, bool) else str(value)
     if option.bare and isinstance(value, bool):

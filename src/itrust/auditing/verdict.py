@@ -345,9 +345,8 @@ class Judgement:
 def telling(test: CalibrationResult, diagnosis: Diagnosis, alpha: float) -> list[tuple[str, ...]]:
     """Covariates of what was found: of each finding, then of each group and slice."""
     found = test.evidence(alpha) if test.refutes(alpha) else ()
-    # A check of one covariate may be about the prediction, too.
     named = [
-        (*item.covariates, PREDICTION) if len(item.covariates) == 1 else item.covariates
+        (*item.covariates, PREDICTION) if item.family == "with prediction" else item.covariates
         for item in found
         if item.family not in JOINT_FAMILIES
     ]

@@ -338,6 +338,8 @@ def _test(audit: Audit) -> list[str]:
         told = [f"no p-value: {refusal_words(test.refused)}"]
         return [IMPOSSIBLE, *told] if audit.judgement.refuted else told
     about = about_findings(audit)
+    if about == OWN_PVALUES and all(f.pvalue <= test.pvalue for f in leading[:MAX_TOLD]):
+        about = ""  # none of those that are told has a larger one
     answer = "rejected" if audit.judgement.refuted else "not rejected"
     return [
         f"{answer}: p {short_pvalue(test)} ({kind_text(test)}){checks}",

@@ -157,6 +157,21 @@ def dots(town: Town) -> Figure:
     return town.ways.plot().figure_  # type: ignore[no-any-return]
 
 
+def points(town: Town) -> Figure:
+    """The local bias of all points against their prediction."""
+    return town.bias.plot().figure_  # type: ignore[no-any-return]
+
+
+def part(town: Town) -> Figure:
+    """One slice."""
+    return town.audit.diagnosis.shown[0].plot().figure_  # type: ignore[no-any-return]
+
+
+def task(town: Town) -> Figure:
+    """What the model does to one number."""
+    return town.audit.tasks[0].plot().figure_  # type: ignore[no-any-return]
+
+
 PICTURES: dict[str, Callable[[Town], Figure]] = {
     "first": first,
     "first-narrow": first_narrow,
@@ -170,6 +185,9 @@ PICTURES: dict[str, Callable[[Town], Figure]] = {
     "comparison": comparison,
     "audit": audit,
     "dots": dots,
+    "points": points,
+    "part": part,
+    "task": task,
 }
 
 

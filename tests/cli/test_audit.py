@@ -272,7 +272,6 @@ BAD_FILES = {
     "words.csv": b"y,p,age\nno,0.1,1\nyes,0.2,2\nyes,0.3,3\n",
     "gaps.csv": b"y,p,age\n0,0.1,\n1,0.2,2\n1,0.3,3\n",
     "broken.parquet": b"PAR1 and then nothing",
-    "semicolon.csv": b"y;p;age\n0;0.1;1\n1;0.2;2\n",
     "latin.csv": b"y,p,age\n0,0.1,\xe9\n1,0.2,b\n",
     "torn.csv.gz": gzip.compress(b"y,p,age\n0,0.1,1\n1,0.2,2\n" * 99)[:40],
 }
@@ -286,7 +285,6 @@ COMPLAINTS = {
     "words.csv": "say which value counts as 1 with --positive no or --positive yes",
     "gaps.csv": "pass --missing level or --missing drop",
     "broken.parquet": "cannot be read",
-    "semicolon.csv": "not semicolons",
     "latin.csv": "not UTF-8",
     "torn.csv.gz": "is it whole?",
 }

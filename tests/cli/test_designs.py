@@ -137,7 +137,7 @@ def test_a_missing_id_is_told_with_its_line():
     text[5] = ",".join(cells)
     Path("gap.csv").write_text("\n".join(text) + "\n")
     said = told("audit", "gap.csv", *COLUMNS, "--cluster", "stratum")
-    assert "gap.csv: --cluster stratum is missing in line 6; give every row its cluster" in said
+    assert "gap.csv: 1 row has no stratum (first: line 6); --missing drop leaves them out" in said
 
 
 def test_settings_hold_lists_and_single_names(seen):

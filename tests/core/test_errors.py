@@ -56,10 +56,13 @@ BOTH = [
     ),
     (
         lambda: refusal(lambda: it.Sample([0, 1], [-2.0, 3.0])),
-        "prob must lie in [0, 1]; row 0 has -2.0 (pass logits through scipy.special.expit first?)",
         (
-            "--prob must lie in [0, 1]; the 1st row has -2.0 (turn logits z into 1 / (1 + exp(-z)) "
-            "first?)"
+            "prob must lie in [0, 1]; row 0 has -2.0, and 1 other row is outside, too (pass logits "
+            "through scipy.special.expit first?)"
+        ),
+        (
+            "--prob must lie in [0, 1]; the 1st row has -2.0, and 1 other row is outside, too "
+            "(turn logits z into 1 / (1 + exp(-z)) first?)"
         ),
     ),
     (
@@ -187,7 +190,7 @@ def test_no_sentence_has_a_place_that_nothing_fills():
     wrong = []
     for where, text, known, node in templates():
         details = next((word.value for word in node.keywords if word.arg == "details"), None)
-        filled = known | {"subject"}
+        filled = known | {"subject", "title"}
         if isinstance(details, ast.Dict):
             filled |= {key.value for key in details.keys}
         if None in known:  # **what.fields

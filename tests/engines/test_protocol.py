@@ -41,9 +41,9 @@ def passes(monkeypatch):
     opened = []
     read = files.sound_batches
 
-    def counted(part, columns):
+    def counted(part, *settings):
         opened.append(part.path)
-        return read(part, columns)
+        return read(part, *settings)
 
     monkeypatch.setattr(files, "sound_batches", counted)
     return opened

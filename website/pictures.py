@@ -93,7 +93,10 @@ def _story(town: Town, figure: Figure, panels: Any) -> Figure:
     number.set_yticks(range(4), names)
     number.set_xlabel("age of owners, south less west (years)")
     number.axvline(town.gap, color=FAINT, linestyle=":")
-    number.text(town.gap, 3.45, " truth", color=FAINT, fontsize="small")
+    number.set_title("")
+    number.annotate(
+        " truth", (town.gap, 1), xycoords=("data", "axes fraction"), color=FAINT, fontsize="small"
+    )
     titles = (
         "1  Overall, the model passes ...",
         "2  ... but given age and region it does not",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from itrust._core import Result, html
+from itrust._core import Result, html, rounded
 from itrust.auditing import Comparison
 from itrust.calibration import (
     Detectable,
@@ -192,7 +192,9 @@ def _pvalues(label: str, values: Sequence[float]) -> Panel:
 
 def _estimates(label: str, ways: Sequence[Estimate]) -> Panel:
     ends = [(w.lower, w.upper) for w in ways]
-    return Panel(label, [w.value for w in ways], ends, "{:#.4g}".format)
+    # All of them with the digits of the widest interval, so that they can be compared.
+    widest = max(ends, key=lambda pair: pair[1] - pair[0])
+    return Panel(label, [w.value for w in ways], ends, lambda value: rounded(value, *widest))
 
 
 def _size(value: float) -> str:

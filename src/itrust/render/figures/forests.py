@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
+from itrust._core import rounded
 from itrust.auditing import Comparison, ModelReport
 from itrust.bias import GroupTable, PartBias, SliceTable, bias_groups, bias_slices
 from itrust.data import Sample
@@ -56,7 +57,7 @@ def forest(ax: Axes, labels: Sequence[str], rows: Sequence[Any], alpha: float) -
             markerfacecolor=color if shown else "white",
         )
         ax.annotate(
-            f"{value:+.3f}  p {p:.3f}".replace("-", "\N{MINUS SIGN}"),
+            f"{rounded(value, low, high, '+')}  p {p:.3f}".replace("-", "\N{MINUS SIGN}"),
             (1.01, row),
             xycoords=("axes fraction", "data"),
             va="center",
@@ -303,7 +304,11 @@ class TaskDisplay(Display, shows=TaskResult, made_by="Task.evaluate or audit"):
             reach = 1.1 * max(task.tolerance, *(abs(end) for end in self.ax_.get_xlim()))
             self.ax_.set_xlim(-reach, reach)
             self.ax_.axvspan(-task.tolerance, task.tolerance, color=PALE, alpha=0.5, zorder=0)
-        sides = (f"{task.from_labels:#.4g} with labels", f"{task.plugin:#.4g} with probabilities")
+        ends = task.lower, task.upper
+        sides = (
+            f"{rounded(task.from_labels, *ends)} with labels",
+            f"{rounded(task.plugin, *ends)} with probabilities",
+        )
         told = " \N{MINUS SIGN} ".join(sides)
         within = "" if task.tolerance is None else f"; grey: tolerance {task.tolerance:g}"
         self.ax_.set_xlabel(f"bias: {told}{within}")

@@ -24,7 +24,7 @@ from itrust.auditing import (
     PointBias,
     Verdict,
 )
-from itrust.bias import PartBias, Slice
+from itrust.bias import PartBias
 from itrust.calibration import Clustering, Coverage, Finding, Refusal
 from itrust.data import Everywhere, Predicate
 from itrust.render.text.tasks import task_title
@@ -449,10 +449,11 @@ def evidence_words(item: Any, tolerance: float = 0.0) -> str:
 def _part_words(item: PartBias, tolerance: float = 0.0) -> str:
     ends = item.lower, item.upper
     likely, bias = (_size(size, *ends) for size in (item.estimate(tolerance), item.bias))
-    # Tables and pictures have the bias as it is in these rows.
-    judged = "the rows that judge it" if isinstance(item, Slice) else "these rows"
-    plain = "" if likely == bias else f"; {bias} in {judged}"
-    return f"{_at_least(item.at_least, *ends)} where {item.where} (estimate {likely}{plain})"
+    # Tables and pictures have the bias as it is seen; what is singled out tends to look too large.
+    size = f"estimate {likely}"
+    if likely != bias:
+        size = f"seen {bias}; likely about {likely}, as it was picked out for its size"
+    return f"{_at_least(item.at_least, *ends)} where {item.where} ({size})"
 
 
 @evidence_words.register

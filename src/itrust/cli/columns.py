@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from itrust._core import InputError
+from itrust._core import InputError, listed
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import Options
 from itrust.data import PREDICTION, Kinds, Predicate, TextForm, parse_condition
@@ -40,7 +40,7 @@ class Said:
 def said_of_columns(source: InputFiles, options: Options) -> Said:
     """Read the options; refuses names of columns that are not there."""
     by_option = {
-        option: _names(source, option, getattr(options, option))
+        option: split_names(source, option, getattr(options, option))
         for option in ("category", "number")
     }
     labels = dict(_labels(source, text) for text in options.value_labels)
@@ -56,12 +56,20 @@ def _condition(text: str) -> Predicate:
         raise error.at(argument="where") from None
 
 
-def _names(source: InputFiles, option: str, given: Sequence[str]) -> list[str]:
+def split_names(source: InputFiles, option: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Names from options that repeat or hold several; a column whose name has a comma wins."""
     found: list[str] = []
     for text in given:
         parts = [text] if text in source.columns else [part.strip() for part in text.split(",")]
         found.extend(source.require(option, part) for part in parts if part)
-    return found
+    twice = [name for name in dict.fromkeys(found) if found.count(name) > 1]
+    if twice:
+        raise InputError(
+            "{argument} names {twice} more than once",
+            argument=option,
+            details={"twice": listed(twice)},
+        )
+    return tuple(found)
 
 
 def na_values(options: Options) -> tuple[Any, ...]:

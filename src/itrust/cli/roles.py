@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from itrust._core import InputError, Setting, counted, listed, shown_name
-from itrust.cli.columns import said_of_columns
+from itrust.cli.columns import said_of_columns, split_names
 from itrust.cli.console import Log
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import AUDIT, RECALIBRATE, Options
@@ -180,22 +180,6 @@ def _with_other_columns(source: InputFiles, needed: list[str]) -> pa.Table:
         return source.table(needed, source.possible_units(others))
     except InputError:  # nobody asked for the others: they may be anything
         return source.table(needed)
-
-
-def split_names(source: InputFiles, option: str, given: Sequence[str]) -> tuple[str, ...]:
-    """Names from options that repeat or hold several; a column whose name has a comma wins."""
-    found: list[str] = []
-    for text in given:
-        parts = [text] if text in source.columns else [part.strip() for part in text.split(",")]
-        found.extend(source.require(option, part) for part in parts if part)
-    twice = [name for name in dict.fromkeys(found) if found.count(name) > 1]
-    if twice:
-        raise InputError(
-            "{argument} names {twice} more than once",
-            argument=option,
-            details={"twice": listed(twice)},
-        )
-    return tuple(found)
 
 
 def _covariates(source: InputFiles, log: Log, options: Options, taken: set[str]) -> tuple[str, ...]:

@@ -153,6 +153,35 @@ def test_one_label_against_the_rest():
     assert facts["summary"]["observed"] == pytest.approx((RACE == 3).mean())
 
 
+def test_a_survey_in_stata_brings_its_value_labels_along():
+    pyreadstat = pytest.importorskip("pyreadstat")
+    meaning = {1: "White", 2: "Black", 3: "Asian", 4: "Native", 5: "Other"}
+    frame = FRAME.assign(own=np.where(Y == 1, 1, 2), p=np.where(np.arange(N) < 60, np.nan, P))
+    labels = {"race": meaning, "own": {1: "yes", 2: "no"}}
+    pyreadstat.write_dta(frame, "survey.dta", variable_value_labels=labels)
+    roles = ("survey.dta", "--label", "own", "--prob", "p")
+    said = refused(*roles, "--on", "age,race", "--missing", "drop")
+    assert "--label own has the values 1 (yes), 2 (no); say which value counts as 1" in said
+    for more in ((), ("--category", "race")):
+        told, facts = audited(*roles, "--missing", "drop", "--positive", "Yes", *more)
+        assert facts["n"] == N - 60
+        assert "* race = Black" in told
+
+
+def test_a_column_with_a_code_below_0_gets_a_note_until_it_is_named():
+    FRAME.assign(age=np.where(AGE < 25, -99, AGE)).to_csv("homes.csv", index=False)
+    told, _ = audited("homes.csv")
+    assert "is -99 in" in told
+    said, _ = audited("homes.csv", "--na-values", "-99", "--missing", "drop")
+    assert "is -99 in" not in said
+    assert f"missing-value codes: {(AGE < 25).sum()} of 'age'" in " ".join(said.split())
+
+
+def test_a_file_with_the_wrong_ending_is_told_what_it_is(folder):
+    (folder / "a.csv").write_bytes(b"PAR1" + bytes(range(256)) * 4)
+    assert "a.csv is a Parquet file, whatever its ending says; rename it" in refused("a.csv")
+
+
 def test_settings_take_numbers_for_codes(folder):
     (folder / "itrust.toml").write_text("na-values = [-99, 'refused']\ncategory = 'race'\n")
     FRAME.assign(age=np.where(AGE < 25, -99, AGE)).to_csv("homes.csv", index=False)

@@ -189,7 +189,7 @@ def test_the_worst_slice_has_the_estimate_of_the_audit_and_the_judged_rows(surve
     )
     estimate = f"{part.estimate(survey.tolerance):+.3f}"
     assert estimate != f"{part.estimate():+.3f}"
-    assert f"{estimate} without what being singled out adds" in words
+    assert f"likely about {estimate}, as it was picked out for its size" in words
     assert "observed 0.200; judged on 226 of 443 rows" in words
 
 

@@ -39,7 +39,16 @@ def signed(value: float) -> str:
     >>> signed(0.0712), signed(-0.0004), signed(0.0), signed(1e-12)
     ('+0.071', '-0.0004', '+0.000', '+0.000')
     """
-    return f"{value:+.1g}" if NOTHING < abs(value) < LEAST_SHOWN else f"{value + 0.0:+.3f}"
+    return _one_digit(value, "+") if NOTHING < abs(value) < LEAST_SHOWN else f"{value + 0.0:+.3f}"
+
+
+def _one_digit(value: float, sign: str) -> str:
+    """A small number with its first digit that counts, never as a power of ten.
+
+    >>> _one_digit(-8.4e-06, "+")
+    '-0.000008'
+    """
+    return format(value, f"{sign}.{-math.floor(math.log10(abs(value)))}f")
 
 
 def signed_in(value: float, lower: float, upper: float) -> str:
@@ -87,7 +96,7 @@ def rounded(value: float, lower: float, upper: float, sign: str = "-") -> str:
     told = round(value, places)
     if told == 0:  # nothing has no sign, and an end that excludes 0 is never told as 0
         excludes = value in (lower, upper) and lower * upper > 0 and abs(value) > NOTHING
-        return format(value, f"{sign}.1g") if excludes else format(0.0, f".{places}f")
+        return _one_digit(value, sign) if excludes else format(0.0, f".{places}f")
     return format(told, f"{sign},.{places}f")
 
 

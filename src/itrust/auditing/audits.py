@@ -46,7 +46,7 @@ from itrust.calibration import (
     residual_autocorrelation,
     scores,
 )
-from itrust.data import MAX_VALUES, Classifier, Covariates, MissingRule, Sample
+from itrust.data import MAX_VALUES, Classifier, Column, Covariates, MissingRule, Sample
 from itrust.engines import EngineChoice
 from itrust.kernels import LocalKernel
 from itrust.nulls import Hoeffding
@@ -503,7 +503,7 @@ def audit(
         missed = _missed(judged, made, alpha)
         begin(begins[Stage.LOCAL])
         bias = local_bias(judged, **settings)
-        few = [c.name for c in judged.columns if _few_values(c.values, c.is_category)]
+        few = [c.name for c in judged.columns if _has_groups(c)]
         begin(begins[Stage.PARTS], 2 if few else 1)
         groups = bias_groups(judged, *few, crossings=False, **settings) if few else None
         slices = bias_slices(judged, **settings)
@@ -554,8 +554,11 @@ def _in_time(sample: Sample) -> dict[str, Autocorrelation]:
     return found
 
 
-def _few_values(values: Any, is_category: bool) -> bool:
-    return is_category or np.unique(values[~np.isnan(values)]).size <= MAX_VALUES
+def _has_groups(column: Column) -> bool:
+    """Whether every value is a group: of a category, or of few numbers that may be codes."""
+    if column.is_category or column.declared:
+        return column.is_category
+    return np.unique(column.values[~column.missing]).size <= MAX_VALUES
 
 
 def _overall(

@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from itrust._core import AnyArray, BoolArray, listed, shown
+from itrust._core import AnyArray, BoolArray, Setting, counted, in_door_words, listed, shown
 
 NUMBER_OR_DATE = re.compile(
     r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?|\d{4}-\d\d?-\d\d?.*|\d\d?[./]\d\d?[./]\d+"
 )
 
 MISSING_LEVEL = "(missing)"
+MISSING_CODES = (-7, -8, -9, -77, -88, -99, -777, -888, -999, -9999)
 
 Kind = Literal["number", "boolean", "date", "category"]
 
@@ -171,6 +172,14 @@ class Column:
         plain = rounded == 0 or 1e-4 <= abs(rounded) < 1e15
         return np.format_float_positional(rounded, trim="-") if plain else f"{rounded:g}"
 
+    def _missing_code(self) -> float | None:
+        """The one value below 0 that may stand for a missing one, such as -99; None without one."""
+        if self.kind != "number":
+            return None
+        below = np.unique(self.values[self.values < 0])
+        is_code = below.size == 1 and below[0] in MISSING_CODES
+        return float(below[0]) if is_code and (self.values == below[0]).sum() > 1 else None
+
     def notes(self) -> list[str]:
         """Say what is odd about the column: one value only, too many levels, numbers as text.
 
@@ -183,6 +192,14 @@ class Column:
         if self.constant_value is not None:
             said.append(
                 f"{self.name!r} has the one value {shown(self.constant_value)} in every row"
+            )
+        code = self._missing_code()
+        if code is not None:
+            rows = int((self.values == code).sum())
+            cure = in_door_words(Setting("na_values", int(code)))
+            said.append(
+                f"{self.name!r} is {int(code)} in {counted(rows, 'row')} and not below 0 in others; "
+                f"if that stands for a missing value, say {cure}"
             )
         if self.is_category and len(self.levels) > 1:
             present = np.unique(self.values).size

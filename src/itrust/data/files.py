@@ -134,6 +134,8 @@ def scan(
     if twice:
         raise InputError("{file} stands more than once among the files", file=str(twice[0]))
     said = Kinds.of(categories, numbers, value_labels)
+    codes = read_na_values(na_values)
+    form = replace(form, na_values=(*form.na_values, *codes))
     made = Scan(
         tuple(files),
         label,
@@ -143,7 +145,7 @@ def scan(
         positive,
         checked_missing(missing),
         kinds=with_labels_of_file(files[0], said, [label, *chosen], form),
-        na_values=read_na_values(na_values),
+        na_values=codes,
         where=None if where is None else as_condition(where),
         form=form,
     )

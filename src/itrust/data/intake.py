@@ -40,7 +40,7 @@ from itrust.data.frames import (
     rows_to_columns,
     same_length,
 )
-from itrust.data.kinds import PLAIN, Kinds, Labels, code_meant, labelled
+from itrust.data.kinds import PLAIN, Kinds, Labels, code_meant, labelled, with_meanings
 from itrust.data.units import read_units
 
 MAX_CODES = 3  # values outside [0, 1] that may be missing-value codes
@@ -147,7 +147,7 @@ def _too_many_labels(
     rarest = int(np.flatnonzero(counts == counts.min())[-1])
     said = _short(values)
     swapped = len(values) > 10 and all(isinstance(v, float) and 0 <= v <= 1 for v in values)
-    one_class = Setting("positive", said[0])
+    one_class = Setting("positive", 1 if 1 in said else said[-1])
     return InputError(
         "{argument} must have two values, not {known}; the rarest is {value} ({rows}, first in "
         "{row})",
@@ -415,7 +415,14 @@ def _parts(
 ) -> dict[str, Any]:
     if labels is not None:
         positive = code_meant(labels, positive)
-    y, found = read_labels(beside["label"], positive, partial=partial)
+    try:
+        y, found = read_labels(beside["label"], positive, partial=partial)
+    except InputError as error:
+        if labels is None or "known" not in error.details:
+            raise
+        values, _ = levels_and_codes(as_arrow(beside["label"], LABEL))
+        known = with_meanings(_short(values), labels)
+        raise error.at(details={**error.details, "known": known}) from None
     n = y.size
     prob = read_probabilities(positive_column(beside["prob"], found, positive), n)
     for column in covariates:

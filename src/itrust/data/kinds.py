@@ -237,7 +237,23 @@ def code_meant(labels: Labels, text: Any) -> Any:
     (1, 1)
     """
     found = [code for code, meaning in labels.items() if meaning == text]
-    return found[0] if found else text
+    close = [code for code, meaning in labels.items() if _folded(meaning) == _folded(text)]
+    return next(iter([*found, *close]), text)
+
+
+def _folded(text: Any) -> Any:
+    return text.strip().casefold() if isinstance(text, str) else text
+
+
+def with_meanings(values: Sequence[Any], labels: Labels) -> str:
+    """Codes with what they mean, for a message.
+
+    >>> with_meanings([1, 2, 7], {1: "yes", 2: "no"})
+    '1 (yes), 2 (no), 7'
+    """
+    by_code = {_code(code): text for code, text in labels.items()}
+    told = [(_written(value), by_code.get(_code(value))) for value in values]
+    return ", ".join(code if text is None else f"{code} ({text})" for code, text in told)
 
 
 def is_few(kind: str, values: AnyArray) -> bool:

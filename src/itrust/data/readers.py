@@ -26,6 +26,7 @@ from itrust._core import InputError, IntArray, counted
 from itrust.data.encoding import kind_of
 from itrust.data.formats import (
     AS_SEEN,
+    FORMATS,
     Delimited,
     FilePart,
     TextForm,
@@ -161,12 +162,29 @@ def reading(path: Path) -> Iterator[None]:
             raise InputError("{file} is empty", file=path.name) from None
         if "duplicate field names" in reason:
             raise InputError("names of columns must differ", file=path.name) from None
+        other = _really(path)
+        if other is not None:
+            raise InputError(
+                f"{{file}} is a {other} file, whatever its ending says; rename it", file=path.name
+            ) from None
         cure = "give the column one type" if "conversion error" in reason else "is it whole?"
         raise InputError(
             "{file} cannot be read to its end ({reason}); {cure}",
             file=path.name,
             details={"reason": reason, "cure": cure},
         ) from None
+
+
+def _really(path: Path) -> str | None:
+    """The format that a file which cannot be read begins like; None where its ending is right."""
+    place = split_table(path)[0]
+    if not place.is_file():
+        return None
+    with place.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    own = known_format(path)
+    found = [kind for kind in FORMATS if kind.magic and kind.begins(head)]
+    return found[0].title if found and not isinstance(own, type(found[0])) else None
 
 
 def legible(text: str) -> str:
@@ -286,12 +304,16 @@ def with_labels_of_file(
     """
     with reading(path):
         labels = known_format(path, form).value_labels(path)
-    said = {*kinds.numbers, *kinds.categories, *kinds.value_labels}
-    open_ones = [name for name in names if name in labels and name not in said]
+    said = {*kinds.numbers, *kinds.value_labels}
+    open_ones = [name for name in dict.fromkeys(names) if name in labels and name not in said]
     head = read_head(path, open_ones, form) if open_ones else None
     if head is None:
         return kinds
-    meant = {name: labels[name] for name in open_ones if all_labelled(head[name], labels[name])}
+    meant = {
+        name: labels[name]
+        for name in open_ones
+        if name in kinds.categories or all_labelled(head[name], labels[name])
+    }
     return replace(kinds, value_labels={**kinds.value_labels, **meant})
 
 

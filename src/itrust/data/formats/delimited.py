@@ -84,7 +84,8 @@ class Delimited(Format):
         seen: dict[str, Any] = {
             "decimal_point": dialect.decimal,
             "timestamp_parsers": [pa.csv.ISO8601, *dialect.dates],
-            "null_values": [*NULLS, *map(str, self.form.na_values)],
+            # Codes that are numbers are blanked, and counted, when the rows are selected.
+            "null_values": [*NULLS, *filter(_is_word, map(str, self.form.na_values))],
         }
         with pa.csv.open_csv(path, read, parse, pa.csv.ConvertOptions(**seen)) as reader:
             schema = reader.schema
@@ -113,6 +114,14 @@ def _with_commas(table: pa.Table) -> pa.Table:
             ]
             table = table.set_column(at, field.name, pa.array(texts, pa.string()))
     return table
+
+
+def _is_word(code: str) -> bool:
+    try:
+        float(code)
+    except ValueError:
+        return True
+    return False
 
 
 def _lasting_type(kind: pa.DataType) -> pa.DataType:

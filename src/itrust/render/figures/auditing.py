@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from itrust.auditing import Audit
+from itrust.calibration import Finding
 from itrust.render.figures.calibration import NullDisplay, ReliabilityDisplay
 from itrust.render.figures.forests import forest
 from itrust.render.figures.style import Display, axes_of, in_two_lines, new_figure, short, titled
@@ -66,7 +67,9 @@ class AuditDisplay(Display, shows=Audit, made_by="audit"):
             labels = [f"{in_two_lines(str(part.where))}  ({rows_of(part)})" for part in parts]
             forest(ax, labels, parts, self.audit.alpha)
         else:
-            ax.text(0.5, 0.5, "no group or slice", ha="center", transform=ax.transAxes)
+            found = [str(item) for item in self.audit.evidence if isinstance(item, Finding)][:1]
+            words = "\n".join(["no group or slice by itself", *map(in_two_lines, found)])
+            ax.text(0.5, 0.5, words, ha="center", va="center", transform=ax.transAxes)
             ax.set_axis_off()
         more = f", {len(parts)} of {len(shown)}" if len(parts) < len(shown) else ""
         titled(self.figure_, ax, f"Shown to be miscalibrated{more}", own=False)

@@ -304,7 +304,8 @@ def footnotes(audit: Audit) -> list[str]:
     hidden = audit.withheld
     withheld = []
     if hidden is not None and hidden.total:
-        few = f"rest on fewer than {hidden.min_cell} rows or would give such away"
+        rest = "rests" if hidden.total == 1 else "rest"
+        few = f"{rest} on fewer than {hidden.min_cell} rows or would give such away"
         withheld = [f"{counted(hidden.total, 'result')} withheld that {few}"]
     notes = (f"note: {note}" for note in audit.test.notes)
     return [*([tasks] if audit.tasks else []), SIGN, made, *withheld, *notes]

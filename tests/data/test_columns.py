@@ -326,3 +326,40 @@ def test_kinds_of_columns_that_are_no_covariates_are_refused_for_arrays():
     with pytest.raises(InputError, match="categories: there is no column 'sex'"):
         Sample(Y, P, {"age": AGE}, categories=["sex"])
     assert Kinds.of("a", ["b"]).of_columns(["b"])["numbers"] == ["b"]
+
+
+def test_codes_of_units_and_weights_are_missing_before_the_design_is_checked():
+    frame = FRAME.assign(w=1.0, unit=np.arange(N) // 8, part=np.where(np.arange(N) < 200, "a", "b"))
+    frame.loc[4, "w"] = -9
+    s = framed(frame, weights="w", cluster="unit", missing="drop", na_values=-9)
+    assert s.n == N - 1
+    frame.loc[9, "part"] = "NA"
+    drawn = {"cluster": "unit", "strata": "part", "na_values": [-9, "NA"], "missing": "drop"}
+    assert framed(frame, weights="w", **drawn).n == N - 2
+
+
+def test_names_of_levels_are_those_of_all_meanings_in_every_part_of_a_file(tmp_path):
+    order = np.argsort(RACE, kind="stable")
+    table = pa.Table.from_pandas(FRAME.iloc[order], preserve_index=False)
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=100)
+    said = {"value_labels": {"race": {1: "same", 5: "same", 2: "Black"}}}
+    scanned = it.scan(tmp_path / "a.parquet", **{**ROLES, "on": "race"}, **said)
+    loaded = scanned.load()
+    assert loaded.column("race").levels == ("same (1)", "Black", "3", "4", "same (5)")
+    kernel = it.kernels.LocalKernel(x=it.kernels.Delta().on("race"))
+    assert it.klce2(scanned, kernel) == pytest.approx(it.klce2(loaded, kernel), rel=1e-9)
+
+
+def test_labels_and_matrices_in_odd_forms():
+    labels = {"y": {"0": "no", "1": "yes"}}
+    assert (framed(value_labels=labels, positive="yes").y == Y).all()
+    gaps = [[1 - p, p] for p in P]
+    gaps[3] = [float("nan")] * 2
+    s = Sample(Y, gaps, {"prob": AGE.astype(float)}, positive=1, missing="drop")
+    assert s.n == N - 1
+    matrix = np.array([[0.5, 0.5], [0.1, 0.9]])
+    assert it.scores.brier([0, 1], matrix, pos_label=0) == pytest.approx(0.13)
+    with pytest.raises(InputError, match="row 2 has '1_000'"):
+        Sample([0, 1, 1], [0.2, 0.3, 0.4], {"x": ["1", "2", "1_000"]}, numbers="x")
+    kept = Sample(Y, P, {"race": RACE}, categories=(name for name in ["race"]))
+    assert kept.column("race").is_category

@@ -71,7 +71,7 @@ def asked_of(
     wanted = as_tasks(tasks)
     columns: Any = on
     by_name = isinstance(on, str | int | list | tuple)
-    chosen: list[Any] = list(on) if isinstance(on, list | tuple) else [on]
+    chosen: list[Any] = list(dict.fromkeys(on)) if isinstance(on, list | tuple) else [on]
     if by_name:
         needed = sorted(set[str]().union(*(task.names for task in wanted)) - set(chosen))
         columns = [*chosen, *needed]

@@ -47,7 +47,10 @@ def described(findings: Sequence[Finding], sample: Sample | None) -> tuple[Findi
         return tuple(findings)
     told = [f.name for f in findings if f.pvalue <= MAX_PVALUE and f.shape not in PLAIN]
     chosen = {*told[:MAX_DESCRIBED]}
-    some = sample.take(spread_rows(sample.n))
+    if not chosen:
+        return tuple(findings)
+    weighted = np.flatnonzero(sample.weights_or_ones > 0)
+    some = sample.take(weighted[spread_rows(weighted.size)])
     return tuple(_described(f, some) if f.name in chosen else f for f in findings)
 
 

@@ -143,7 +143,7 @@ def _one_column(y_prob: object, values: tuple[Any, ...], positive: object) -> ob
             value=matrix.shape,
         )
     if any(set(values) <= plain for plain in PLAIN):
-        return matrix[:, 1]
+        return matrix[:, int(positive is None or positive == 1)]
     if len(values) != 2:
         raise InputError(
             "{argument} has two columns and the labels one value, so that it is not clear which "

@@ -43,7 +43,10 @@ def said_of_columns(source: InputFiles, options: Options) -> Said:
         option: split_names(source, option, getattr(options, option))
         for option in ("category", "number")
     }
-    labels = dict(_labels(source, text) for text in options.value_labels)
+    labels: dict[str, dict[Any, str]] = {}
+    for text in options.value_labels:
+        name, meanings = _labels(source, text)
+        labels[name] = {**labels.get(name, {}), **meanings}
     kinds = Kinds.of(by_option["category"], by_option["number"], labels)
     where = None if options.where is None else _condition(options.where)
     return Said(kinds, na_values(options), where)

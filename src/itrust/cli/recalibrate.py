@@ -25,7 +25,7 @@ ENDINGS = tuple(known.endings[0] for known in FORMATS if known.is_written)
 # Of no use once all is learned.
 FITTING = (
     *("label", "weights", "cluster", "strata", "replicate_weights", "replicate_method"),
-    "positive",
+    *("positive", "where", "category", "number", "value_labels"),
 )
 
 

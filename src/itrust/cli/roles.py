@@ -22,6 +22,7 @@ from itrust.data import (
     replicate_columns,
     split_units,
     unit_columns,
+    without_codes,
 )
 
 LABELS = ("y", "label", "labels", "target", "outcome", "y_true", "truth", "actual", "observed")
@@ -136,7 +137,7 @@ def read_samples(
     needed = [*roles.used, *covariates, *said.condition_columns(source, roles.prob)]
     frame = _with_other_columns(source, needed)
     if options.missing == "drop" and len(roles.prob) > 1:
-        frame = _missing_together(frame, roles.prob)
+        frame = _missing_together(frame, roles.prob, said.na_values)
     positive = positive_value(frame[roles.label], options.positive)
     kinds = source.kinds(said.kinds, needed)
     settled: dict[str, Any] = {
@@ -161,11 +162,15 @@ def read_samples(
         }
 
 
-def _missing_together(frame: pa.Table, names: Sequence[str]) -> pa.Table:
+def _missing_together(frame: pa.Table, names: Sequence[str], codes: Sequence[Any]) -> pa.Table:
     """Models are compared on the same rows: what one of them lacks, all lack."""
     lacks = pa.array([False] * frame.num_rows)
+    blanked = without_codes(frame.select(list(names)), codes)
     for name in names:
-        lacks = pc.or_(lacks, pc.is_null(frame[name].combine_chunks(), nan_is_null=True))
+        column = blanked[name].combine_chunks()
+        is_float = pa.types.is_floating(column.type)
+        missing = pc.is_null(column, nan_is_null=True) if is_float else pc.is_null(column)
+        lacks = pc.or_(lacks, missing)
     for name in names:
         column = frame[name].combine_chunks()
         blank = pc.if_else(lacks, pa.scalar(None, column.type), column)

@@ -198,7 +198,7 @@ class Column:
             rows = int((self.values == code).sum())
             cure = in_door_words(Setting("na_values", int(code)))
             said.append(
-                f"{self.name!r} is {int(code)} in {counted(rows, 'row')} and not below 0 in others; "
+                f"{self.name!r} is {int(code)} in {counted(rows, 'row')} and at least 0 elsewhere; "
                 f"if that stands for a missing value, say {cure}"
             )
         if self.is_category and len(self.levels) > 1:

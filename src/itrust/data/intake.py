@@ -40,7 +40,7 @@ from itrust.data.frames import (
     rows_to_columns,
     same_length,
 )
-from itrust.data.kinds import PLAIN, Kinds, Labels, code_meant, labelled, with_meanings
+from itrust.data.kinds import PLAIN, Kinds, Labels, code_meant, labelled, same_code, with_meanings
 from itrust.data.units import read_units
 
 MAX_CODES = 3  # values outside [0, 1] that may be missing-value codes
@@ -394,8 +394,13 @@ def lacking_nothing(
     beside: Mapping[str, object], covariates: tuple[Column, ...]
 ) -> tuple[Kept, dict[str, Any]] | None:
     """The rows that have everything, and what comes beside the covariates there."""
-    given = Lacking(beside)
-    masks = {**given.masks, **covariate_masks(covariates)}
+    matrix, _ = _as_matrix(beside.get("prob"))  # a list of rows, or a frame with two columns
+    is_matrix = matrix is not None and matrix.ndim == 2
+    given = Lacking({**beside, "prob": matrix} if is_matrix else beside)
+    beside_x = given.masks
+    own = covariate_masks(covariates)
+    twice = {name: own[name] | beside_x[name] for name in own if name in beside_x}
+    masks = {**beside_x, **own, **twice}
     n = next(iter(masks.values())).size
     if any(mask.size != n for mask in masks.values()):
         return None  # columns of different lengths are told as such, later
@@ -414,15 +419,15 @@ def _parts(
     labels: Labels | None,
 ) -> dict[str, Any]:
     if labels is not None:
-        positive = code_meant(labels, positive)
+        known, _ = levels_and_codes(as_arrow(beside["label"], LABEL))
+        positive = None if positive is None else same_code(known, code_meant(labels, positive))
     try:
         y, found = read_labels(beside["label"], positive, partial=partial)
     except InputError as error:
         if labels is None or "known" not in error.details:
             raise
-        values, _ = levels_and_codes(as_arrow(beside["label"], LABEL))
-        known = with_meanings(_short(values), labels)
-        raise error.at(details={**error.details, "known": known}) from None
+        told = with_meanings(_short(known), labels)
+        raise error.at(details={**error.details, "known": told}) from None
     n = y.size
     prob = read_probabilities(positive_column(beside["prob"], found, positive), n)
     for column in covariates:

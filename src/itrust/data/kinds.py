@@ -123,7 +123,8 @@ def _names(given: object, argument: str) -> tuple[str, ...]:
         return (given,)
     if given is None:
         return ()
-    if not isinstance(given, Iterable) or any(not isinstance(name, str) for name in given):
+    given = tuple(given) if isinstance(given, Iterable) else given
+    if not isinstance(given, tuple) or any(not isinstance(name, str) for name in given):
         raise InputError(
             "{argument} must be names of columns, not {value}", argument=argument, value=given
         )
@@ -163,6 +164,8 @@ def as_numbers(array: pa.Array, what: Subject) -> pa.Array:
     """Text that holds numbers as numbers; the first cell that holds none is refused."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return array
     trimmed = pc.utf8_trim_whitespace(array)
@@ -184,8 +187,9 @@ def as_numbers(array: pa.Array, what: Subject) -> pa.Array:
 
 
 def _is_number(cell: str | None) -> bool:
+    """Whether Arrow takes a text for a number; Python also takes 1_000."""
     try:
-        return cell is None or float(cell) == float(cell)
+        return cell is None or ("_" not in cell and float(cell) == float(cell))
     except ValueError:
         return False
 
@@ -198,7 +202,7 @@ def labelled(levels: Sequence[Any], labels: Labels) -> tuple[str, ...]:
     """
     by_code = {_code(code): text for code, text in labels.items()}
     named = [by_code.get(_code(level), _written(level)) for level in levels]
-    often = Counter(named)
+    often = Counter(by_code.values())  # of all meanings: parts of a file have the same names
     return tuple(
         f"{text} ({_written(level)})" if often[text] > 1 else text
         for text, level in zip(named, levels, strict=True)
@@ -243,6 +247,15 @@ def code_meant(labels: Labels, text: Any) -> Any:
 
 def _folded(text: Any) -> Any:
     return text.strip().casefold() if isinstance(text, str) else text
+
+
+def same_code(values: Sequence[Any], asked: Any) -> Any:
+    """The value that is the code asked for, though it may be written as text; else what was asked.
+
+    >>> same_code([0.0, 1.0], "1")
+    1.0
+    """
+    return next((value for value in values if _code(value) == _code(asked)), asked)
 
 
 def with_meanings(values: Sequence[Any], labels: Labels) -> str:

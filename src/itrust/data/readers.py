@@ -156,7 +156,7 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(
             "the names of the columns are not UTF-8 text; save it as UTF-8", file=path.name
         ) from None
-    except (pa.ArrowException, OSError, EOFError) as error:
+    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
         reason = legible(str(error).splitlines()[0])
         if reason == "Empty CSV file":
             raise InputError("{file} is empty", file=path.name) from None

@@ -337,7 +337,7 @@ class Sample(Predicted):
         if replicates:
             drawn["replicate_weights"] = {name: columns[name] for name in replicates}
         if selected.rows is not None:
-            _refuse_odd_units(everything, named, units)
+            _refuse_odd_units(everything, units, selection.na_values)
         with selected.numbered(), column_names_known(named):
             p = columns[named["prob"]]
             drawn |= {
@@ -791,22 +791,22 @@ class Sample(Predicted):
 
 def _refuse_odd_units(
     columns: Mapping[str, object],
-    named: Mapping[str, str],
     units: Mapping[str, Sequence[UnitColumn]],
+    na_values: tuple[Any, ...],
 ) -> None:
     """Raise where clusters and strata allow no variance before rows are left out.
 
     Blocks of time are known after that only, and are passed over.
     """
-    drawn: dict[str, object] = {
-        role: {unit.text: columns[unit.column] for unit in found}
-        for role, found in units.items()
-        if found and all(unit.length is None for unit in found)
-    }
+    drawn: dict[str, object] = {}
+    for role, found in units.items():
+        if found and all(unit.length is None for unit in found):
+            subjects = {unit.column: Subject(role, unit.column) for unit in found}
+            own = {name: columns[name] for name in subjects}
+            blanked = Selection(na_values).applied(own, subjects, "").columns
+            drawn[role] = {unit.text: blanked[unit.column] for unit in found}
     if drawn:
-        weights = {"weights": columns[named["weights"]]} if "weights" in named else {}
-        with column_names_known(named):
-            refuse_odd_units({**weights, **drawn})
+        refuse_odd_units(drawn)
 
 
 def _strata_in_words(strata: IntArray) -> str:

@@ -192,10 +192,14 @@ class Selection:
             rows = np.flatnonzero(inside)
             if rows.size < 2:
                 raise InputError(
-                    "{argument}: {found} of {n} satisfy {value}; a sample needs at least 2",
+                    "{argument}: {found} of {n} {verb} {value}; a sample needs at least 2",
                     argument=WHERE,
                     value=self.where.formula,
-                    details={"found": counted(int(rows.size), "row"), "n": int(inside.size)},
+                    details={
+                        "found": counted(int(rows.size), "row"),
+                        "n": int(inside.size),
+                        "verb": "satisfies" if rows.size == 1 else "satisfy",
+                    },
                 )
             if rows.size < inside.size:
                 notes.append(

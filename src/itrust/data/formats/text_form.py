@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -152,9 +153,9 @@ def dialect_of(path: Path, usual: str, form: TextForm) -> Dialect:
 @lru_cache(maxsize=64)
 def _dialect_of(path: Path, usual: str, form: TextForm, _state: tuple[int, int]) -> Dialect:
     lines = _first_lines(path)
-    header = lines[0] if lines else ""
+    header = next((line for line in lines if line.strip()), "")
     separator = form.separator or _separator(header, usual)
-    rows = list(_cells(lines, separator))
+    rows = [cells for cells in _cells(lines, separator) if cells]
     names, cells = (rows[0], rows[1:]) if rows else ([], [])
     columns = [
         [row[k].strip() for row in cells if k < len(row) and row[k].strip()]
@@ -183,7 +184,7 @@ def _first_lines(path: Path) -> list[str]:
     try:
         with opener(path, "rb") as raw:
             head = raw.read(HEAD_BYTES).decode("utf-8-sig", "replace")
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return []  # the reader says what is wrong with it
     lines = head.splitlines()
     return list(islice(lines if len(head) < HEAD_BYTES else lines[:-1], HEAD_LINES))

@@ -263,7 +263,7 @@ def test_compare_judges_on_other_rows_by_the_exact_test():
     assert table.to_arrow().num_rows == 3
     assert "worst confirmed slice" in str(table)
     assert f"{table['ours'].brier:.4f}" in table._repr_html_()
-    assert repr(table) == str(table)
+    assert repr(table) == "<RecalibrationTable: none, steps, ours>"
     assert all(len(line) < 90 for line in str(table).splitlines())
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from sklearn.linear_model import LogisticRegression
 
 import itrust as it
 from itrust._core import InputError
@@ -272,3 +273,23 @@ def test_a_group_without_weight_is_small_and_has_no_numbers():
     empty = it.bias_groups(sample, "g", draws=19, rng=0)["g = b"]
     assert empty.small
     assert empty.to_dict()["bias"] is None
+
+
+def test_tables_of_out_of_fold_predictions_are_called_approximate():
+    rng = np.random.default_rng(0)
+    x = {"g": np.repeat(["a", "b"], 60), "z": rng.normal(size=120)}
+    y = rng.integers(0, 2, 120)
+    judged = it.Sample.from_estimator(LogisticRegression(), np.c_[x["z"]], y, on=x, cv=3, rng=0)
+    plain = it.Sample(y, judged.p, x)
+    for make in (
+        lambda s: it.bias_groups(s, "g", draws=39, rng=0),
+        lambda s: it.bias_slices(s, draws=39),
+    ):
+        table = make(judged)
+        assert not table.is_exact
+        assert table.to_dict()["is_exact"] is False
+        assert make(plain).is_exact
+    told = str(it.bias_groups(judged, "g", draws=39, rng=0))
+    assert "approximate, as for out-of-fold predictions" in told
+    assert "exact for" not in told
+    assert "exact for" in str(it.bias_groups(plain, "g", draws=39, rng=0))

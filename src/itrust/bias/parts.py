@@ -138,6 +138,8 @@ class PartTable(Result, Sequence[Part]):
         What makes the same draws again.
     notes : tuple of str
         Data-quality notes.
+    out_of_fold : bool
+        Whether the probabilities are predictions of models that saw the labels of other folds.
     """
 
     alpha: float
@@ -145,6 +147,12 @@ class PartTable(Result, Sequence[Part]):
     draws: int
     seed: int
     notes: tuple[str, ...]
+    out_of_fold: bool
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether p-values are valid at every sample size; not with clusters or `cv=`."""
+        return self.null.exact and not self.out_of_fold
 
     @property
     @abstractmethod
@@ -176,6 +184,7 @@ class PartTable(Result, Sequence[Part]):
             **self._found(),
             "alpha": self.alpha,
             "null": self.null.to_dict(),
+            "is_exact": self.is_exact,
             "draws": self.draws,
             "seed": self.seed,
             "notes": self.notes,

@@ -117,6 +117,7 @@ class Redraws:
             "draws": self.draws,
             "seed": self.seed,
             "notes": self.notes,
+            "out_of_fold": bool(self.sample.folds),
         }
 
     @cached_property

@@ -72,8 +72,9 @@ def _(result: GroupTable, width: int = WIDTH) -> str:  # noqa: ARG001
 
 
 def _how_sure(table: GroupTable) -> list[str]:
-    if not table.null.exact:
-        return ["interval excludes 0; both are approximate, by clusters"]
+    if not table.is_exact:
+        why = "by clusters" if table.null.keeps_clusters else "as for out-of-fold predictions"
+        return [f"interval excludes 0; both are approximate, {why}"]
     return [
         'interval excludes 0: exact for "calibrated in every row", asymptotically valid for',
         '"no mean bias in the group"',

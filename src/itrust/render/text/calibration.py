@@ -230,7 +230,7 @@ def _origin(result: CalibrationResult) -> str:
     if result.refused is not None:
         return f"({refusal_words(result.refused)})"
     if result.null_distribution is None:
-        return "(a bound, valid at any n)" if result.null.exact else "(approximate)"
+        return "(a bound, valid at any n)" if result.is_exact else "(approximate)"
     kind = kind_text(result)
     if result.assumption_warnings:
         kind += " if its assumptions hold, see !"
@@ -254,7 +254,7 @@ def meaning(result: CalibrationResult) -> str:
         return "Whether the probabilities are calibrated cannot be told with so few clusters."
     what = "evidence this strong" if result.is_adaptive else "a KLCE^2 this large"
     if result.null_distribution is None:
-        at_most = " at most" if result.null.exact else ""
+        at_most = " at most" if result.is_exact else ""
         return f"{calibrated}, {what} would have probability {pvalue_text(result)}{at_most}."
     if result.at_least == 0:
         return f"{calibrated}, {what} would be rare: none of {result.draws:,} draws has it."

@@ -105,6 +105,28 @@ class Column:
         codes = np.where(self.missing, len(self.levels), self.values)
         return replace(self, values=codes, levels=(*self.levels, name))
 
+    def present(self) -> Column:
+        """Keep the levels that occur; other kinds stay as they are.
+
+        Returns
+        -------
+        Column
+            The same values with no level that no row has.
+        """
+        if not self.is_category:
+            return self
+        known = np.unique(self.values[~self.missing])
+        if known.size == len(self.levels):
+            return self
+        codes = np.append(np.full(len(self.levels), -1), -1)
+        codes[known] = np.arange(known.size)
+        return replace(
+            self,
+            values=codes[self.values],
+            levels=tuple(self.levels[k] for k in known),
+            codes=tuple(self.codes[k] for k in known) if self.codes else (),
+        )
+
     @property
     def constant_value(self) -> Any | None:
         """The single value of a column that has only one, else None."""

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from itrust._core import FloatArray, InputError, Subject, counted, listed, tickets
+from itrust.data.extract import EXTRACT_ROWS, Census, Extract
 from itrust.data.formats import AS_SEEN, FilePart, TextForm
 from itrust.data.frames import frame_columns
 from itrust.data.intake import MissingRule, checked_missing, read_parts
@@ -42,6 +44,7 @@ from itrust.data.source import Candidates, Pilot, smallest_of
 from itrust.data.time_blocks import AUTO
 from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
 
+WINDOW_ROWS = 65_536  # that are read and checked at once
 WRONG_ROLE = "label, prob, on and weights are names of columns, not {value}"
 
 
@@ -216,6 +219,8 @@ class Scan:
         Which rows count; None for all.
     form : TextForm
         How text is read.
+    rows : range or None
+        Numbers of the rows that are meant, out of those of the pieces; None for all.
     """
 
     files: tuple[Path, ...]
@@ -234,6 +239,7 @@ class Scan:
     na_values: tuple[Any, ...] = ()
     where: Predicate | None = None
     form: TextForm = AS_SEEN
+    rows: range | None = None
 
     @property
     def selection(self) -> Selection:
@@ -341,6 +347,23 @@ class Scan:
         """
         return replace(self, files=(part.path,), parts=(part,))
 
+    def spanning(self, parts: Sequence[FilePart], rows: range) -> Scan:
+        """Name the rows with some numbers, which lie in some pieces of the files.
+
+        Parameters
+        ----------
+        parts : sequence of FilePart
+            Consecutive pieces that hold the rows; the first knows the number of its first row.
+        rows : range
+            Numbers of the rows in the whole.
+
+        Returns
+        -------
+        Scan
+            The same columns of these rows.
+        """
+        return replace(self, files=(parts[0].path,), parts=tuple(parts), rows=rows)
+
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Read all rows in order, checked as they come.
 
@@ -355,34 +378,151 @@ class Scan:
         iterator of Chunk
             The rows that count, with their labels.
         """
-        first, dropped = self.parts[0].start if self.parts else 0, 0
         held: Chunk | None = None  # until it is known what was dropped after it
-        for batch in self._batches():
-            dropped += batch.dropped
-            with batch.located():
-                parts = self._read(batch.rows)
-            points = Points(parts["p"], parts["columns"])
-            for at in range(0, len(points), size):
+        dropped = 0
+        for window in self._windows(size * max(1, WINDOW_ROWS // size)):
+            dropped += window.dropped
+            if not window.rows:
+                continue
+            parts = window.read(self)
+            points, design = Points(parts["p"], parts["columns"]), parts["design"]
+            for rows in window.cut(size):
                 if held is not None:
                     yield held
-                rows = slice(at, at + size)
-                weights = None if parts["design"].weights is None else parts["design"].weights[rows]
-                units = None if parts["design"].cluster is None else parts["design"].cluster[rows]
-                y, p = parts["y"][rows], parts["p"][rows]
                 held = Chunk(
-                    first + at,
-                    y,
-                    p,
+                    window.first + rows.start,
+                    parts["y"][rows],
+                    parts["p"][rows],
                     points.take(rows),
-                    weights,
-                    units,
+                    None if design.weights is None else design.weights[rows],
+                    None if design.cluster is None else design.cluster[rows],
                     other_labels=parts["others"],
                     dropped=dropped,
                 )
                 dropped = 0
-            first += len(points)
         if held is not None:
             yield replace(held, dropped=held.dropped + dropped)
+
+    def _windows(self, size: int) -> Iterator[Window]:
+        """Rows in stretches that end at multiples of `size`, whatever batches files come in.
+
+        So sums over chunks are the same to the last bit for rows in memory and in files.
+        """
+        first = self.parts[0].start if self.parts else 0
+        batches: list[Batch] = []
+        held = dropped = 0
+        last = None if self.rows is None else self.rows.stop
+        for batch in self._batches():
+            if self.rows is not None and first < self.rows.start:  # those of another machine
+                skipped, batch = batch.split(self.rows.start - first)
+                first += skipped.rows.num_rows
+            if last is not None and first + held + batch.rows.num_rows > last:
+                batch = batch.split(last - first - held)[0]
+            dropped += batch.dropped
+            while batch.rows.num_rows:
+                room = size - (first + held) % size
+                some, batch = batch.split(room)
+                batches.append(some)
+                held += some.rows.num_rows
+                if some.rows.num_rows == room:
+                    yield Window(first, tuple(batches), dropped)
+                    first, batches, held, dropped = first + held, [], 0, 0
+            if first + held == last:
+                break
+        if held or dropped:
+            yield Window(first, tuple(batches), dropped)
+
+    def extract(self, size: int = EXTRACT_ROWS) -> Extract:
+        """Count the rows and keep random ones with their labels, in one pass over the files.
+
+        Parameters
+        ----------
+        size : int
+            How many rows are kept at most: those with the smallest tickets.
+
+        Returns
+        -------
+        Extract
+            Every row has been checked on the way.
+        """
+        return self.extract_of([self.harvest(size)], size)
+
+    def harvest(self, size: int, max_ticket: float = 1.0) -> Harvest:
+        """What a first pass over these files, or pieces of them, finds.
+
+        Parameters
+        ----------
+        size : int
+            How many rows are kept at most.
+        max_ticket : float
+            Rows with a larger ticket are left out.
+
+        Returns
+        -------
+        Harvest
+            Rows that may be among the chosen ones, and counts of all.
+        """
+        bar, census = max_ticket, None
+        found: list[tuple[FloatArray, pa.Table]] = []
+        for window in self._windows(WINDOW_ROWS):
+            if not window.rows:
+                continue
+            parts = window.read(self)
+            own = Census.of(Points(parts["p"], parts["columns"]), parts["design"].weights)
+            categories = [column.name for column in parts["columns"] if column.is_category]
+            census = own if census is None else census.plus(own, categories)
+            drawn = tickets(window.first, window.rows)
+            rows = np.flatnonzero(drawn < bar)
+            if rows.size:
+                found.append((drawn[rows], window.table.take(pa.array(rows))))
+                if sum(lot.size for lot, _ in found) > 2 * size:
+                    found = [smallest_of(found, size)]
+                    bar = float(found[0][0].max())
+        return Harvest(*smallest_of(found, size), census)
+
+    def extract_of(
+        self, found: Sequence[Harvest], size: int, parts: tuple[FilePart, ...] = ()
+    ) -> Extract:
+        """Put together what passes over several pieces have found.
+
+        Parameters
+        ----------
+        found : sequence of Harvest
+            Of every piece, in the order of the files.
+        size : int
+            How many rows are kept at most.
+        parts : tuple of FilePart
+            The pieces, where other machines read them.
+
+        Returns
+        -------
+        Extract
+            With the rows that have the smallest tickets, in the order of the files.
+        """
+        drawn, rows = smallest_of([(lot.tickets, lot.rows) for lot in found], size)
+        if drawn.size < 2:
+            raise _too_few(int(drawn.size))
+        read = self._read(rows)
+        categories = [column.name for column in read["columns"] if column.is_category]
+        counted = [lot.census for lot in found if lot.census is not None]
+        census = reduce(lambda one, other: one.plus(other, categories), counted)
+        some = Sample.of_parts(read, self.label)
+        return Extract(self, some, drawn, read["design"].weights, census, parts)
+
+    def with_names(self, names: Sequence[str]) -> Scan:
+        """Name the same rows with some of the covariates.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Those to keep, in this order.
+
+        Returns
+        -------
+        Scan
+            The same rows.
+        """
+        return replace(self, names=tuple(names))
 
     def pilot(self, size: int) -> Pilot:
         """Random rows of all files (which may be sorted), from one pass over them.
@@ -417,8 +557,7 @@ class Scan:
         """
         drawn, rows = smallest_of([(lot.tickets, lot.rows) for lot in found], size)
         if drawn.size < 2:
-            told = "1 row" if drawn.size else "no rows"
-            raise InputError(f"the files hold {told} that count; a sample needs at least 2")
+            raise _too_few(int(drawn.size))
         parts = self._read(rows, with_label=False)
         p, w = parts["p"], 1.0 if parts["design"].weights is None else parts["design"].weights
         points = Points(p, parts["columns"])
@@ -502,6 +641,90 @@ class Scan:
                         table = pa.RecordBatch.from_pydict(left.columns)
                         yield Batch(part.path, offset, table, left.rows, left.dropped)
                     offset += batch.num_rows
+
+
+def _too_few(rows: int) -> InputError:
+    """The error about files with hardly any rows that count."""
+    told = "1 row" if rows else "no rows"
+    return InputError(f"the files hold {told} that count; a sample needs at least 2")
+
+
+@dataclass(frozen=True, eq=False)
+class Harvest:
+    """What a first pass over some files has found.
+
+    Attributes
+    ----------
+    tickets : (m,) array
+        The random number of each row that was kept.
+    rows : pyarrow.Table
+        These rows, with their labels.
+    census : Census or None
+        Counts of all rows; None where there are none.
+    """
+
+    tickets: FloatArray
+    rows: pa.Table
+    census: Census | None
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Consecutive rows of the whole, from one batch of a file or several.
+
+    Attributes
+    ----------
+    first : int
+        Number of the first row in the whole.
+    batches : tuple of Batch
+        The rows, each batch with its place in its file.
+    dropped : int
+        How many rows were left out before these or among them.
+    """
+
+    first: int
+    batches: tuple[Batch, ...]
+    dropped: int
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(batch.rows.num_rows for batch in self.batches)
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The rows as one table."""
+        tables = [pa.Table.from_batches([batch.rows]) for batch in self.batches]
+        return pa.concat_tables(tables, promote_options="permissive")
+
+    def read(self, scan: Scan) -> dict[str, Any]:
+        """The rows as arrays; what is wrong with one is told with its file and its number there.
+
+        Parameters
+        ----------
+        scan : Scan
+            Which column is what.
+
+        Returns
+        -------
+        dict
+            From `read_parts`.
+        """
+        try:
+            return scan._read(self.table)
+        except InputError:
+            for batch in self.batches:  # only one of them knows the row
+                with batch.located():
+                    scan._read(pa.Table.from_batches([batch.rows]))
+            raise
+
+    def cut(self, size: int) -> Iterator[slice]:
+        """Pieces that end at multiples of `size` in the whole."""
+        at, stop = 0, self.rows
+        while at < stop:
+            end = min(stop, at + size - (self.first + at) % size)
+            yield slice(at, end)
+            at = end
 
 
 def clusters_in_files() -> InputError:

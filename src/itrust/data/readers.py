@@ -56,6 +56,15 @@ class Batch:
     numbers: IntArray | None = None
     dropped: int = 0
 
+    def split(self, rows: int) -> tuple[Batch, Batch]:
+        """The first rows, and the others."""
+        numbers, offset = self.numbers, self.offset
+        first = replace(self, rows=self.rows.slice(0, rows), dropped=0)
+        if numbers is not None:
+            first = replace(first, numbers=numbers[:rows])
+            return first, replace(self, rows=self.rows.slice(rows), numbers=numbers[rows:])
+        return first, replace(self, rows=self.rows.slice(rows), offset=offset + rows)
+
     @contextmanager
     def located(self, chosen: IntArray | None = None) -> Iterator[None]:
         """Give an error about these rows (or those chosen) the file and their numbers in it."""

@@ -31,6 +31,7 @@ from itrust.data.copies import copy_notes, refuse_copies_of_the_label
 from itrust.data.design import Design
 from itrust.data.design_intake import design_notes, refuse_odd_units
 from itrust.data.estimators import REST, Classifier, Covariates, is_model, predicted_rows
+from itrust.data.extract import EXTRACT_ROWS, Extract, extract_of_sample
 from itrust.data.frames import FRAME_TRAITS
 from itrust.data.intake import (
     MissingRule,
@@ -208,6 +209,28 @@ class Sample(Predicted):
         del parts["others"]
         refuse_copies_of_the_label(parts["y"], parts["p"], parts["columns"])
         self._fill(**parts, label=label, origin=origin, folds=folds)
+
+    @classmethod
+    def of_parts(cls, parts: dict[str, Any], label: str) -> Self:
+        """Make a sample of rows of files that were read and checked already.
+
+        Parameters
+        ----------
+        parts : dict
+            From `read_parts`.
+        label : str
+            Name of the label's column.
+
+        Returns
+        -------
+        Sample
+            A covariate that is a copy of the label is refused, as everywhere.
+        """
+        parts = {name: part for name, part in parts.items() if name != "others"}
+        refuse_copies_of_the_label(parts["y"], parts["p"], parts["columns"])
+        made = object.__new__(cls)
+        made._fill(**parts, label=label, origin=(), folds=0)
+        return made
 
     def _kinds_are_of_covariates(self, *said: Any) -> None:
         Kinds.of(*said).among(self.names)
@@ -564,6 +587,36 @@ class Sample(Predicted):
         rows = smallest_tickets(drawn, size)
         v = np.square(self.weights_or_ones) * self.p * (1 - self.p)
         return Pilot(self.points.take(rows), v[rows], drawn[rows], self.n)
+
+    def extract(self, size: int = EXTRACT_ROWS) -> Extract:
+        """Count the rows and choose random ones with their labels; of few rows all.
+
+        Parameters
+        ----------
+        size : int
+            How many rows at most.
+
+        Returns
+        -------
+        Extract
+            The same as from files.
+        """
+        return extract_of_sample(self, size)
+
+    def with_names(self, names: Sequence[str]) -> Self:
+        """Keep some of the covariates: `only`, as a `Scan` has it, too.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Those to keep, in this order.
+
+        Returns
+        -------
+        Sample
+            The same rows.
+        """
+        return self.only(*names)
 
     @property
     def in_memory(self) -> Self:

@@ -16,6 +16,7 @@ from itrust._core import FloatArray, smallest_tickets
 from itrust.data.rows import Chunk, Points
 
 if TYPE_CHECKING:
+    from itrust.data.extract import Extract
     from itrust.data.sample import Sample
 
 
@@ -121,3 +122,9 @@ class Source(Protocol):
 
     def pilot(self, size: int) -> Pilot:
         """Random rows of the whole, always the same ones; rows in files are read once for it."""
+
+    def extract(self, size: int) -> Extract:
+        """Count the rows and keep random ones with their labels, in one pass."""
+
+    def with_names(self, names: Sequence[str]) -> Source:
+        """The same rows with some of the covariates."""

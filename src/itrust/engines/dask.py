@@ -98,8 +98,8 @@ class Dask(Engine):
 
     def _pass(self, survey: Survey, job: Job) -> Totals:
         scan = _checked(survey.source)
-        pieces = [scan.only(part) for part in survey.parts]
         chunk = self.factor.chunk_rows(survey.n, job.works)
+        pieces = list(_pieces(scan, survey.parts, chunk))
         with self.connected() as client:
             return _merged(client, pieces, job, chunk, survey.n)
 
@@ -130,6 +130,24 @@ def _counted_parts(client: Any, scan: Scan) -> tuple[FilePart, ...]:
             placed.append(replace(part, start=start))
             start += part.rows
     return tuple(placed)
+
+
+def _pieces(scan: Scan, parts: Sequence[FilePart], chunk: int) -> Iterator[Scan]:
+    """The rows of every partition up to a multiple of `chunk`, so that chunks are never cut.
+
+    A chunk that begins in one partition and ends in the next belongs to the first. So every chunk
+    holds the rows that it would hold on one machine, and sums are the same.
+    """
+    n = parts[-1].start + (parts[-1].rows or 0)
+    for k, part in enumerate(parts):
+        stop = part.start + (part.rows or 0)
+        first, last = (-(-row // chunk) * chunk for row in (part.start, stop))
+        last = min(last, n)
+        if first < last:
+            upto = k + 1
+            while parts[upto - 1].start + (parts[upto - 1].rows or 0) < last:
+                upto += 1
+            yield scan.spanning(parts[k:upto], range(first, last))
 
 
 def _merged(client: Any, pieces: Sequence[Scan], job: Job, chunk: int, n: int) -> Totals:

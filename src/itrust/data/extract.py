@@ -1,0 +1,264 @@
+"""All rows, counted in one pass, and random ones of them in memory for what needs rows at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from itrust._core import FloatArray, smallest_tickets, tickets
+from itrust.data.column import Column
+from itrust.data.formats import FilePart
+from itrust.data.kinds import MAX_VALUES
+from itrust.data.rows import Points
+from itrust.data.source import Pilot, Source
+
+if TYPE_CHECKING:
+    from itrust.data.sample import Sample
+
+EXTRACT_ROWS = 100_000
+MAX_LEVELS = 50_000  # of a category that are counted; one with more names rows, not groups
+
+
+@dataclass(frozen=True)
+class ValueCounts:
+    """How often every value of a covariate occurs, as long as these are few.
+
+    Attributes
+    ----------
+    values : mapping or None
+        From a level of a category, or a number, to its number of rows; None where there are too
+        many: more than 50,000 levels, or more than 10 numbers.
+    codes : mapping
+        From a level to the code that it stands for, where value labels give one.
+    """
+
+    values: Mapping[Any, int] | None
+    codes: Mapping[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, column: Column) -> ValueCounts:
+        """Count the values of some rows.
+
+        Parameters
+        ----------
+        column : Column
+            A covariate.
+
+        Returns
+        -------
+        ValueCounts
+            Without missing values.
+        """
+        if column.is_category:
+            present = column.values[~column.missing]
+            counts = np.bincount(present, minlength=len(column.levels))
+            found = {column.levels[k]: int(counts[k]) for k in np.flatnonzero(counts)}
+            codes = dict(zip(column.levels, column.codes, strict=True)) if column.codes else {}
+            return cls(found if len(found) <= MAX_LEVELS else None, codes)
+        head = np.unique(column.values[:1_000])  # nearly always enough to see that there are many
+        if np.count_nonzero(~np.isnan(head)) > MAX_VALUES:
+            return cls(None)
+        values, counts = np.unique(column.values[~column.missing], return_counts=True)
+        few = values.size <= MAX_VALUES
+        return cls(dict(zip(values.tolist(), counts.tolist(), strict=True)) if few else None)
+
+    def plus(self, other: ValueCounts, is_category: bool) -> ValueCounts:
+        """Add what other rows have.
+
+        Parameters
+        ----------
+        other : ValueCounts
+            Of other rows of the same covariate.
+        is_category : bool
+            Which limit counts.
+
+        Returns
+        -------
+        ValueCounts
+            Of all these rows.
+        """
+        if self.values is None or other.values is None:
+            return ValueCounts(None)
+        both = dict(self.values)
+        for value, count in other.values.items():
+            both[value] = both.get(value, 0) + count
+        codes = {**self.codes, **other.codes}
+        return ValueCounts(
+            both if len(both) <= (MAX_LEVELS if is_category else MAX_VALUES) else None, codes
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Census:
+    """What one pass counts of the rows, without a look at labels.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    mass : float
+        Sum of the weights.
+    lowest, highest : float
+        Smallest and largest prediction.
+    counts : mapping of str to ValueCounts
+        Values of every covariate.
+    """
+
+    n: int
+    mass: float
+    lowest: float
+    highest: float
+    counts: Mapping[str, ValueCounts]
+
+    @classmethod
+    def of(cls, points: Points, weights: FloatArray | None) -> Census:
+        """Count some rows.
+
+        Parameters
+        ----------
+        points : Points
+            The rows.
+        weights : (n,) array or None
+            Their weights; None if each counts 1.
+
+        Returns
+        -------
+        Census
+            Of these rows.
+        """
+        n = len(points)
+        mass = float(n) if weights is None else float(weights.sum())
+        counts = {column.name: ValueCounts.of(column) for column in points.columns}
+        lowest, highest = (points.p.min(), points.p.max()) if n else (np.inf, -np.inf)
+        return cls(n, mass, float(lowest), float(highest), counts)
+
+    def plus(self, other: Census, categories: Sequence[str]) -> Census:
+        """Add what other rows have; some covariates are categories."""
+        counts = {
+            name: own.plus(other.counts[name], name in categories)
+            for name, own in self.counts.items()
+        }
+        return Census(
+            self.n + other.n,
+            self.mass + other.mass,
+            min(self.lowest, other.lowest),
+            max(self.highest, other.highest),
+            counts,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Extract:
+    """All rows, what a first pass counted of them, and random ones of them in memory.
+
+    Whatever must see rows at hand takes `some`, which were chosen without a look at labels and are
+    the same in memory, from files and on many machines.
+
+    Attributes
+    ----------
+    source : Source
+        All rows.
+    some : Sample
+        All of them, or 100,000 at random with their labels.
+    tickets : (m,) array
+        The random number of each row at hand; the rows with the smallest numbers were chosen.
+    weights : (m,) array or None
+        Weights of the rows at hand in the unit in which `source` gives them.
+    census : Census
+        Counts of all rows.
+    parts : tuple of FilePart
+        The pieces that other machines read; empty on one machine.
+    """
+
+    source: Source
+    some: Sample
+    tickets: FloatArray
+    weights: FloatArray | None
+    census: Census
+    parts: tuple[FilePart, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Number of all rows."""
+        return self.census.n
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all rows are at hand."""
+        return self.some.n == self.n
+
+    @property
+    def bar(self) -> float:
+        """Rows whose ticket is at most this are at hand, and no others."""
+        return 1.0 if self.is_all else float(self.tickets.max())
+
+    def pilot(self, size: int) -> Pilot:
+        """Choose random rows of the whole without labels; no further pass is made.
+
+        Parameters
+        ----------
+        size : int
+            How many rows at most.
+
+        Returns
+        -------
+        Pilot
+            The rows with the smallest tickets, in the order of the rows.
+        """
+        rows = smallest_tickets(self.tickets, size)
+        points = self.some.points.take(rows)
+        v = points.p * (1 - points.p)
+        if self.weights is not None:
+            v = np.square(self.weights[rows]) * v
+        return Pilot(points, v, self.tickets[rows], self.n)
+
+    def only(self, names: Sequence[str]) -> Extract:
+        """Keep some covariates.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Those to keep, in this order.
+
+        Returns
+        -------
+        Extract
+            Of the same rows.
+        """
+        if tuple(names) == self.some.names:
+            return self
+        counts = {name: self.census.counts[name] for name in names}
+        return replace(
+            self,
+            source=self.source.with_names(names),
+            some=self.some.only(*names),
+            census=replace(self.census, counts=counts),
+        )
+
+
+def extract_of_sample(sample: Sample, size: int) -> Extract:
+    """Take random rows of those in memory; of few rows all.
+
+    Parameters
+    ----------
+    sample : Sample
+        All rows.
+    size : int
+        How many at most.
+
+    Returns
+    -------
+    Extract
+        With the same rows as if they had been read from files.
+    """
+    weights = None if sample.weights is None else sample.weights_or_ones
+    census, drawn = Census.of(sample.points, weights), tickets(0, sample.n)
+    if sample.n <= size:
+        return Extract(sample, sample, drawn, weights, census)
+    rows = smallest_tickets(drawn, size)
+    some = sample.take(rows)
+    some = some.with_columns(tuple(column.present() for column in some.columns))
+    return Extract(sample, some, drawn[rows], None if weights is None else weights[rows], census)

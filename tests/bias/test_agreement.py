@@ -105,7 +105,11 @@ def coins(rng, runs: int, n: int) -> Averages:
         carried,
     )
     total = e.sum(1)
-    return Averages(total[None, :, None], np.zeros((runs, 0)), squares[:1].T, total, moments, None)
+    rows = np.full(runs, e.shape[1])
+    draws = np.zeros((runs, 0))
+    return Averages(
+        total[None, :, None], draws, squares[:1].T, total, moments, None, rows, float(rows.sum())
+    )
 
 
 @pytest.mark.parametrize("n", [20, 50, 300])

@@ -6,7 +6,8 @@ from scipy.stats import beta, binom
 
 import itrust as it
 from itrust.bias.bands import confidence_band, critical_value, null_band
-from itrust.bias.smoothing import Members, average
+from itrust.bias.places import average
+from itrust.bias.smoothing import Members
 from itrust.data import Everywhere
 from itrust.nulls import Bernoulli
 from oracles import plausible

@@ -5,8 +5,9 @@ import pytest
 
 import itrust as it
 from itrust.bias import Neighbours
-from itrust.bias import smoothing as module
-from itrust.bias.smoothing import Members, average
+from itrust.bias import places as module
+from itrust.bias.places import average
+from itrust.bias.smoothing import BEYOND_DOUBT, Members
 from itrust.data import Everywhere, Level
 from itrust.kernels import RBF, Delta, LocalKernel
 from itrust.nulls import Bernoulli, Rademacher
@@ -74,7 +75,7 @@ def many_neighbours(rows, places):
 def test_chunks_threads_and_leaves_change_nothing(monkeypatch):
     sample, weights = many_neighbours(3_000, places=300)
     reference = average(sample, weights, (Bernoulli(),), draws=20, seed=1)
-    monkeypatch.setattr(module, "CHUNK_ROWS", 701)
+    monkeypatch.setattr("itrust.engines.factor.Factor.chunk_rows", lambda *_: 701)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     other = average(sample, weights, (Bernoulli(),), draws=20, seed=1)
     assert other.sums == pytest.approx(reference.sums, abs=1e-10)
@@ -138,5 +139,5 @@ def test_labels_called_impossible_outrank_every_draw():
     scores = average(sample, Members([Everywhere()]), (Bernoulli(),), 9, 0).null_scores(
         studentised=False
     )
-    assert scores[0, 0, 0] == module.BEYOND_DOUBT
+    assert scores[0, 0, 0] == BEYOND_DOUBT
     assert (scores[0, 0, 1:] == 0).all()

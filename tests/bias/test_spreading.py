@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from itrust import Sample
-from itrust.bias.smoothing import Members, average, polynomial
+from itrust.bias.places import average
+from itrust.bias.smoothing import Members, polynomial
 from itrust.bias.spreading import Spreading
 from itrust.data import Everywhere, Level
 from itrust.nulls import Bernoulli

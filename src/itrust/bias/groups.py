@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
-from itrust._core import InputError, Rng, Setting, checked_count, counted, did_you_mean, listed
+from itrust._core import (
+    AnyArray,
+    InputError,
+    IntArray,
+    Rng,
+    Setting,
+    checked_count,
+    counted,
+    did_you_mean,
+    listed,
+)
 from itrust.bias.bands import judged
 from itrust.bias.parts import PartBias, PartTable
 from itrust.bias.redraws import Redraws, names_of
-from itrust.bias.smoothing import Members, average
+from itrust.bias.smoothing import Averages, Members
 from itrust.data import (
     MAX_VALUES,
     PREDICTION,
@@ -22,12 +32,14 @@ from itrust.data import (
     OneOf,
     Predicate,
     Sample,
+    Scan,
     all_of,
     column_of,
     level_of,
     parts_of,
     value_of,
 )
+from itrust.engines import EngineChoice
 
 FEW_ROWS, FEW_CLUSTERS = 30, 10
 PARTS = 4
@@ -105,7 +117,7 @@ class GroupTable(PartTable[GroupBias]):
 
 
 def bias_groups(
-    sample: Sample,
+    sample: Sample | Scan,
     *names: str,
     pool: int = 0,
     alpha: float = 0.05,
@@ -113,6 +125,7 @@ def bias_groups(
     crossings: bool = True,
     draws: int = 999,
     rng: Rng = None,
+    engine: EngineChoice = "auto",
 ) -> GroupTable:
     """Bias in every group and every crossing of groups.
 
@@ -124,7 +137,7 @@ def bias_groups(
 
     Parameters
     ----------
-    sample : Sample
+    sample : Sample or Scan
         Labels, predictions and covariates.
     *names : str
         Covariates to group by: categories by level, numbers with up to ten values by value, other
@@ -142,6 +155,8 @@ def bias_groups(
         How often labels are redrawn; p-values are multiples of 1 / (draws + 1).
     rng : int, Generator or None
         Seed of the redrawn labels; None takes a new one.
+    engine : "auto", Factor or Dask
+        Who goes over the rows.
 
     Returns
     -------
@@ -156,7 +171,7 @@ def bias_groups(
     >>> [(group.name, group.rows) for group in table]
     [('region = north', 783), ('region = south', 607), ('region = west', 610)]
     """
-    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
+    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
     return groups_of(redraws, names, pool=pool, simultaneous=simultaneous, crossings=crossings)
 
 
@@ -169,6 +184,38 @@ def groups_of(
     crossings: bool = True,
 ) -> GroupTable:
     """The table of `bias_groups`, with sample and draws that were checked before."""
+    plan = group_plan(redraws, names, pool=pool, simultaneous=simultaneous, crossings=crossings)
+    return plan.finished(redraws.averages(plan.weights, spread=True, title="groups"))
+
+
+def group_plan(
+    redraws: Redraws,
+    names: tuple[str, ...],
+    *,
+    pool: int = 0,
+    simultaneous: bool = True,
+    crossings: bool = True,
+    most: int | None = None,
+) -> GroupPlan:
+    """Choose the groups; what is summed over the rows then makes a `GroupTable`.
+
+    Parameters
+    ----------
+    redraws : Redraws
+        The rows, and how their labels are redrawn.
+    names : tuple of str
+        Covariates to group by.
+    pool, simultaneous, crossings
+        As for `bias_groups`.
+    most : int, optional
+        Most levels of a category, its most frequent ones; the others are no groups. Default: all
+        levels, and too many of them are refused.
+
+    Returns
+    -------
+    GroupPlan
+        Before any label was redrawn.
+    """
     sample = redraws.sample
     checked_count(pool, "pool", at_least=0)
     if not isinstance(simultaneous, bool):
@@ -185,11 +232,13 @@ def groups_of(
             value=names,
             details={"known": listed([*sample.names, PREDICTION])},
         )
-    columns = [column_of(sample.points, name) for name in chosen]
-    groups = group_predicates(columns, pool, deepest=len(columns) if crossings else 1)
-    inside = [np.count_nonzero(where.rows(sample.points)) for where in groups]
-    kept = [(where, rows) for where, rows in zip(groups, inside, strict=True) if rows]
-    if len(kept) > MAX_GROUPS:
+    valued = [Valued.of(redraws, name) for name in chosen]
+    notes = tuple(note for own in valued for note in own.notes(most))
+    valued = [own if most is None else own.most_frequent(most) for own in valued]
+    groups = group_predicates(valued, pool, deepest=len(valued) if crossings else 1)
+    if len(groups) > MAX_GROUPS:  # most crossings of rare levels have no rows
+        groups = [where for where in groups if where.rows(sample.points).any()]
+    if len(groups) > MAX_GROUPS:
         raise InputError(
             "{chosen} make {groups}, more than {most}",
             argument="names",
@@ -198,40 +247,137 @@ def groups_of(
             settings=[Setting("pool", 30)],
             details={
                 "chosen": ", ".join(chosen),
-                "groups": counted(len(kept), "group"),
+                "groups": counted(len(groups), "group"),
                 "most": MAX_GROUPS,
             },
         )
-    members = Members([where for where, _ in kept])
-    averages = average(
-        sample, members, redraws.laws, redraws.draws, redraws.seed, spread=True, title="groups"
-    )
-    told = judged(averages, redraws.alpha, simultaneous=simultaneous)
-    total = float(sample.weights_or_ones.sum())
-    moments, values = averages.moments, averages.values
-    found = tuple(
-        GroupBias(
-            where=where,
-            rows=int(rows),
-            size=float(moments.size[k]),
-            enough=FEW_ROWS if sample.cluster is None else FEW_CLUSTERS,
-            share=float(moments.mass[k]) / total,
-            predicted=float(moments.mean_prediction[k]),
-            observed=float(moments.mean_prediction[k] + values[k]),
-            lower=float(told.band.lower[k]),
-            upper=float(told.band.upper[k]),
-            stderr=float(averages.stderr[k]),
-            unadjusted_pvalue=float(told.unadjusted[k]),
-            pvalue=float(told.adjusted[k]),
+    return GroupPlan(redraws, tuple(groups), simultaneous, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPlan:
+    """Groups whose bias is wanted, before labels are redrawn.
+
+    Attributes
+    ----------
+    redraws : Redraws
+        The rows, and how their labels are redrawn.
+    groups : tuple of Predicate
+        The groups; those without rows are left out in the end.
+    simultaneous : bool
+        Whether intervals and p-values shall hold together.
+    notes : tuple of str
+        Data-quality notes: levels that are no groups.
+    """
+
+    redraws: Redraws
+    groups: tuple[Predicate, ...]
+    simultaneous: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def weights(self) -> Members:
+        """Who belongs to the groups."""
+        return Members(self.groups)
+
+    def finished(self, averages: Averages) -> GroupTable:
+        """Make intervals and p-values of the mean residuals of the groups."""
+        redraws = self.redraws
+        kept = np.flatnonzero(averages.rows)
+        averages = averages.take(kept)
+        told = judged(averages, redraws.alpha, simultaneous=self.simultaneous)
+        moments, values = averages.moments, averages.values
+        found = tuple(
+            GroupBias(
+                where=self.groups[number],
+                rows=int(averages.rows[k]),
+                size=float(moments.size[k]),
+                enough=FEW_ROWS if redraws.sample.cluster is None else FEW_CLUSTERS,
+                share=float(moments.mass[k]) / averages.total,
+                predicted=float(moments.mean_prediction[k]),
+                observed=float(moments.mean_prediction[k] + values[k]),
+                lower=float(told.band.lower[k]),
+                upper=float(told.band.upper[k]),
+                stderr=float(averages.stderr[k]),
+                unadjusted_pvalue=float(told.unadjusted[k]),
+                pvalue=float(told.adjusted[k]),
+            )
+            for k, number in enumerate(kept.tolist())
         )
-        for k, (where, rows) in enumerate(kept)
-    )
-    return GroupTable(groups=found, simultaneous=simultaneous, **redraws.settings)
+        settings = redraws.settings
+        settings["notes"] = (*settings["notes"], *self.notes)
+        return GroupTable(groups=found, simultaneous=self.simultaneous, **settings)
 
 
-def group_predicates(columns: Sequence[Column], pool: int, deepest: int) -> list[Predicate]:
+@dataclass(frozen=True, eq=False)
+class Valued:
+    """A covariate with how often each of its values occurs among all rows.
+
+    Attributes
+    ----------
+    column : Column
+        Its values at hand; of one whose values were counted, each of them once.
+    values, counts : (k,) arrays
+        Codes or numbers, ascending, and their rows; of a number with many values, those at hand.
+    has_missing : bool
+        Whether some rows have no value.
+    """
+
+    column: Column
+    values: AnyArray
+    counts: IntArray
+    has_missing: bool
+
+    @classmethod
+    def of(cls, redraws: Redraws, name: str) -> Valued:
+        """Look the values up: among rows in memory, or as a pass counted them."""
+        column = column_of(redraws.sample.points, name)
+        extract = redraws.extract
+        known = None if extract is None else extract.census.counts.get(name)
+        if known is None or known.values is None:
+            missing = column.missing
+            values, counts = np.unique(column.values[~missing], return_counts=True)
+            return cls(column, values, counts, bool(missing.any()))
+        assert extract is not None
+        ordered = sorted(known.values, key=_in_order)
+        counts = np.array([known.values[value] for value in ordered], dtype=np.int64)
+        has_missing = int(counts.sum()) < extract.n
+        if not column.is_category:
+            column = replace(column, values=np.array(ordered))
+            return cls(column, np.array(ordered), counts, has_missing)
+        codes = tuple(known.codes[level] for level in ordered) if known.codes else ()
+        values = np.arange(len(ordered))
+        column = replace(column, values=values, levels=tuple(ordered), codes=codes)
+        return cls(column, values, counts, has_missing)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is a number with so many values that its quarters are groups."""
+        return not self.column.is_category and self.values.size > MAX_VALUES
+
+    def most_frequent(self, most: int) -> Valued:
+        """The same with the values that occur most often."""
+        if self.is_cut or self.values.size <= most:
+            return self
+        kept = np.sort(np.argsort(-self.counts, kind="stable")[:most])
+        return replace(self, values=self.values[kept], counts=self.counts[kept])
+
+    def notes(self, most: int | None) -> list[str]:
+        """Say so where rare levels are no groups."""
+        if most is None or self.is_cut or self.values.size <= most:
+            return []
+        levels = f"{self.values.size:,} levels"
+        return [f"{self.column.name!r} has {levels}: its {most:,} most frequent ones are groups"]
+
+
+def _in_order(value: Any) -> tuple[str, Any]:
+    """Levels of one kind in their order; kinds do not mix within a column, but must not fail."""
+    return type(value).__name__ if not isinstance(value, int | float) else "", value
+
+
+def group_predicates(valued: Sequence[Valued], pool: int, deepest: int) -> list[Predicate]:
     """Every column's groups, then those of every crossing of up to `deepest` columns."""
-    by_column = [list(_levels(column, pool)) for column in columns]
+    by_column = [list(_levels(own, pool)) for own in valued]
     found: list[Predicate] = []
     for depth in range(1, deepest + 1):
         for chosen in combinations(by_column, depth):
@@ -247,15 +393,16 @@ def group_predicates(columns: Sequence[Column], pool: int, deepest: int) -> list
     return found
 
 
-def _levels(column: Column, pool: int) -> Iterator[Predicate]:
-    values, counts = np.unique(column.values[~column.missing], return_counts=True)
-    if not column.is_category and values.size > MAX_VALUES:
+def _levels(own: Valued, pool: int) -> Iterator[Predicate]:
+    column = own.column
+    if own.is_cut:
         yield from parts_of(column, PARTS)
     else:
-        rare = [value for value, rows in zip(values, counts, strict=True) if rows < pool]
+        pairs = zip(own.values, own.counts, strict=True)
+        rare = [value for value, rows in pairs if rows < pool]
         together = rare if len(rare) > 1 else []
-        yield from (level_of(column, value) for value in values if value not in together)
+        yield from (level_of(column, value) for value in own.values if value not in together)
         if together:
             yield OneOf(column.name, tuple(value_of(column, value) for value in together))
-    if column.missing.any():
+    if own.has_missing:
         yield Missing(column.name)

@@ -14,8 +14,8 @@ import numpy as np
 from itrust._core import BoolArray, smallest_tickets, tickets
 from itrust.bias.local import LocalBias, estimated_at
 from itrust.bias.neighbours import Neighbours
+from itrust.bias.places import average
 from itrust.bias.slices import halves_of
-from itrust.bias.smoothing import average
 
 MAX_PLACES = 500  # of the points, drawn without a look at labels
 
@@ -69,7 +69,7 @@ def measured_places(bias: LocalBias, tolerance: float) -> tuple[MeasuredPlace, .
     places = estimated_at(
         points,
         None,
-        replace(bias.redraws, sample=chooser),
+        replace(bias.redraws, sample=chooser, extract=None),
         whole=chooser,
         kernel=bias.kernel,
         cut=bias.cut,

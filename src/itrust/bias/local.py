@@ -33,10 +33,12 @@ from itrust._core import (
 from itrust.bias.bands import Band, flagged
 from itrust.bias.groups import GroupTable, groups_of
 from itrust.bias.neighbours import CUT, Neighbours, neighbour_kernel
+from itrust.bias.places import average
 from itrust.bias.redraws import Redraws
 from itrust.bias.slices import HALVES, SliceTable, slices_of
-from itrust.bias.smoothing import average
-from itrust.data import Column, Points, Population, Sample
+from itrust.bias.smoothing import Averages
+from itrust.data import Column, Points, Population, Sample, Scan
+from itrust.engines import EngineChoice
 from itrust.kernels import RBF, LocalKernel
 
 if TYPE_CHECKING:
@@ -89,7 +91,8 @@ class LocalBias(Result):
     redraws : Redraws
         The rows of the estimate, and how their labels were redrawn.
     whole : Sample
-        All rows; they differ from `sample` if some rows chose the widths.
+        All rows, or of very many those at hand; they differ from `sample` if some rows chose the
+        widths.
     points : Points
         Where the bias is estimated.
     rows : (m,) array or None
@@ -150,6 +153,11 @@ class LocalBias(Result):
     def sample(self) -> Sample:
         """The rows of the estimate."""
         return self.redraws.sample
+
+    @property
+    def n(self) -> int:
+        """Number of rows of the estimate."""
+        return self.redraws.n
 
     def __len__(self) -> int:
         return len(self.points)
@@ -328,7 +336,7 @@ class LocalBias(Result):
             "smallest": float(known.min()) if known.size else None,
             "largest": float(known.max()) if known.size else None,
             "neighbours": float(np.median(self.size)),
-            "n": self.sample.n,
+            "n": self.n,
             "on": self.sample.names,
             "kernel": self.kernel.to_dict(),
             "cut": self.cut,
@@ -358,7 +366,7 @@ def cells(column: Column) -> Any:
 
 
 def local_bias(
-    sample: Sample,
+    sample: Sample | Scan,
     at: Sample | Population | None = None,
     *,
     min_neighbours: int = MIN_NEIGHBOURS,
@@ -367,6 +375,7 @@ def local_bias(
     alpha: float = 0.05,
     draws: int = 999,
     rng: Rng = None,
+    engine: EngineChoice = "auto",
 ) -> LocalBias:
     """Where the model is miscalibrated, and by how much, at every row or at other points.
 
@@ -376,8 +385,9 @@ def local_bias(
 
     Parameters
     ----------
-    sample : Sample
-        Labels, predictions and covariates.
+    sample : Sample or Scan
+        Labels, predictions and covariates. Of more than 100,000 rows, points and widths are chosen
+        from as many random ones; the estimate is from all.
     at : Sample or Population, optional
         The points. Default: every row up to 4,000 of them, else 2,000 rows at random.
     min_neighbours : int
@@ -396,6 +406,8 @@ def local_bias(
         Number of redrawn sets of labels that both bands and the p-values rest on.
     rng : int, Generator or None
         What makes the same draws again; None: other draws each time.
+    engine : "auto", Factor or Dask
+        Who goes over the rows.
 
     Returns
     -------
@@ -414,22 +426,49 @@ def local_bias(
     ((1500,), True)
     """
     begun = time.perf_counter()
-    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
+    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
+    if isinstance(kernel, HeldOut) and redraws.extract is not None:
+        if not isinstance(sample, Sample):
+            raise InputError(
+                "HeldOut() needs all rows in memory; use scan.load()",
+                argument="kernel",
+                value=kernel,
+            )
+        redraws = replace(redraws, sample=sample, extract=None)
+    plan = local_plan(redraws, at, min_neighbours=min_neighbours, kernel=kernel, cut=cut)
+    averages = plan.redraws.averages(plan.weights, title="local bias")
+    return replace(plan.finished(averages), elapsed=time.perf_counter() - begun)
+
+
+def local_plan(
+    redraws: Redraws,
+    at: Sample | Population | None = None,
+    *,
+    min_neighbours: int = MIN_NEIGHBOURS,
+    kernel: LocalKernel | HeldOut | None = None,
+    cut: float = CUT,
+) -> LocalPlan:
+    """Choose points and widths; what is summed over the rows then makes a `LocalBias`.
+
+    Parameters
+    ----------
+    redraws : Redraws
+        The rows, and how their labels are redrawn.
+    at, min_neighbours, kernel, cut
+        As for `local_bias`.
+
+    Returns
+    -------
+    LocalPlan
+        Before any label was redrawn.
+    """
     checked_count(min_neighbours, "min_neighbours")
-    fitted, chosen, notes = _with_widths(sample, kernel, cut, redraws.seed)
+    sample = redraws.sample
+    fitted, chosen, notes = _with_widths(sample, kernel, cut, redraws)
     redraws = redraws.again(fitted)
-    points, rows = _own_points(sample) if at is None else (_points_of(at, sample), None)
-    estimate = estimated_at(
-        points,
-        rows,
-        redraws,
-        whole=sample,
-        kernel=chosen,
-        cut=cut,
-        min_neighbours=min_neighbours,
-        notes=(*notes, *redraws.notes),
-    )
-    return replace(estimate, elapsed=time.perf_counter() - begun)
+    points, rows = _own_points(redraws, sample) if at is None else (_points_of(at, sample), None)
+    said = (*notes, *redraws.notes)
+    return LocalPlan(redraws, sample, points, rows, chosen, cut, int(min_neighbours), said)
 
 
 def _notes_on_points(points: Points, sample: Sample, kernel: LocalKernel) -> list[str]:
@@ -452,9 +491,10 @@ def _notes_on_points(points: Points, sample: Sample, kernel: LocalKernel) -> lis
     return said
 
 
-def _own_points(sample: Sample) -> tuple[Points, IntArray]:
+def _own_points(redraws: Redraws, sample: Sample) -> tuple[Points, IntArray]:
     most = sample.n if sample.n <= MAX_POINTS else POINTS_OF_MANY
-    rows = smallest_tickets(tickets(0, sample.n), most)
+    extract = redraws.extract
+    rows = smallest_tickets(tickets(0, sample.n) if extract is None else extract.tickets, most)
     return sample.points.take(rows), rows
 
 
@@ -489,11 +529,11 @@ def _points_of(other: object, sample: Sample) -> Points:
 
 
 def _with_widths(
-    sample: Sample, kernel: LocalKernel | HeldOut | None, cut: float, seed: int
+    sample: Sample, kernel: LocalKernel | HeldOut | None, cut: float, redraws: Redraws
 ) -> tuple[Sample, LocalKernel, tuple[str, ...]]:
     """Rows to estimate on, the kernel with its widths, and what to say about the choice."""
     if kernel is None:
-        return sample, neighbour_kernel(sample.points), ()
+        return sample, neighbour_kernel(sample.points, n=redraws.n), ()
     if isinstance(kernel, LocalKernel):
         return sample, kernel.resolve(sample.points), ()
     if not isinstance(kernel, HeldOut):
@@ -503,7 +543,7 @@ def _with_widths(
             value=kernel,
         )
     shares = [kernel.share / 2, kernel.share / 2, 1 - kernel.share]
-    first, second, rest = sample.split(shares, rng=np.random.default_rng([seed, 2]))
+    first, second, rest = sample.split(shares, rng=np.random.default_rng([redraws.seed, 2]))
     base = neighbour_kernel(rest.points)
     losses = [
         _held_out_loss(first, second, base.widened(factor), cut)
@@ -552,38 +592,61 @@ def estimated_at(
 ) -> LocalBias:
     """The local bias at these points; everything has been checked and resolved."""
     begun = time.perf_counter()
-    sample, alpha = redraws.sample, redraws.alpha
-    neighbours = Neighbours(points, kernel, cut)
-    averages = average(sample, neighbours, redraws.laws, redraws.draws, redraws.seed)
-    size = np.nan_to_num(averages.moments.size)
-    enough = np.flatnonzero(size >= min_neighbours)
-    kept = averages.take(enough)
+    plan = LocalPlan(redraws, whole, points, rows, kernel, cut, min_neighbours, notes)
+    found = plan.finished(redraws.averages(plan.weights, title="local bias"))
+    return replace(found, elapsed=time.perf_counter() - begun)
 
-    def at_all(part: FloatArray) -> FloatArray:
-        filled = np.full(len(points), np.nan)
-        filled[enough] = part
-        return filled
 
-    told = flagged(kept, alpha)
-    flags, sizes = (
-        Band(at_all(band.lower), at_all(band.upper)) for band in (told.null_band, told.band)
-    )
-    return LocalBias(
-        redraws=redraws,
-        whole=whole,
-        points=points,
-        rows=rows,
-        min_neighbours=int(min_neighbours),
-        kernel=kernel,
-        cut=cut,
-        values=at_all(kept.values),
-        stderr=at_all(kept.stderr),
-        size=size,
-        witness=averages.residual / sample.weights_or_ones.sum(),
-        null_band=flags,
-        band=sizes,
-        pvalues=at_all(told.pvalues),
-        elapsed=time.perf_counter() - begun,
-        notes=notes,
-        notes_on_points=tuple(_notes_on_points(points, sample, kernel)),
-    )
+@dataclass(frozen=True, eq=False)
+class LocalPlan:
+    """Points and widths of a local bias, before labels are redrawn; as for `LocalBias`."""
+
+    redraws: Redraws
+    whole: Sample
+    points: Points
+    rows: IntArray | None
+    kernel: LocalKernel
+    cut: float
+    min_neighbours: int
+    notes: tuple[str, ...]
+
+    @cached_property
+    def weights(self) -> Neighbours:
+        """Who counts at the points."""
+        return Neighbours(self.points, self.kernel, self.cut)
+
+    def finished(self, averages: Averages) -> LocalBias:
+        """Make bands and p-values of the mean residuals at the points."""
+        redraws, points = self.redraws, self.points
+        size = np.nan_to_num(averages.moments.size)
+        enough = np.flatnonzero(size >= self.min_neighbours)
+        kept = averages.take(enough)
+
+        def at_all(part: FloatArray) -> FloatArray:
+            filled = np.full(len(points), np.nan)
+            filled[enough] = part
+            return filled
+
+        told = flagged(kept, redraws.alpha)
+        flags, sizes = (
+            Band(at_all(band.lower), at_all(band.upper)) for band in (told.null_band, told.band)
+        )
+        return LocalBias(
+            redraws=redraws,
+            whole=self.whole,
+            points=points,
+            rows=self.rows,
+            min_neighbours=self.min_neighbours,
+            kernel=self.kernel,
+            cut=self.cut,
+            values=at_all(kept.values),
+            stderr=at_all(kept.stderr),
+            size=size,
+            witness=averages.residual / averages.total,
+            null_band=flags,
+            band=sizes,
+            pvalues=at_all(told.pvalues),
+            elapsed=0.0,
+            notes=self.notes,
+            notes_on_points=tuple(_notes_on_points(points, redraws.sample, self.kernel)),
+        )

@@ -157,6 +157,7 @@ def neighbour_kernel(
     exact: Sequence[str] = (),
     prediction: bool = True,
     width: float | None = None,
+    n: int | None = None,
 ) -> LocalKernel:
     """Widths from (p, x) such that a typical row has 0.7 m^0.8 effective neighbours.
 
@@ -174,6 +175,8 @@ def neighbour_kernel(
         Whether to be local in the prediction, too.
     width : float, optional
         Of the one number, in place of the rule.
+    n : int, optional
+        Number of all rows, where `points` are random ones of them; default: they are all.
     """
     columns = [c for c in points.columns if names is None or c.name in names]
     base = RBF(Scale()) if width is None else RBF(width)
@@ -185,7 +188,7 @@ def neighbour_kernel(
     pilot = points.take(smallest_tickets(tickets(0, len(points)), PILOT_ROWS))
     places = pilot.take(np.linspace(0, len(pilot) - 1, PILOT_PLACES).astype(int))
     smooth = sum(c.kind in ("number", "date") and c.name not in exact for c in columns)
-    wanted = _wanted_share(kernel, places, pilot, len(points), smooth + prediction)
+    wanted = _wanted_share(kernel, places, pilot, n or len(points), smooth + prediction)
     low, high = math.log(NARROWEST), math.log(WIDEST)
     if _typical_share(kernel.widened(WIDEST), places, pilot) < wanted:
         return kernel.widened(WIDEST)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from itrust._core import InputError, Rng, as_seed, checked_share, counted
+from itrust.bias.places import average
+from itrust.bias.smoothing import Averages, Weights
 from itrust.calibration import checked_draws, null_warnings
-from itrust.data import Sample, checked_sample
+from itrust.data import EXTRACT_ROWS, Extract, Sample, Scan, Source, checked_sample
+from itrust.engines import Auto, Engine, EngineChoice, Survey, as_engine
 from itrust.nulls import RowwiseNull, places_null
 
 MAX_ALPHA = 0.5
@@ -23,7 +26,7 @@ class Redraws:
     Attributes
     ----------
     sample : Sample
-        The rows whose labels are redrawn.
+        The rows whose labels are redrawn; of very many, random ones of them.
     null : RowwiseNull
         How labels are redrawn.
     draws : int
@@ -32,6 +35,10 @@ class Redraws:
         What makes the same draws again.
     alpha : float
         The error that is allowed.
+    extract : Extract or None
+        All rows, where `sample` holds some of them only; None where it holds all.
+    engine : Engine
+        Who goes over the rows.
     """
 
     sample: Sample
@@ -39,17 +46,27 @@ class Redraws:
     draws: int
     seed: int
     alpha: float
+    extract: Extract | None = None
+    engine: Engine = field(default_factory=Auto)
 
     @classmethod
     def of(
-        cls, sample: Sample, *, alpha: float, draws: int, rng: Rng = None, parts: int = 1
+        cls,
+        sample: Sample | Scan,
+        *,
+        alpha: float,
+        draws: int,
+        rng: Rng = None,
+        parts: int = 1,
+        engine: EngineChoice = "auto",
     ) -> Redraws:
-        """Check the sample and the settings.
+        """Check the rows and the settings.
 
         Parameters
         ----------
-        sample : Sample
-            The rows.
+        sample : Sample or Scan
+            The rows. Of more than 100,000 that are independent, random ones are kept at hand for
+            whatever cannot be summed over all.
         alpha : float
             The error that is allowed.
         draws : int
@@ -58,15 +75,91 @@ class Redraws:
             Seed of the draws; None takes a new one.
         parts : int
             How many judgements share `alpha`; each needs draws enough for its part.
+        engine : "auto" or an engine
+            Who goes over the rows.
 
         Returns
         -------
         Redraws
             With the null that fits the sample.
         """
-        checked_sample(sample)
-        number = checked_reach(draws, alpha, parts)
-        return cls(sample, places_null(sample), number, as_seed(rng), float(alpha))
+        number, seed = checked_reach(draws, alpha, parts), as_seed(rng)
+        chosen = as_engine(engine)
+        whole, extract = at_hand(sample, chosen)
+        return cls(whole, places_null(whole), number, seed, float(alpha), extract, chosen)
+
+    @classmethod
+    def of_extract(
+        cls, extract: Extract, *, alpha: float, draws: int, seed: int, engine: Engine
+    ) -> Redraws:
+        """Take rows that were extracted already.
+
+        Parameters
+        ----------
+        extract : Extract
+            All rows, and those at hand.
+        alpha : float
+            The error that is allowed.
+        draws : int
+            How often labels are redrawn.
+        seed : int
+            Of the draws.
+        engine : Engine
+            Who goes over the rows.
+
+        Returns
+        -------
+        Redraws
+            The settings have been checked before.
+        """
+        some = None if extract.is_all else extract
+        return cls(extract.some, places_null(extract.some), draws, seed, alpha, some, engine)
+
+    @property
+    def source(self) -> Source:
+        """All rows."""
+        return self.sample if self.extract is None else self.extract.source
+
+    @property
+    def n(self) -> int:
+        """Number of all rows."""
+        return self.sample.n if self.extract is None else self.extract.n
+
+    @cached_property
+    def survey(self) -> Survey:
+        """What the engine has to know of the rows."""
+        if self.extract is None:
+            return self.engine.survey(self.sample)
+        return self.engine.survey_of(self.extract)
+
+    def averages(self, weights: Weights, *, spread: bool = False, title: str) -> Averages:
+        """Mean residuals of the data and of every redraw at some places, over all rows.
+
+        Parameters
+        ----------
+        weights : Weights
+            The places.
+        spread : bool
+            Whether the variance of the residuals is wanted for every draw, too.
+        title : str
+            Of the progress bar.
+
+        Returns
+        -------
+        Averages
+            Of every place.
+        """
+        return average(
+            self.source,
+            weights,
+            self.laws,
+            self.draws,
+            self.seed,
+            spread=spread,
+            title=title,
+            engine=self.engine,
+            survey=None if self.extract is None else self.survey,
+        )
 
     def again(
         self,
@@ -99,9 +192,11 @@ class Redraws:
         number = checked_reach(self.draws if draws is None else draws, allowed, parts)
         seed = self.seed if rng is None else as_seed(rng)
         settings = (number, seed, float(allowed))
-        if sample is self.sample and settings == (self.draws, self.seed, self.alpha):
+        if sample is not self.sample:
+            return Redraws(sample, self.null, *settings)
+        if settings == (self.draws, self.seed, self.alpha):
             return self
-        return Redraws(sample, self.null, *settings)
+        return Redraws(sample, self.null, *settings, self.extract, self.engine)
 
     @cached_property
     def laws(self) -> tuple[RowwiseNull, ...]:
@@ -142,6 +237,34 @@ class Redraws:
                 f"sizes count clusters"
             )
         return tuple(said)
+
+
+def at_hand(rows: object, engine: Engine) -> tuple[Sample, Extract | None]:
+    """The rows in memory: all of them, or random ones of very many beside what stands for all.
+
+    Rows that come from a design are loaded: their clusters have to stay whole.
+
+    Parameters
+    ----------
+    rows : Sample or Scan
+        What a user passed; anything else is refused.
+    engine : Engine
+        Who reads files.
+
+    Returns
+    -------
+    Sample, and Extract or None
+        None where the sample holds all rows.
+    """
+    if isinstance(rows, Scan) and not rows.is_simple:
+        rows = rows.load()
+    if not isinstance(rows, Scan):
+        sample = checked_sample(rows)
+        if not sample.design.is_simple or sample.n <= EXTRACT_ROWS:
+            return sample, None
+        rows = sample
+    extract = engine.extract(rows)
+    return extract.some, None if extract.is_all else extract
 
 
 def checked_alpha(alpha: object) -> float:

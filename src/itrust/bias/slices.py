@@ -15,15 +15,18 @@ from itrust._core import (
     Rng,
     as_seed,
     checked_count,
+    progress_bar,
     smallest_tickets,
     tickets,
 )
-from itrust.bias.bands import Shares, judged
+from itrust.bias.bands import Shares, Verdicts, judged
 from itrust.bias.parts import PartBias, PartTable
+from itrust.bias.places import PlaceSet, PlacesPart
 from itrust.bias.redraws import Redraws
 from itrust.bias.slice_search import Candidate, Searcher, rows_to_search
-from itrust.bias.smoothing import Members, average
-from itrust.data import Sample
+from itrust.bias.smoothing import Averages, Members
+from itrust.data import Sample, Scan
+from itrust.engines import EngineChoice, run_together, work_of_parts
 
 MIN_UNITS = 4  # rows or clusters that can be halved
 ALIKE = 0.5  # rows in common, of rows in either
@@ -110,7 +113,7 @@ class SliceTable(PartTable[Slice]):
 
 
 def bias_slices(
-    sample: Sample,
+    sample: Sample | Scan,
     *,
     max_conditions: int = 3,
     max_slices: int = 8,
@@ -118,18 +121,21 @@ def bias_slices(
     alpha: float = 0.05,
     draws: int = 999,
     rng: Rng = None,
+    engine: EngineChoice = "auto",
 ) -> SliceTable:
     """Find rules under which the model is miscalibrated, and confirm them on rows not searched.
 
     A rule joins up to `max_conditions` of: a level, a range of a number or date, a missing value, a
     range of the prediction. Rows are halved at random; each half is searched, and what it shows is
-    judged on the other at half of the level. Given the rows of the search that is exact: if the
-    model is calibrated on every row, any slice is confirmed in at most `alpha` of samples.
+    judged on the other at half of the level. Of more than 100,000 rows that are independent, as
+    many random ones are searched, and all others judge what was found. Given the rows of the search
+    that is exact: if the model is calibrated on every row, any slice is confirmed in at most
+    `alpha` of samples.
 
     Parameters
     ----------
-    sample : Sample
-        Rows to halve, search and judge.
+    sample : Sample or Scan
+        Rows to search and judge.
     max_conditions : int
         Most conditions that a rule may join.
     max_slices : int
@@ -142,6 +148,8 @@ def bias_slices(
         How often labels are redrawn.
     rng : int, Generator or None
         Seed of halves and draws; None takes a new one.
+    engine : "auto", Factor or Dask
+        Who goes over the rows.
 
     Returns
     -------
@@ -155,7 +163,7 @@ def bias_slices(
     >>> len(found.confirmed) > 0
     True
     """
-    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, parts=HALVES)
+    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, parts=HALVES, engine=engine)
     return slices_of(
         redraws, max_conditions=max_conditions, max_slices=max_slices, min_rows=min_rows
     )
@@ -172,9 +180,27 @@ def slices_of(
         ("min_rows", min_rows),
     ):
         checked_count(value, name)
+    if redraws.extract is not None:
+        plan = slice_plan(
+            redraws, max_conditions=max_conditions, max_slices=max_slices, min_rows=min_rows
+        )
+        part = PlacesPart.of(
+            [PlaceSet(plan.weights, True, plan.bar)], redraws.n, redraws.draws, redraws.seed
+        )
+        with progress_bar("slices", work_of_parts(redraws.survey, [part], redraws.draws)) as told:
+            ((averages,),) = run_together(
+                redraws.engine,
+                redraws.survey,
+                [part],
+                redraws.null,
+                redraws.draws,
+                redraws.seed,
+                told,
+            )
+        return replace(plan.finished(averages), elapsed=time.perf_counter() - begun)
     sample, seed = redraws.sample, redraws.seed
     halves = halves_of(sample, seed, purpose=0)
-    judged: list[Slice] = []
+    confirmed: list[Slice] = []
     for number in range(len(halves)):
         search, others = halves[number], halves[1 - number]
         searcher = Searcher(_searchable(search, max_slices), max_conditions, min_rows)
@@ -182,14 +208,90 @@ def slices_of(
         # Labels of their own for each half; half of the level for each.
         own_seed = as_seed(np.random.default_rng([seed, 1 + number]))
         half = replace(redraws, sample=others, seed=own_seed, alpha=redraws.alpha / HALVES)
-        judged.extend(_judged(found, half, sample))
+        confirmed.extend(_judged(found, half, sample))
     return SliceTable(
-        slices=_apart(judged, sample, redraws.alpha),
+        slices=_apart(confirmed, sample, redraws.alpha),
         n=sample.n,
         elapsed=time.perf_counter() - begun,
         min_rows=int(min_rows),
         **redraws.settings,
     )
+
+
+def slice_plan(
+    redraws: Redraws, *, max_conditions: int = 3, max_slices: int = 8, min_rows: int = 50
+) -> SlicePlan:
+    """Search the rows at hand; all other rows then judge what was found.
+
+    Parameters
+    ----------
+    redraws : Redraws
+        All rows, and random ones of them at hand.
+    max_conditions, max_slices, min_rows
+        As for `bias_slices`.
+
+    Returns
+    -------
+    SlicePlan
+        Rules that no row outside the search has seen.
+    """
+    searcher = Searcher(_searchable(redraws.sample, max_slices), max_conditions, min_rows)
+    return SlicePlan(redraws, tuple(searcher.candidates(2 * max_slices)), int(min_rows))
+
+
+@dataclass(frozen=True, eq=False)
+class SlicePlan:
+    """Rules found on the rows at hand, before the other rows judge them.
+
+    Attributes
+    ----------
+    redraws : Redraws
+        All rows, and how their labels are redrawn.
+    found : tuple of Candidate
+        The rules.
+    min_rows : int
+        Rows of the search that a rule had to hold.
+    """
+
+    redraws: Redraws
+    found: tuple[Candidate, ...]
+    min_rows: int
+
+    @property
+    def weights(self) -> Members:
+        """Who meets the rules."""
+        return Members([candidate.where for candidate in self.found])
+
+    @property
+    def bar(self) -> float:
+        """Rows with a larger ticket took no part in the search."""
+        assert self.redraws.extract is not None
+        return self.redraws.extract.bar
+
+    def finished(self, averages: Averages) -> SliceTable:
+        """Make intervals and p-values from the rows that took no part in the search."""
+        redraws, sample, extract = self.redraws, self.redraws.sample, self.redraws.extract
+        assert extract is not None
+        held = np.flatnonzero(averages.moments.mass > 0)
+        averages = averages.take(held)
+        found = [self.found[k] for k in held.tolist()]
+        slices: list[Slice] = []
+        if found:
+            told = _shared_verdicts(found, averages, redraws.alpha)
+            weights = extract.weights
+            for k, candidate in enumerate(found):
+                here = np.flatnonzero(candidate.where.rows(sample.points))
+                weight = float(here.size if weights is None else weights[here].sum())
+                share = weight / extract.census.mass
+                share += float(averages.moments.mass[k]) / averages.total
+                slices.append(_slice(candidate, averages, told, k, here.size, share, times=1))
+        return SliceTable(
+            slices=_apart(slices, sample, redraws.alpha),
+            n=redraws.n,
+            elapsed=0.0,
+            min_rows=self.min_rows,
+            **redraws.settings,
+        )
 
 
 def halves_of(sample: Sample, seed: int, purpose: int) -> tuple[Sample, ...]:
@@ -212,33 +314,53 @@ def _judged(found: Sequence[Candidate], half: Redraws, sample: Sample) -> Iterat
     held = [c for c, rows in zip(found, inside, strict=True) if others.weights_or_ones[rows].any()]
     if not held:
         return
-    weights = Members([candidate.where for candidate in held])
-    averages = average(
-        others, weights, half.laws, half.draws, half.seed, spread=True, title="slices"
+    averages = half.averages(
+        Members([candidate.where for candidate in held]), spread=True, title="slices"
     )
-    found_low = np.array([candidate.bias > 0 for candidate in held])
-    attention = _attention(np.array([candidate.worth for candidate in held]))
-    sides = (np.where(low, FOUND_SHARE, 1 - FOUND_SHARE) for low in (found_low, ~found_low))
-    shares = Shares(*(attention * side for side in sides))
-    told = judged(averages, half.alpha, shares=shares)
+    told = _shared_verdicts(held, averages, half.alpha)
     w = sample.weights_or_ones
     for k, candidate in enumerate(held):
         everywhere = candidate.where.rows(sample.points)
-        predicted = float(averages.moments.mean_prediction[k])
-        yield Slice(
-            where=candidate.where,
-            rows=int(everywhere.sum()),
-            share=float(w[everywhere].sum() / w.sum()),
-            predicted=predicted,
-            observed=predicted + float(averages.values[k]),
-            lower=float(told.band.lower[k]),
-            upper=float(told.band.upper[k]),
-            stderr=float(averages.stderr[k]),
-            judged_on=int(candidate.where.rows(others.points).sum()),
-            found_bias=candidate.bias,
-            unadjusted_pvalue=float(told.unadjusted[k]),
-            pvalue=min(HALVES * float(told.adjusted[k]), 1.0),
-        )
+        share = float(w[everywhere].sum() / w.sum())
+        searched = int(everywhere.sum()) - int(averages.rows[k])
+        yield _slice(candidate, averages, told, k, searched, share, times=HALVES)
+
+
+def _shared_verdicts(found: Sequence[Candidate], averages: Averages, alpha: float) -> Verdicts:
+    """Intervals and p-values with shares of the level by what the search showed."""
+    found_low = np.array([candidate.bias > 0 for candidate in found])
+    attention = _attention(np.array([candidate.worth for candidate in found]))
+    sides = (np.where(low, FOUND_SHARE, 1 - FOUND_SHARE) for low in (found_low, ~found_low))
+    shares = Shares(*(attention * side for side in sides))
+    return judged(averages, alpha, shares=shares)
+
+
+def _slice(
+    candidate: Candidate,
+    averages: Averages,
+    told: Verdicts,
+    k: int,
+    searched: int,
+    share: float,
+    *,
+    times: int,
+) -> Slice:
+    """One rule with the numbers of the rows that judged it; p-values are shared `times` times."""
+    predicted, judges = float(averages.moments.mean_prediction[k]), int(averages.rows[k])
+    return Slice(
+        where=candidate.where,
+        rows=searched + judges,
+        share=share,
+        predicted=predicted,
+        observed=predicted + float(averages.values[k]),
+        lower=float(told.band.lower[k]),
+        upper=float(told.band.upper[k]),
+        stderr=float(averages.stderr[k]),
+        judged_on=judges,
+        found_bias=candidate.bias,
+        unadjusted_pvalue=float(told.unadjusted[k]),
+        pvalue=min(times * float(told.adjusted[k]), 1.0),
+    )
 
 
 def _attention(worth: FloatArray) -> FloatArray:

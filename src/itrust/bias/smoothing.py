@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -147,6 +147,26 @@ class Moments:
         return Moments(**{name: part[..., places] for name, part in vars(self).items()})
 
 
+def moments_of(plain: FloatArray, second: FloatArray, third: FloatArray) -> Moments:
+    """Moments of independent rows.
+
+    `plain` are sums of a times 1, p, e; `second` of a^2 times 1, p, p^2, e^2, e; `third` of a^3
+    times 1, p, p^2, p^3.
+    """
+    one, p, pp, q0, q1 = second
+    squares = np.stack([q0, -2 * q1, one])
+    return Moments(
+        mass=plain[0],
+        predicted=plain[1],
+        second=np.stack([one, p, pp]),
+        third=third,
+        squares=squares,
+        by_design=squares,
+        multiplied=q0,
+        carried=second[:4],
+    )
+
+
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
 
@@ -176,6 +196,10 @@ class Averages:
     moments : Moments
     freedom : float or None
         Degrees of freedom of the design; None where rows are independent.
+    rows : (m,) array of int
+        Number of rows that count.
+    total : float
+        Sum of the weights of all rows, in the unit of `moments.mass`.
     """
 
     sums: FloatArray
@@ -184,6 +208,8 @@ class Averages:
     residual: FloatArray
     moments: Moments
     freedom: float | None
+    rows: IntArray
+    total: float
 
     @property
     def has_clusters(self) -> bool:
@@ -199,6 +225,8 @@ class Averages:
             self.residual[places],
             self.moments.take(places),
             self.freedom,
+            self.rows[places],
+            self.total,
         )
 
     @property
@@ -274,7 +302,7 @@ class Averages:
         return np.asarray(self.multiplied / scale[:, None])
 
 
-def average(
+def average_by_design(
     sample: Sample,
     weights: Weights,
     laws: Sequence[RowwiseNull],
@@ -284,7 +312,7 @@ def average(
     spread: bool = False,
     title: str = "local bias",
 ) -> Averages:
-    """Mean residuals at all places: one pass over the rows.
+    """Mean residuals at all places where rows come from a design: one pass, clusters whole.
 
     Cost O(n m draws) at most, for every law; places without a share in a tile are skipped. Memory
     O(m draws) a law and thread, and O(m) a stratum. The answer is the same to the last bit for
@@ -294,15 +322,24 @@ def average(
     Parameters
     ----------
     sample : Sample
+        All rows, which must be in memory.
     weights : Weights
+        The places.
     laws : sequence of RowwiseNull
         What labels may be redrawn by.
     draws : int
+        How often.
     seed : int
+        Of the draws.
     spread : bool
         Also sum a^2 (y - p)^2 of every draw.
     title : str
         Of the progress bar.
+
+    Returns
+    -------
+    Averages
+        Of every place.
     """
     source = (
         sample if sample.cluster is None else sample.take(np.argsort(sample.cluster, kind="stable"))
@@ -372,28 +409,33 @@ class _Sums:
     third: FloatArray
     totals: FloatArray  # what the design keeps of its units
     carried: FloatArray
+    rows: IntArray
+    total: FloatArray  # (1,)
 
     def add(self, other: _Sums) -> None:
         for name, mine in vars(self).items():
             mine += vars(other)[name]
 
     def finished(self, spreading: Spreading) -> Averages:
-        one, p, pp, q0, q1 = self.second
-        squares = np.stack([q0, -2 * q1, one])
-        mass, predicted = self.plain[0], self.plain[1]
-        simple = spreading.design.is_simple
-        moments = Moments(
-            mass=mass,
-            predicted=predicted,
-            second=np.stack([one, p, pp]),
-            third=self.third,
-            squares=squares,
-            by_design=squares if simple else spreading.variance(self.totals, mass),
-            multiplied=q0 if simple else spreading.multiplied_variance(self.totals),
-            carried=self.second[:4] if simple else spreading.settled(self.carried, mass, predicted),
+        moments = moments_of(self.plain, self.second, self.third)
+        mass, predicted = moments.mass, moments.predicted
+        moments = replace(
+            moments,
+            by_design=spreading.variance(self.totals, mass),
+            multiplied=spreading.multiplied_variance(self.totals),
+            carried=spreading.settled(self.carried, mass, predicted),
         )
-        freedom = None if simple else spreading.design.freedom
-        return Averages(self.sums, self.multiplied, self.spread, self.plain[2], moments, freedom)
+        freedom = spreading.design.freedom
+        return Averages(
+            self.sums,
+            self.multiplied,
+            self.spread,
+            self.plain[2],
+            moments,
+            freedom,
+            self.rows,
+            float(self.total[0]),
+        )
 
 
 @dataclass(frozen=True)
@@ -419,12 +461,15 @@ class _Work:
             third=np.zeros((4, m)),
             totals=np.zeros((kinds, m, units)),
             carried=np.zeros((4, m)),
+            rows=np.zeros(m, dtype=np.int64),
+            total=np.zeros(1),
         )
 
     def of(self, chunk: Chunk) -> _Sums:
         part = self.empty()
         w, p, e = chunk.weights, chunk.p, chunk.y - chunk.p
         assert w is not None
+        part.total += w.sum()
         here = slice(chunk.rows.start, chunk.rows.stop)
         drawn = [self._residuals(chunk, law) for law in self.laws]
         wanted = self.spread and len(drawn) == 1
@@ -446,6 +491,7 @@ class _Work:
                 part.sums[law, places] += rough @ residuals[rows]
             part.multiplied[places] += rough @ multiplied[rows]
             part.plain[:, places] += (weights @ plain[rows]).T
+            part.rows[places] += np.count_nonzero(weights, axis=1)
             power = weights * weights
             part.spread[places] += power @ squares[rows]
             part.second[:, places] += (power @ second[rows]).T

@@ -26,7 +26,7 @@ from itrust.calibration.pipeline import Scores, score_laws
 from itrust.calibration.prepared import Prepared, prepare, prepare_one
 from itrust.calibration.results import CalibrationResult, Finding, Refusal
 from itrust.data import Sample, Scan, Source
-from itrust.engines import EngineChoice, Survey, as_engine
+from itrust.engines import Engine, EngineChoice, Survey, as_engine
 from itrust.kernels import Kernel, LocalKernel
 from itrust.nulls import Null, RowwiseNull
 
@@ -162,13 +162,79 @@ def prepared_test(
         one = kernel if isinstance(kernel, LocalKernel) else None
         prepared = prepare_one(survey, chosen, resolved_kernel(one, survey), null, draws)
     else:
-        dictionary, default = as_dictionary(kernel, survey), resolved_kernel(None, survey)
-        prepared = prepare(survey, chosen, dictionary, null, draws, default)
+        prepared = planned_test(chosen, survey, null, draws, kernel)
     warnings = null_warnings(source, null)
     laws = score_laws(prepared, null, draws, seed, progress)
-    scores = max(laws, key=_share_above)  # the law that a rejection has to refute
     refused = refused_by(source) if asked is None else None
-    result = _result(prepared, scores, laws, null, seed, warnings, refused, begun)
+    made = result_of_laws(prepared, laws, null, seed, warnings=warnings, refused=refused)
+    return replace(made, result=replace(made.result, elapsed=time.perf_counter() - begun))
+
+
+def planned_test(
+    engine: Engine, survey: Survey, null: Null, draws: int, checks: Checks | None = None
+) -> Prepared:
+    """Prepare the checks of a test over a dictionary; no label is looked at.
+
+    Parameters
+    ----------
+    engine : Engine
+        Who computes.
+    survey : Survey
+        The rows.
+    null : Null
+        What draws will be made by.
+    draws : int
+        How many of them.
+    checks : Dictionary or mapping of names to kernels, optional
+        Default: the default dictionary.
+
+    Returns
+    -------
+    Prepared
+        Ready for a pass over the rows.
+    """
+    dictionary, default = as_dictionary(checks, survey), resolved_kernel(None, survey)
+    return prepare(survey, engine, dictionary, null, draws, default)
+
+
+def result_of_laws(
+    prepared: Prepared,
+    laws: Sequence[Scores],
+    null: Null,
+    seed: int,
+    *,
+    warnings: tuple[str, ...] = (),
+    refused: Refusal | None = None,
+    some: Sample | None = None,
+) -> PreparedTest:
+    """Make the result of a test from the scores of its checks.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        What the scores were made from.
+    laws : sequence of Scores
+        Of every law that the null leaves open.
+    null : Null
+        What the draws were made by.
+    seed : int
+        Of the draws.
+    warnings : tuple of str
+        Where the data contradict the assumptions.
+    refused : Refusal, optional
+        Why there is no p-value; default: there is one.
+    some : Sample, optional
+        Rows that tell where a finding is most striking; default: those of the source, if these
+        are in memory.
+
+    Returns
+    -------
+    PreparedTest
+        The result, and what it was made of.
+    """
+    scores = max(laws, key=_share_above)  # the law that a rejection has to refute
+    rows = prepared.survey.source.in_memory if some is None else some
+    result = _result(prepared, scores, laws, null, seed, warnings, refused, rows)
     return PreparedTest(result, prepared, scores)
 
 
@@ -240,14 +306,14 @@ def _result(
     seed: int,
     warnings: tuple[str, ...],
     refused: Refusal | None,
-    begun: float,
+    some: Sample | None,
 ) -> CalibrationResult:
     source, draws = prepared.survey.source, scores.statistic.size - 1
     combined = scores.combined
     found: tuple[Finding, ...] = ()
     if not prepared.is_alone:
         found = attributed(findings_of_laws(scores, laws), prepared, scores, seed)
-        found = described(found, source.in_memory)
+        found = described(found, some)
     checks = 1 if prepared.is_alone else len(found)
     if refused is not None:
         found = ()
@@ -275,7 +341,7 @@ def _result(
         seed=seed if drawn else None,
         engine=scores.engine,
         certificate=scores.certificate,
-        elapsed=time.perf_counter() - begun,
+        elapsed=0.0,
         weighted=source.weights is not None,
         clusters=source.clusters,
         impossible=scores.impossible,

@@ -6,12 +6,13 @@ kernel is a dictionary of one check, which is compared as it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from itrust._core import Advance, BoolArray, FloatArray, IntArray, progress_bar
+from itrust._core import BoolArray, FloatArray, IntArray, progress_bar
 from itrust.calibration.dictionary.bank import BankSums
 from itrust.calibration.dictionary.entries import Entry
 from itrust.calibration.prepared import Prepared, makes_draws
@@ -21,11 +22,14 @@ from itrust.engines import (
     Certificate,
     Drawing,
     Outcome,
+    Plan,
     Survey,
     Tally,
-    amount_of_work,
+    Work,
     finite,
+    run_together,
     tally_notes,
+    work_of_parts,
 )
 from itrust.nulls import AnalyticNull, Facts, Null, RowwiseNull
 
@@ -138,29 +142,145 @@ def score(
     Scores
         Of the data, then of every draw.
     """
-    size, draws = prepared.columns_at_once, draws if makes_draws(null) else 0
-    batches = [range(at, min(at + size, draws)) for at in range(0, max(draws, 1), size)]
-    amount = amount_of_work(prepared.survey, prepared.plans, prepared.works) * len(batches)
-    found: list[ScaledChecks] = []
-    first: Outcome | None = None
+    draws = draws if makes_draws(null) else 0
+    part = Scoring(prepared, null)
+    amount = work_of_parts(prepared.survey, [part], draws)
     with progress_bar("drawing", amount, progress) as advance:
-        for block in batches:
-            outcome = _run(prepared, Drawing(null, block, seed), advance)
-            first = first or outcome
-            checks = (_alone if prepared.is_alone else _scaled)(prepared, outcome)
-            found.append(checks if block.start == 0 else checks.without_data())
-    assert first is not None
-    checks = ScaledChecks.joined(found)
-    if _is_clustered(prepared, null):
-        drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
-        with progress_bar("scale", 1, False) as advance:
-            others = _scaled(prepared, _run(prepared, drawing, advance)).without_data()
-        symmetric = symmetric_checks(prepared) if symmetric is None else symmetric
-        keeps = null is not None and null.keeps_residuals
-        checks = scaled_by_draws(
-            checks, others, prepared.is_single, symmetric, keeps_residuals=keeps
+        (found,) = run_together(
+            prepared.engine, prepared.survey, [part], null, draws, seed, advance
         )
-    return _gathered(prepared, null, checks, first)
+    scores: Scores = found
+    if not _is_clustered(prepared, null):
+        return scores
+    drawing = Drawing(null, range(draws, draws + MOMENT_DRAWS), seed)
+    with progress_bar("scale", 1, False) as advance:
+        outcome = prepared.engine.run(
+            prepared.survey, prepared.plans, drawing, prepared.works, advance=advance
+        )
+    others = _scaled(prepared, outcome).without_data()
+    symmetric = symmetric_checks(prepared) if symmetric is None else symmetric
+    keeps = null is not None and null.keeps_residuals
+    checks = ScaledChecks(
+        scores.log_tails, scores.standardised, scores.statistic, scores.sd, scores.skewness
+    )
+    checks = scaled_by_draws(checks, others, prepared.is_single, symmetric, keeps_residuals=keeps)
+    return replace(scores, **vars(checks))
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What one pass tells beside the checks.
+
+    Attributes
+    ----------
+    tally : Tally
+        Facts about all rows.
+    certificate : Certificate or None
+        How far the main kernel can be from the true one.
+    tail : float or None
+        What the formula of an analytic null gives.
+    """
+
+    tally: Tally
+    certificate: Certificate | None
+    tail: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """The checks of a test as a part of a pass: `Scores` on the scale of independent rows.
+
+    Attributes
+    ----------
+    prepared : Prepared
+        The checks.
+    null : Null or None
+        What draws are made by.
+    """
+
+    prepared: Prepared
+    null: Null | None
+
+    @property
+    def plans(self) -> list[Plan]:
+        """Kernels that are evaluated."""
+        return self.prepared.plans
+
+    def works(self, block: range) -> list[Work]:  # noqa: ARG002
+        """What else is added up, whichever draws.
+
+        Parameters
+        ----------
+        block : range
+            Numbers of the draws.
+
+        Returns
+        -------
+        list of Work
+            The bank, unless one kernel is tested alone.
+        """
+        return self.prepared.works
+
+    @property
+    def width(self) -> int:
+        """Numbers that are kept for each draw."""
+        return self.prepared.bank.width
+
+    def reduced(self, outcome: Outcome, block: range) -> tuple[ScaledChecks, Known | None]:
+        """Bring every check of one batch of draws to its scale.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Of the kernels and the bank.
+        block : range
+            Numbers of the draws.
+
+        Returns
+        -------
+        ScaledChecks and Known
+            The data are in the first batch only, and so is what the pass tells.
+        """
+        checks = (_alone if self.prepared.is_alone else _scaled)(self.prepared, outcome)
+        if block.start:
+            return checks.without_data(), None
+        tail = _tail(self.prepared, self.null, float(checks.statistic[0]), outcome)
+        certificate = outcome.kernels[self.prepared.main].certificate(outcome.pair_weight)
+        return checks, Known(outcome.tally, certificate, tail)
+
+    def finished(self, found: Sequence[tuple[ScaledChecks, Known | None]]) -> Scores:
+        """Put the batches together.
+
+        Parameters
+        ----------
+        found : sequence
+            From `reduced`.
+
+        Returns
+        -------
+        Scores
+            Of the data, then of every draw.
+        """
+        prepared, known = self.prepared, found[0][1]
+        assert known is not None
+        checks = ScaledChecks.joined([checks for checks, _ in found])
+        survey, main = prepared.survey, prepared.kernels[prepared.main].plan
+        return Scores(
+            entries=prepared.entries,
+            weights=prepared.weights,
+            is_single=prepared.is_single,
+            tail=known.tail,
+            log_tails=checks.log_tails,
+            standardised=checks.standardised,
+            sd=checks.sd,
+            skewness=checks.skewness,
+            statistic=checks.statistic,
+            n=known.tally.rows,
+            impossible=known.tally.impossible,
+            engine=prepared.engine.describe(survey, main),
+            certificate=known.certificate,
+            notes=(*_notes(survey, known.tally), *prepared.dictionary.notes),
+        )
 
 
 def _is_clustered(prepared: Prepared, null: Null | None) -> bool:
@@ -194,17 +314,6 @@ def score_laws(
         return tuple(score(prepared, law, draws, seed, symmetric=symmetric) for law in laws)
 
 
-def _run(prepared: Prepared, drawing: Drawing, advance: Advance) -> Outcome:
-    return prepared.engine.run(
-        prepared.survey,
-        prepared.plans,
-        drawing,
-        prepared.works,
-        diagonals=not prepared.is_alone,
-        advance=advance,
-    )
-
-
 def _statistic(prepared: Prepared, outcome: Outcome) -> FloatArray:
     """KLCE^2 of the main kernel, (1 + draws,)."""
     return finite(outcome.kernels[prepared.main].over_pairs / outcome.pair_weight)
@@ -228,28 +337,6 @@ def _scaled(prepared: Prepared, outcome: Outcome) -> ScaledChecks:
         prepared.bank, bank, [found for found, _ in kernels], law
     )
     return ScaledChecks(log_tails, standardised, _statistic(prepared, outcome), *law)
-
-
-def _gathered(
-    prepared: Prepared, null: Null | None, checks: ScaledChecks, first: Outcome
-) -> Scores:
-    survey, main = prepared.survey, prepared.kernels[prepared.main].plan
-    return Scores(
-        entries=prepared.entries,
-        weights=prepared.weights,
-        is_single=prepared.is_single,
-        tail=_tail(prepared, null, float(checks.statistic[0]), first),
-        log_tails=checks.log_tails,
-        standardised=checks.standardised,
-        sd=checks.sd,
-        skewness=checks.skewness,
-        statistic=checks.statistic,
-        n=first.tally.rows,
-        impossible=first.tally.impossible,
-        engine=prepared.engine.describe(survey, main),
-        certificate=first.kernels[prepared.main].certificate(first.pair_weight),
-        notes=(*_notes(survey, first.tally), *prepared.dictionary.notes),
-    )
 
 
 def _tail(prepared: Prepared, null: Null | None, statistic: float, first: Outcome) -> float | None:

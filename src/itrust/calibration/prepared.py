@@ -17,7 +17,6 @@ from itrust.engines import (
     Purpose,
     Survey,
     Work,
-    columns_at_once,
 )
 from itrust.kernels import LocalKernel
 from itrust.nulls import Null, SimulatedNull
@@ -98,11 +97,6 @@ class Prepared:
     def works(self) -> list[Work]:
         """What a pass over the rows adds up beside the kernels."""
         return [] if self.is_alone else [self.bank]
-
-    @property
-    def columns_at_once(self) -> int:
-        """Draws in work at a time."""
-        return columns_at_once(self.survey, self.plans, self.bank.width)
 
     def for_null(self, null: Null) -> Prepared:
         """The same checks on the scale of another null.

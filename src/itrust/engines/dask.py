@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from itrust._core import InputError, Setting
-from itrust.data import Candidates, FilePart, Scan, Source, known_format
+from itrust.data import Candidates, Extract, FilePart, Harvest, Scan, Source, known_format
 from itrust.engines.factor import Factor
 from itrust.engines.passes import Job, Totals, accumulate_all
 from itrust.engines.plan import Plan, Purpose
 from itrust.engines.protocol import Engine
-from itrust.engines.survey import Survey
+from itrust.engines.survey import POINTS, Survey
 from itrust.engines.threads import one_blas_thread
 from itrust.kernels import LocalKernel
 
@@ -81,7 +81,7 @@ class Dask(Engine):
     def _survey(self, source: Source, min_rows: int) -> Survey:
         # The workers cut the files into partitions, count rows and choose random ones.
         scan = _checked(source)
-        size = max(self.factor.pilot, min_rows)
+        size = max(self.factor.pilot, min_rows, POINTS)
         with self.connected() as client:
             parts = _counted_parts(client, scan)
             n = sum(part.rows or 0 for part in parts)
@@ -92,6 +92,18 @@ class Dask(Engine):
             )
         rows = scan.pilot_of(found, size)
         return Survey(scan, rows, rows.first(self.factor.pilot), parts)
+
+    def _extract(self, source: Source, size: int) -> Extract:
+        scan = _checked(source)
+        with self.connected() as client:
+            parts = _counted_parts(client, scan)
+            n = sum(part.rows or 0 for part in parts)
+            max_ticket = min(1.0, 1.5 * size / max(n, 1) + 1e-3)  # so that few rows travel
+            pieces = [scan.only(part) for part in parts]
+            found = client.gather(
+                client.map(_harvest, pieces, size=size, max_ticket=max_ticket, pure=False)
+            )
+        return scan.extract_of(found, size, parts)
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan:
         return self.factor.plan(survey, kernel, purpose)
@@ -189,6 +201,10 @@ def _count(piece: Scan) -> int:
 
 def _candidates(piece: Scan, size: int, max_ticket: float) -> Candidates:
     return piece.candidates(size, max_ticket)
+
+
+def _harvest(piece: Scan, size: int, max_ticket: float) -> Harvest:
+    return piece.harvest(size, max_ticket)
 
 
 def _accumulate(piece: Scan, job: Job, chunk: int) -> Totals:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from itrust._core import Advance
-from itrust.data import Source
+from itrust.data import EXTRACT_ROWS, Extract, Source
 from itrust.engines.outcome import Columns, Outcome, pair_weight_of
 from itrust.engines.passes import Drawing, Job, Totals, Work
 from itrust.engines.plan import Plan, Purpose
@@ -43,6 +43,38 @@ class Engine(ABC):
             What the other methods take.
         """
         return self._survey(source, min_rows)
+
+    def extract(self, source: Source, size: int = EXTRACT_ROWS) -> Extract:
+        """Count the rows and keep random ones with their labels, in one pass over files.
+
+        Parameters
+        ----------
+        source : Source
+            Rows in memory or in files.
+        size : int
+            How many rows are kept at most.
+
+        Returns
+        -------
+        Extract
+            What must see rows at hand takes these.
+        """
+        return self._extract(source, size)
+
+    def survey_of(self, extract: Extract) -> Survey:
+        """Choose random rows among those at hand, in place of `survey`.
+
+        Parameters
+        ----------
+        extract : Extract
+            From `extract`.
+
+        Returns
+        -------
+        Survey
+            What the other methods take.
+        """
+        return Survey.of_extract(extract, self._pilot_rows)
 
     def plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose | None = None) -> Plan:
         """Decide how a kernel is evaluated, from predictions and covariates alone.
@@ -158,8 +190,13 @@ class Engine(ABC):
             ),
         )
 
+    _pilot_rows = 4_096  # that landmarks are chosen from
+
     @abstractmethod
     def _survey(self, source: Source, min_rows: int) -> Survey: ...
+
+    def _extract(self, source: Source, size: int) -> Extract:
+        return source.extract(size)
 
     @abstractmethod
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan: ...

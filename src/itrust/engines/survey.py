@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from itrust.data import FilePart, Pilot, Points, Source
+from itrust.data import Extract, FilePart, Pilot, Points, Source
+
+POINTS = 20_000  # rows that kernels, widths and checks are chosen from
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +50,27 @@ class Survey:
         Survey
             Without parts.
         """
-        rows = source.pilot(max(size, min_rows))
+        rows = source.pilot(max(size, min_rows, POINTS))
         return cls(source, rows, rows.first(size))
+
+    @classmethod
+    def of_extract(cls, extract: Extract, size: int) -> Survey:
+        """Choose random rows among those at hand; no pass is made.
+
+        Parameters
+        ----------
+        extract : Extract
+            All rows, and some of them in memory.
+        size : int
+            Most rows that the engine uses.
+
+        Returns
+        -------
+        Survey
+            The same as of all rows.
+        """
+        rows = extract.pilot(max(size, POINTS))
+        return cls(extract.source, rows, rows.first(size), extract.parts)
 
     @property
     def n(self) -> int:
@@ -63,16 +84,15 @@ class Survey:
 
     @property
     def points(self) -> Points:
-        """Predictions and covariates of all rows in memory, or of the pilot rows of files."""
-        whole = self.source.in_memory
-        return self.pilot.points if whole is None else whole.points
+        """Predictions and covariates of all rows, or of 20,000 random ones."""
+        return self.rows.first(POINTS).points
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Data-quality notes: those of the source, and about the columns of pilot rows."""
         if self.source.in_memory is not None:
             return self.source.notes
-        notes = (said for column in self.pilot.points.columns for said in column.notes())
+        notes = (said for column in self.points.columns for said in column.notes())
         return (*self.source.notes, *notes)
 
 

@@ -11,9 +11,9 @@ from itrust import tasks
 from itrust._core import InputError
 from itrust.bias import Redraws
 from itrust.data import Compared
-from itrust.tasks import TaskFinding, evaluate_tasks
+from itrust.engines import run_together
+from itrust.tasks import TaskFinding, evaluate_tasks, task_part
 from itrust.tasks.expressions import TaskRows
-from itrust.tasks.scores import along
 from oracles import holds_level, plausible
 
 
@@ -88,23 +88,27 @@ def test_the_bias_of_a_mean_is_a_weighted_sum_of_residuals(town):
     assert found.bias == pytest.approx(scale * float(c @ town.residuals))
 
 
-def test_draws_come_in_any_blocks(town, monkeypatch):
-    rng = np.random.default_rng(0)
-    c, h = rng.normal(size=(2, town.n)), rng.random((2, town.n))
-    null = it.nulls.Bernoulli()
+def test_sums_over_redraws_equal_a_plain_product(town, monkeypatch):
+    wanted = [tasks.mean("age", where={"region": "south"}), tasks.prevalence(region="west")]
     redraws = Redraws.of(town, alpha=0.05, draws=50, rng=3)
-    whole = along(redraws, c, h)
-    monkeypatch.setattr("itrust.tasks.scores.ROWS_AT_ONCE", 701)
-    monkeypatch.setattr("itrust.tasks.scores.DRAWS_AT_ONCE", 7)
-    parts = along(redraws, c, h)
-    for a, b in zip(whole, parts, strict=True):
-        assert a == pytest.approx(b)
+    part = task_part(redraws, wanted)
+
+    def found():
+        return run_together(redraws.engine, redraws.survey, [part], redraws.null, 50, 3)[0]
+
+    whole = found()
+    monkeypatch.setattr("itrust.engines.factor.Factor.chunk_rows", lambda *_: 701)
+    monkeypatch.setattr("itrust.engines.passes.DRAWS_AT_ONCE", 7)
+    for name, value in vars(found()).items():
+        assert value == pytest.approx(getattr(whole, name), rel=1e-9, abs=1e-6)
     drawn = np.empty((town.n, 50))
-    null.fill(drawn, town, range(50), 3)
-    assert whole[0][:, 1:] == pytest.approx(c @ drawn)
-    assert whole[1][0, 1, 1:] == pytest.approx((c[0] * c[1]) @ drawn**2)
-    assert whole[1][1, 0] == pytest.approx(whole[1][0, 1])
-    assert whole[2][:, 1:] == pytest.approx(h @ (drawn + town.p[:, None]))
+    redraws.null.fill(drawn, town, range(50), 3)
+    rows = TaskRows.predicted(town)
+    plug_in = wanted[0].linear(rows).value
+    (c, h), (d, _) = wanted[0].parts_of_bias(rows, plug_in), wanted[1].parts_of_bias(rows, 0.0)
+    assert whole.sums[:, 1:] == pytest.approx(np.array([c, d]) @ drawn)
+    assert whole.squares[1, 1:] == pytest.approx((c * d) @ drawn**2)
+    assert whole.masses[0, 1:] == pytest.approx(h @ (drawn + town.p[:, None]))
 
 
 def test_functions_of_covariates_tell_what_they_read(town):
@@ -218,9 +222,10 @@ def test_a_task_without_bias_is_not_blamed_for_a_wrong_model():
         sample = cancelling(np.random.default_rng(run))
         wrong += task.evaluate(sample, draws=59, rng=run).pvalue <= 0.05
         c = task.leaning(TaskRows(sample.points, sample.weights_or_ones, sample.p)).influence
-        redraws = Redraws.of(sample, alpha=0.05, draws=59, rng=run)
-        sums, _, _ = along(redraws, c[None], c[None])
-        plain += np.mean(np.abs(sums[0]) >= abs(sums[0, 0])) <= 0.05
+        drawn = np.empty((sample.n, 59))
+        it.nulls.Bernoulli().fill(drawn, sample, range(59), run)
+        sums = np.append(c @ sample.residuals, c @ drawn)
+        plain += np.mean(np.abs(sums) >= abs(sums[0])) <= 0.05
     assert plausible(wrong, runs)
     assert plain > 0.2 * runs  # without studentising
 

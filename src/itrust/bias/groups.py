@@ -339,7 +339,8 @@ class Valued:
             values, counts = np.unique(column.values[~missing], return_counts=True)
             return cls(column, values, counts, bool(missing.any()))
         assert extract is not None
-        ordered = sorted(known.values, key=_in_order)
+        in_order = column.levels if column.is_category else sorted(known.values)
+        ordered = [value for value in in_order if value in known.values]
         counts = np.array([known.values[value] for value in ordered], dtype=np.int64)
         has_missing = int(counts.sum()) < extract.n
         if not column.is_category:
@@ -368,11 +369,6 @@ class Valued:
             return []
         levels = f"{self.values.size:,} levels"
         return [f"{self.column.name!r} has {levels}: its {most:,} most frequent ones are groups"]
-
-
-def _in_order(value: Any) -> tuple[str, Any]:
-    """Levels of one kind in their order; kinds do not mix within a column, but must not fail."""
-    return type(value).__name__ if not isinstance(value, int | float) else "", value
 
 
 def group_predicates(valued: Sequence[Valued], pool: int, deepest: int) -> list[Predicate]:

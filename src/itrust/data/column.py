@@ -105,27 +105,24 @@ class Column:
         codes = np.where(self.missing, len(self.levels), self.values)
         return replace(self, values=codes, levels=(*self.levels, name))
 
-    def present(self) -> Column:
-        """Keep the levels that occur; other kinds stay as they are.
+    def with_levels(self, levels: Sequence[Any], codes: Sequence[Any] = ()) -> Column:
+        """Give a category other levels, among them all that occur here.
+
+        Parameters
+        ----------
+        levels : sequence
+            In the order wanted.
+        codes : sequence
+            What they stand for, where value labels say so.
 
         Returns
         -------
         Column
-            The same values with no level that no row has.
+            The same values.
         """
-        if not self.is_category:
-            return self
-        known = np.unique(self.values[~self.missing])
-        if known.size == len(self.levels):
-            return self
-        codes = np.append(np.full(len(self.levels), -1), -1)
-        codes[known] = np.arange(known.size)
-        return replace(
-            self,
-            values=codes[self.values],
-            levels=tuple(self.levels[k] for k in known),
-            codes=tuple(self.codes[k] for k in known) if self.codes else (),
-        )
+        place = {level: k for k, level in enumerate(levels)}
+        moved = np.array([*(place.get(level, -1) for level in self.levels), -1], dtype=np.int64)
+        return replace(self, values=moved[self.values], levels=tuple(levels), codes=tuple(codes))
 
     @property
     def constant_value(self) -> Any | None:

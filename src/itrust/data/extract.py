@@ -259,6 +259,33 @@ def extract_of_sample(sample: Sample, size: int) -> Extract:
     if sample.n <= size:
         return Extract(sample, sample, drawn, weights, census)
     rows = smallest_tickets(drawn, size)
-    some = sample.take(rows)
-    some = some.with_columns(tuple(column.present() for column in some.columns))
+    some = with_all_levels(sample.take(rows), census)
     return Extract(sample, some, drawn[rows], None if weights is None else weights[rows], census)
+
+
+def with_all_levels(some: Sample, census: Census) -> Sample:
+    """Give categories the levels that all rows have, whether some rows have them or not.
+
+    Parameters
+    ----------
+    some : Sample
+        Random rows.
+    census : Census
+        Of all rows.
+
+    Returns
+    -------
+    Sample
+        The same rows.
+    """
+    columns = []
+    for column in some.columns:
+        counted = census.counts[column.name]
+        if column.is_category and counted.values is not None:
+            known = [level for level in column.levels if level in counted.values]
+            others = [level for level in counted.values if level not in column.levels]
+            levels = sorted([*known, *others]) if others else known
+            codes = [counted.codes[level] for level in levels] if counted.codes else []
+            column = column.with_levels(levels, codes)
+        columns.append(column)
+    return some.with_columns(tuple(columns))

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from itrust._core import FloatArray, InputError, Subject, counted, listed, tickets
-from itrust.data.extract import EXTRACT_ROWS, Census, Extract
+from itrust.data.extract import EXTRACT_ROWS, Census, Extract, with_all_levels
 from itrust.data.formats import AS_SEEN, FilePart, TextForm
 from itrust.data.frames import frame_columns
 from itrust.data.intake import MissingRule, checked_missing, read_parts
@@ -506,7 +506,7 @@ class Scan:
         categories = [column.name for column in read["columns"] if column.is_category]
         counted = [lot.census for lot in found if lot.census is not None]
         census = reduce(lambda one, other: one.plus(other, categories), counted)
-        some = Sample.of_parts(read, self.label)
+        some = with_all_levels(Sample.of_parts(read, self.label), census)
         return Extract(self, some, drawn, read["design"].weights, census, parts)
 
     def with_names(self, names: Sequence[str]) -> Scan:

@@ -6,9 +6,11 @@ if TYPE_CHECKING:
     from itrust.data import parse_condition
     from itrust.tasks import parser as parser
     from itrust.tasks.bias import TaskFinding, TaskResult
+    from itrust.tasks.bias import check_tasks as check_tasks
     from itrust.tasks.bias import checked_tasks as checked_tasks
     from itrust.tasks.bias import covered as covered
     from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
+    from itrust.tasks.bias import task_part as task_part
     from itrust.tasks.differentials import Linearised as Linearised
     from itrust.tasks.expressions import Combined as Combined
     from itrust.tasks.expressions import Named as Named

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +14,22 @@ import numpy as np
 from itrust._core import FloatArray, InputError, Result, Rng, counted, rounded, two_digits
 from itrust.bias import Redraws
 from itrust.calibration import step_down, unadjusted_pvalues
-from itrust.data import Design, Missing, Points, Sample
+from itrust.data import Design, Missing, Points, Sample, Scan
+from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
+from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
+from itrust.tasks.passes import LawSumsOfTasks, TaskPass, task_pass, value_at
 from itrust.tasks.quantities import Callback
-from itrust.tasks.scores import task_scores
-from itrust.tasks.uncertainty import FEW_NOTE, LabelledTask, Located, few_labels
+from itrust.tasks.scores import DrawnSums, TaskConstants
+from itrust.tasks.uncertainty import (
+    FEW_NOTE,
+    LabelledTask,
+    Located,
+    Uncertainty,
+    few_carry,
+    few_labels,
+)
 
 MAX_TIMES = 1_000.0  # as many rows as there are: more is no advice
 SPARE = 1 + 1.28 / 1.96  # an interval so much wider than its half lies inside in 4 of 5 samples
@@ -180,12 +191,13 @@ class TaskResult(Result):
 
 
 def evaluate_tasks(
-    sample: Sample,
+    sample: Sample | Scan,
     tasks: Sequence[Task],
     *,
     alpha: float = 0.05,
     draws: int = 999,
     rng: Rng = None,
+    engine: EngineChoice = "auto",
 ) -> tuple[TaskResult, ...]:
     """Evaluate several tasks on the same redraws.
 
@@ -197,7 +209,7 @@ def evaluate_tasks(
 
     Parameters
     ----------
-    sample : Sample
+    sample : Sample or Scan
         Labels, predictions and covariates.
     tasks : sequence of Task
         The numbers.
@@ -207,66 +219,263 @@ def evaluate_tasks(
         Number of redraws, which all tasks share.
     rng : int, Generator or None
         Seed of the redraws; None takes another each time.
+    engine : "auto", Factor or Dask
+        Who goes over the rows.
 
     Returns
     -------
     tuple of TaskResult
         One for each task, in their order.
     """
-    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng)
-    plug_ins, labels = checked_tasks(sample, tasks)
+    redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
+    check_tasks(redraws.sample, tasks, is_all=redraws.extract is None)
     if not tasks:
         return ()
-    own, adjusted = _redrawn(redraws, tasks)
+    part = task_part(redraws, tasks)
+    if not redraws.sample.design.is_simple:
+        return part.results(None)
+    (found,) = run_together(
+        redraws.engine, redraws.survey, [part], redraws.null, redraws.draws, redraws.seed
+    )
+    return part.results(found)
+
+
+def task_part(redraws: Redraws, tasks: Sequence[Task]) -> SampleTasks | StreamedTasks:
+    """Tasks as a part of a pass over the rows, whose sums make their results.
+
+    Parameters
+    ----------
+    redraws : Redraws
+        The rows, and how their labels are redrawn. Of rows that are not all at hand, some passes
+        without draws are made here.
+    tasks : sequence of Task
+        The numbers, one at least; they have been checked.
+
+    Returns
+    -------
+    SampleTasks or StreamedTasks
+        `results` makes the results of what the pass gives.
+    """
+    if redraws.extract is None:
+        return SampleTasks(redraws, tuple(tasks))
+    return StreamedTasks(**vars(task_pass(redraws, tasks)))
+
+
+class StreamedTasks(TaskPass):
+    """Tasks on rows that are not all at hand."""
+
+    def results(self, found: tuple[DrawnSums, LawSumsOfTasks]) -> tuple[TaskResult, ...]:
+        """Make the results of all tasks.
+
+        Parameters
+        ----------
+        found : DrawnSums and LawSumsOfTasks
+            Of all rows.
+
+        Returns
+        -------
+        tuple of TaskResult
+            One for each task.
+        """
+        drawn, shares = found
+        totals, ratios = self.totals, self.ratios
+        at = {flag: totals.values(ratios, flag) for flag in (True, False)}
+        ranges = {
+            ratio: ratio.between(float(low), float(high))
+            for ratio, low, high in zip(ratios, totals.low, totals.high, strict=True)
+        }
+        missing = dict(zip(self.names, totals.missing.tolist(), strict=True))
+        told = []
+        for number, task in enumerate(self.tasks):
+            refuse_infinite(task, value_at(task, ratios, at[False]))
+            own = [ratios.index(ratio) for ratio in dict.fromkeys(task.ratios())]
+            ones, zeros = totals.mass_y[own], (totals.mass - totals.mass_y)[own]
+            told.append(
+                _Told(
+                    plug_in=value_at(task, ratios, at[False]),
+                    labels=value_at(task, ratios, at[True]),
+                    error=shares.tasks[number].uncertainty(),
+                    bounds=task.bounds_of(ranges),
+                    smoothed_rate=self.law_value(number),
+                    few=few_carry(
+                        [ratios[k] for k in own],
+                        ones,
+                        totals.ones2[own],
+                        zeros,
+                        totals.zeros2[own],
+                    ),
+                    missing=missing,
+                )
+            )
+        return _results(self.redraws, self.tasks, told, self.constants.scores(drawn))
+
+
+@dataclass(frozen=True, eq=False)
+class SampleTasks:
+    """Tasks on rows in memory.
+
+    Attributes
+    ----------
+    redraws : Redraws
+        The rows, and how their labels are redrawn.
+    tasks : tuple of Task
+        The numbers.
+    """
+
+    redraws: Redraws
+    tasks: tuple[Task, ...]
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """None: no kernels are tested."""
+        return ()
+
+    @property
+    def width(self) -> int:
+        """Numbers that are kept for each draw."""
+        return self.constants.width
+
+    @cached_property
+    def constants(self) -> TaskConstants:
+        """The plug-in estimates."""
+        return TaskConstants.of(self.tasks, self.redraws.sample, self.redraws.survey.unit)
+
+    def works(self, block: range) -> list[Work]:
+        """One piece of work for all tasks.
+
+        Parameters
+        ----------
+        block : range
+            Numbers of the draws.
+
+        Returns
+        -------
+        list of Work
+            In double precision unless there is much to do.
+        """
+        large = self.redraws.n * len(block) > TaskConstants.MAX_IN_DOUBLE
+        return [self.constants.work(self.redraws.survey.unit, large)]
+
+    def reduced(self, outcome: Outcome, block: range) -> DrawnSums:
+        """Keep the sums; those of the data once.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Of the pass.
+        block : range
+            Numbers of the draws.
+
+        Returns
+        -------
+        DrawnSums
+            Of these draws.
+        """
+        found: DrawnSums = outcome.works[0]
+        return found if block.start == 0 else found.without_data()
+
+    def finished(self, found: Sequence[DrawnSums]) -> DrawnSums:
+        """Put batches of draws side by side.
+
+        Parameters
+        ----------
+        found : sequence of DrawnSums
+            From `reduced`.
+
+        Returns
+        -------
+        DrawnSums
+            Of all draws.
+        """
+        return DrawnSums.joined(found)
+
+    def results(self, found: DrawnSums | None) -> tuple[TaskResult, ...]:
+        """Make the results of all tasks.
+
+        Parameters
+        ----------
+        found : DrawnSums or None
+            Of all rows; None where rows come from a design, whose variance is all that counts.
+
+        Returns
+        -------
+        tuple of TaskResult
+            One for each task.
+        """
+        sample, told = self.redraws.sample, []
+        for task in self.tasks:
+            one = LabelledTask.of(task, sample)
+            told.append(
+                _Told(
+                    plug_in=one.predicted.value,
+                    labels=one.labels.value,
+                    error=one.less(1.0),
+                    bounds=task.bounds(one.rows),
+                    smoothed_rate=one.smoothed_rate,
+                    few=few_labels(task, sample),
+                    missing=_missing(task, sample.points),
+                )
+            )
+        scores = None if found is None else self.constants.scores(found)
+        return _results(self.redraws, self.tasks, told, scores)
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What rows tell about one task, beside redraws."""
+
+    plug_in: float
+    labels: float
+    error: Uncertainty
+    bounds: Bounds
+    smoothed_rate: float | None
+    few: bool
+    missing: Mapping[str, int]  # rows without a covariate
+
+
+def _results(
+    redraws: Redraws, tasks: Sequence[Task], told: Sequence[_Told], scores: FloatArray | None
+) -> tuple[TaskResult, ...]:
+    """P-values from redraws joined with intervals; scores are (tasks, 1 + draws)."""
+    sample = redraws.sample
+    own = adjusted = np.zeros(len(tasks))
+    if scores is not None:
+        # Rows are redrawn where they are independent, and only there: under a design the variance
+        # of the design and Student's law give interval and p-value alike.
+        own, adjusted = unadjusted_pvalues(np.abs(scores)), step_down(np.abs(scores))
     found = []
-    for k, task in enumerate(tasks):
-        bias = labels[k].value - plug_ins[k].value
-        told = LabelledTask.of(task, sample)
-        error = told.less(1.0)
-        located = Located(labels[k].value, error, task.bounds(told.rows), told.smoothed_rate)
-        few, plug_in = few_labels(task, sample), plug_ins[k].value
-        shown = _one_family(located, plug_in, float(adjusted[k]), redraws.alpha, len(tasks))
-        alone = _one_family(located, plug_in, float(own[k]), redraws.alpha)
-        if math.isnan(bias):
+    for k, (task, one) in enumerate(zip(tasks, told, strict=True)):
+        located = Located(one.labels, one.error, one.bounds, one.smoothed_rate)
+        shown = _one_family(located, one.plug_in, float(adjusted[k]), redraws.alpha, len(tasks))
+        alone = _one_family(located, one.plug_in, float(own[k]), redraws.alpha)
+        if math.isnan(one.labels - one.plug_in):
             notes = ["labels give no estimate: a denominator is 0"]
-        elif few:
+        elif one.few:
             notes = [FEW_NOTE]
         else:
-            notes = _design_notes(sample.design, error.freedom)
-        notes.extend(_missing_notes(task, sample.points))
+            notes = _design_notes(sample.design, one.error.freedom)
+        notes.extend(_missing_notes(task, one.missing))
         found.append(
             TaskResult(
                 task=task,
-                plugin=plug_in,
-                from_labels=labels[k].value,
+                plugin=one.plug_in,
+                from_labels=one.labels,
                 lower=shown.lower,
                 upper=shown.upper,
-                stderr=error.stderr,
+                stderr=one.error.stderr,
                 unadjusted_pvalue=alone.pvalue,
                 pvalue=shown.pvalue,
                 alpha=redraws.alpha,
-                n=sample.n,
+                n=redraws.n,
                 draws=redraws.draws if sample.design.is_simple else 0,
                 seed=redraws.seed,
                 covariates=covariates_of(task, sample.points),
-                few_labels=few,
+                few_labels=one.few,
                 positives=sample.positives,
                 notes=tuple(notes),
             )
         )
     return tuple(found)
-
-
-def _redrawn(redraws: Redraws, tasks: Sequence[Task]) -> tuple[FloatArray, FloatArray]:
-    """P-values from redraws, unadjusted and adjusted, (k,) each; 0 where there are no redraws.
-
-    Rows are redrawn where they are independent, and only there: under a design the variance of the
-    design and Student's law give interval and p-value alike.
-    """
-    if not redraws.sample.design.is_simple:
-        return np.zeros(len(tasks)), np.zeros(len(tasks))
-    scores = np.abs(task_scores(redraws, tasks))
-    return unadjusted_pvalues(scores), step_down(scores)
 
 
 def _design_notes(design: Design, freedom: float) -> list[str]:
@@ -278,7 +487,12 @@ def _design_notes(design: Design, freedom: float) -> list[str]:
     ]
 
 
-def _missing_notes(task: Task, points: Points) -> list[str]:
+def _missing(task: Task, points: Points) -> dict[str, int]:
+    """How many rows lack each covariate of a task."""
+    return {name: int(Missing(name).rows(points).sum()) for name in task.names}
+
+
+def _missing_notes(task: Task, missing: Mapping[str, int]) -> list[str]:
     """Rows that no comparison holds for, unless the task asks for them itself."""
     asked = {
         leaf.name
@@ -289,9 +503,8 @@ def _missing_notes(task: Task, points: Points) -> list[str]:
     }
     said = []
     for name in sorted(task.names - asked):
-        missing = int(Missing(name).rows(points).sum())
-        if missing:
-            told = counted(missing, "row")
+        if missing[name]:
+            told = counted(missing[name], "row")
             said.append(f"{told} without {name}: no comparison with it holds for them")
     return said
 
@@ -337,7 +550,63 @@ def checked_tasks(
     two lists of Linearised
         Plug-in estimates, and estimates from labels.
     """
+    refuse_odd_tasks(tasks)
     with_p, with_y = TaskRows.predicted(sample), TaskRows.labelled(sample)
+    plug_ins = [task.linear(with_p) for task in tasks]
+    for task, plug_in in zip(tasks, plug_ins, strict=True):
+        refuse_infinite(task, plug_in.value)
+    return plug_ins, [task.linear(with_y) for task in tasks]
+
+
+def check_tasks(sample: Sample, tasks: Sequence[Task], *, is_all: bool) -> None:
+    """Refuse what is no task, or cannot be one of these rows.
+
+    Parameters
+    ----------
+    sample : Sample
+        Rows with labels.
+    tasks : sequence of Task
+        What to estimate.
+    is_all : bool
+        Whether these are all rows; of others, only what their columns say can be refused.
+    """
+    if is_all:
+        checked_tasks(sample, tasks)
+        return
+    refuse_odd_tasks(tasks)
+    few = sample.points.take(slice(0, 2))
+    for ratio in (ratio for task in tasks for ratio in task.ratios()):
+        ratio.where.check(sample.points)
+        ratio.quantity.of(few)
+
+
+def refuse_infinite(task: Task, plug_in: float) -> None:
+    """Raise if probabilities give a task no value.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    plug_in : float
+        Its value with probabilities in place of labels.
+    """
+    if not math.isfinite(plug_in):
+        raise InputError(
+            "{task} has no finite value when probabilities stand for labels",
+            argument="tasks",
+            value=task,
+            details={"task": task},
+        )
+
+
+def refuse_odd_tasks(tasks: Sequence[Task]) -> None:
+    """Raise if something is no task, or no more than a number.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        What a user asks for.
+    """
     for task in tasks:
         if not isinstance(task, Task):
             raise InputError(
@@ -353,16 +622,6 @@ def checked_tasks(
                 value=task,
                 details={"task": task},
             )
-    plug_ins = [task.linear(with_p) for task in tasks]
-    for task, plug_in in zip(tasks, plug_ins, strict=True):
-        if not math.isfinite(plug_in.value):
-            raise InputError(
-                "{task} has no finite value when probabilities stand for labels",
-                argument="tasks",
-                value=task,
-                details={"task": task},
-            )
-    return plug_ins, [task.linear(with_y) for task in tasks]
 
 
 def covariates_of(task: Task, points: Points) -> tuple[str, ...]:

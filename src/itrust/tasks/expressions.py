@@ -134,6 +134,20 @@ class Task(Node):
         """
 
     @abstractmethod
+    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
+        """Say what the number can be, from what its ratios can be.
+
+        Parameters
+        ----------
+        known : mapping of Ratio to Bounds
+            Of every ratio that it is made of.
+
+        Returns
+        -------
+        Bounds
+            By the arithmetic of intervals.
+        """
+
     def bounds(self, *rows: TaskRows) -> Bounds:
         """Say what the number can be, whatever the labels of the rows are.
 
@@ -148,6 +162,7 @@ class Task(Node):
             Rates and shares are within [0, 1], and means between the smallest and the largest
             value that may count; arithmetic of them is that of intervals.
         """
+        return self.bounds_of({ratio: ratio.own_bounds(*rows) for ratio in self.ratios()})
 
     def ratios(self) -> Iterator[Ratio]:
         """Give the ratios that it is made of, from left to right.
@@ -314,22 +329,50 @@ class Ratio(Task):
     def _terms(self, rows: TaskRows) -> tuple[FloatArray, FloatArray]:
         """G and h, 0 outside, (n,) each."""
         self.where.check(rows.points)
-        inside = self.where.rows(rows.points) & (rows.weights > 0)
+        g, h = self.terms_of(rows.points, rows.weights)
+        if not h.any():
+            raise self.without_rows()
+        return g, h
+
+    def without_rows(self) -> InputError:
+        """The error about a condition that no row meets."""
+        return InputError(
+            "no row of positive weight satisfies {where} in {task}",
+            argument="tasks",
+            value=self,
+            details={"where": self.where.formula, "task": self},
+        )
+
+    def terms_of(
+        self, points: Points, weights: FloatArray, first: int = 0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Give g and h of some rows, 0 outside; none of them need satisfy the condition.
+
+        Parameters
+        ----------
+        points : Points
+            The rows.
+        weights : (n,) array
+            How much each counts.
+        first : int
+            Number of the first row, for what is said of a row without a finite value.
+
+        Returns
+        -------
+        two (n,) arrays
+            The quantity, and 1 for rows that count.
+        """
+        inside = self.where.rows(points) & (weights > 0)
         if not inside.any():
-            raise InputError(
-                "no row of positive weight satisfies {where} in {task}",
-                argument="tasks",
-                value=self,
-                details={"where": self.where.formula, "task": self},
-            )
-        g = np.where(inside, self.quantity.of(rows.points), 0.0)
+            return np.zeros(len(points)), np.zeros(len(points))
+        g = np.where(inside, self.quantity.of(points), 0.0)
         wrong = ~np.isfinite(g)
         if wrong.any():
             raise InputError(
                 "{quantity} has no finite value in {rows} (first: {row}) that {task} counts; leave "
                 "them out with a condition, as in mean(... | {name} is not missing)",
                 argument="tasks",
-                row=int(np.argmax(wrong)),
+                row=first + int(np.argmax(wrong)),
                 value=self,
                 count=int(wrong.sum()),
                 details={
@@ -346,13 +389,36 @@ class Ratio(Task):
         """Whether it is a rate or a share, within [0, 1]."""
         return isinstance(self.quantity, Indicator)
 
-    def bounds(self, *rows: TaskRows) -> Bounds:
+    def own_bounds(self, *rows: TaskRows) -> Bounds:
         """Give [0, 1], or the smallest and the largest value of the rows that count."""
         if self.is_rate:
             return RATES
         values = [g[h > 0] for g, h in (self._terms(some) for some in rows)]
-        found = Bounds(min(float(g.min()) for g in values), max(float(g.max()) for g in values))
+        return self.between(
+            min(float(g.min()) for g in values), max(float(g.max()) for g in values)
+        )
+
+    def between(self, smallest: float, largest: float) -> Bounds:
+        """Say what it can be if the quantity goes from one value to another.
+
+        Parameters
+        ----------
+        smallest, largest : float
+            Of the rows that count.
+
+        Returns
+        -------
+        Bounds
+            Within [0, 1] for rates and shares.
+        """
+        if self.is_rate:
+            return RATES
+        found = Bounds(smallest, largest)
         return found if self.among_positives else found.hull(Bounds(0.0, 0.0))
+
+    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
+        """Look its own up."""
+        return known[self]
 
     def _below(self, rows: TaskRows, h: FloatArray) -> FloatArray:
         return h * rows.stand_in if self.among_positives else h
@@ -423,7 +489,7 @@ class Fixed(NumberNode, Task):
 
     leaning = linear
 
-    def bounds(self, *rows: TaskRows) -> Bounds:  # noqa: ARG002
+    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:  # noqa: ARG002
         """Give the number at both ends."""
         return Bounds(self.value, self.value)
 
@@ -462,9 +528,10 @@ class Combined(TwoSides[Task], Task):
         joined: Linearised = ARITHMETIC[self.sign](left, right)
         return joined
 
-    def bounds(self, *rows: TaskRows) -> Bounds:
+    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
         """Join the ranges of both sides."""
-        joined: Bounds = ARITHMETIC[self.sign](self.left.bounds(*rows), self.right.bounds(*rows))
+        left, right = self.left.bounds_of(known), self.right.bounds_of(known)
+        joined: Bounds = ARITHMETIC[self.sign](left, right)
         return joined
 
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
@@ -525,9 +592,9 @@ class Named(Task):
         """Estimate the task and its derivatives."""
         return self.task.leaning(rows)
 
-    def bounds(self, *rows: TaskRows) -> Bounds:
+    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
         """Say what the task can be."""
-        return self.task.bounds(*rows)
+        return self.task.bounds_of(known)
 
     def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
         """Give value and slopes of the task."""

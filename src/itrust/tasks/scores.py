@@ -5,71 +5,213 @@ For independent rows only: where rows come from a design, its variance gives the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from itrust._core import FloatArray
-from itrust.bias import BEYOND_DOUBT, Redraws
+from itrust.bias import BEYOND_DOUBT
 from itrust.calibration import normal_score
-from itrust.data import Chunk
+from itrust.data import Chunk, Sample
+from itrust.engines import Additive, Drawn
 from itrust.tasks.differentials import Dual
 from itrust.tasks.expressions import Ratio, Task, TaskRows
 
-ROWS_AT_ONCE, DRAWS_AT_ONCE = 65_536, 128
 
+@dataclass(frozen=True, eq=False)
+class DrawnSums(Additive):
+    """Sums over rows for k ratios, the data first, then every redraw.
 
-def task_scores(redraws: Redraws, tasks: Sequence[Task]) -> FloatArray:
-    """Bias of every task in its own standard errors, data first, (k, 1 + draws).
-
-    The bias itself is taken, F of the ratios with labels less F of those with probabilities, and
-    divided by its standard error at those labels, or by that of labels drawn from the
-    probabilities where it is larger; then brought to the normal scale by its skewness under the
-    null, so that tasks compare.
+    Attributes
+    ----------
+    sums : (k, 1 + draws) array
+        Of c e, with c the weights of residuals in the bias of a ratio.
+    squares : (pairs, 1 + draws) array
+        Of c c' e^2, for every pair of ratios.
+    masses : (k, 1 + draws) array
+        Of w h y, what labels make of the denominators.
+    expected : (k, k) array
+        Of c c' p (1 - p).
+    third : (tasks,) array
+        Third moment of the linearised bias of every task, if labels are drawn from p.
     """
-    sample, draws = redraws.sample, redraws.draws
-    ratios = list(dict.fromkeys(ratio for task in tasks for ratio in task.ratios()))
-    rows = TaskRows.predicted(sample)
-    plug_ins = [ratio.linear(rows).value for ratio in ratios]
-    lean = np.zeros((len(ratios), sample.n))
-    below = np.zeros((len(ratios), sample.n))
-    for k, ratio in enumerate(ratios):
-        lean[k], below[k] = ratio.parts_of_bias(rows, plug_ins[k])
-    sums, squares, masses = along(redraws, lean, below)
-    scores = np.zeros((len(tasks), 1 + draws))
-    v = sample.p * (1 - sample.p)
-    expected = (lean * v) @ lean.T
-    for k, task in enumerate(tasks):
-        labelled = np.array([ratio.among_positives for ratio in ratios])[:, None]
-        mass = np.where(labelled & (masses > 0), masses, _denominators(ratios, rows)[:, None])
-        leaves = {ratio: j for j, ratio in enumerate(ratios)}
-        moved = task.dual(
-            [
-                Dual(plug_ins[j] + sums[j] / mass[j], _unit(len(ratios), j, 1 + draws))
-                for j in range(len(ratios))
-            ],
-            leaves,
+
+    sums: FloatArray
+    squares: FloatArray
+    masses: FloatArray
+    expected: FloatArray
+    third: FloatArray
+
+    def without_data(self) -> Self:
+        """Leave the data out.
+
+        Returns
+        -------
+        DrawnSums
+            The draws alone.
+        """
+        return type(self)(
+            self.sums[:, 1:], self.squares[:, 1:], self.masses[:, 1:], self.expected, self.third
         )
-        start = task.dual(
-            [Dual(np.array([plug_ins[j]]), _unit(len(ratios), j, 1)) for j in range(len(ratios))],
-            leaves,
+
+    @classmethod
+    def joined(cls, found: Sequence[DrawnSums]) -> DrawnSums:
+        """Put batches of draws side by side.
+
+        Parameters
+        ----------
+        found : sequence of DrawnSums
+            The first with the data.
+
+        Returns
+        -------
+        DrawnSums
+            Of all draws.
+        """
+        sums, squares, masses = (
+            np.concatenate([getattr(own, name) for own in found], axis=1)
+            for name in ("sums", "squares", "masses")
         )
-        slope = moved.slope / mass
-        drawn = np.einsum("jb,jlb,lb->b", slope, squares, slope)
-        null_variance = np.einsum("jb,jl,lb->b", slope, expected, slope)
-        at_null = (start.slope[:, 0] / _denominators(ratios, rows)) @ lean
-        third = float(at_null**3 @ (v * (1 - 2 * sample.p)))
-        second = float(at_null**2 @ v)
-        skewness = third / second**1.5 if second > 0 else 0.0
-        scale = np.maximum(drawn, null_variance)
-        bias = np.nan_to_num(moved.value - start.value[0])
-        known = scale > 0
-        z = np.where(known, bias / np.sqrt(np.where(known, scale, 1.0)), 0.0)
-        scores[k] = normal_score(np.nan_to_num(z), np.array(skewness))
-        if second <= 0 and abs(bias[0]) > 0:  # labels that were called impossible
-            scores[k] = 0.0
-            scores[k, 0] = BEYOND_DOUBT
-    return scores
+        return cls(sums, squares, masses, found[0].expected, found[0].third)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskConstants:
+    """Tasks with their plug-in estimates, which say what is summed over redrawn labels.
+
+    Attributes
+    ----------
+    tasks : tuple of Task
+        The numbers.
+    ratios : tuple of Ratio
+        What they are made of, each once.
+    plug_ins : (k,) array
+        The ratios with probabilities in place of labels.
+    below : (k,) array
+        Their denominators.
+    """
+
+    MAX_IN_DOUBLE: ClassVar[float] = 2e7  # rows x draws; more are summed in single precision
+
+    tasks: tuple[Task, ...]
+    ratios: tuple[Ratio, ...]
+    plug_ins: FloatArray
+    below: FloatArray
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task], sample: Sample, unit: float) -> TaskConstants:
+        """Estimate the ratios on rows in memory.
+
+        Parameters
+        ----------
+        tasks : sequence of Task
+            The numbers.
+        sample : Sample
+            All rows.
+        unit : float
+            Weights are divided by this.
+
+        Returns
+        -------
+        TaskConstants
+            Denominators are in that unit.
+        """
+        ratios = tuple(dict.fromkeys(ratio for task in tasks for ratio in task.ratios()))
+        rows = TaskRows.predicted(sample)
+        plug_ins = np.array([ratio.linear(rows).value for ratio in ratios])
+        below = np.array([ratio.denominator(rows) for ratio in ratios]) / unit
+        return cls(tuple(tasks), ratios, plug_ins, below)
+
+    @property
+    def width(self) -> int:
+        """Numbers that are kept for each draw."""
+        k = len(self.ratios)
+        return 2 * k + k * (k + 1) // 2
+
+    @cached_property
+    def starts(self) -> list[Dual]:
+        """Value and slopes of every task at the plug-in estimates."""
+        k = len(self.ratios)
+        parts = [Dual(self.plug_ins[[j]], _unit(k, j, 1)) for j in range(k)]
+        return [task.dual(parts, self._leaves) for task in self.tasks]
+
+    @property
+    def _leaves(self) -> dict[Ratio, int]:
+        return {ratio: j for j, ratio in enumerate(self.ratios)}
+
+    @cached_property
+    def at_null(self) -> FloatArray:
+        """Weights of the ratios in the linearised bias of every task, (tasks, k)."""
+        slopes = np.array([start.slope[:, 0] for start in self.starts])
+        return np.asarray(slopes.reshape(len(self.tasks), -1) / self.below)
+
+    def work(self, unit: float, large: bool) -> TaskWork:
+        """Say what a pass over the rows adds up.
+
+        Parameters
+        ----------
+        unit : float
+            Weights are divided by this.
+        large : bool
+            Whether sums over draws are made in single precision.
+
+        Returns
+        -------
+        TaskWork
+            For all tasks together.
+        """
+        return TaskWork(
+            self.ratios, self.plug_ins, self.at_null, unit, np.float32 if large else np.float64
+        )
+
+    def scores(self, found: DrawnSums) -> FloatArray:
+        """Bias of every task in its own standard errors, data first, (tasks, 1 + draws).
+
+        The bias itself is taken, F of the ratios with labels less F of those with probabilities,
+        and divided by its standard error at those labels, or by that of labels drawn from the
+        probabilities where it is larger; then brought to the normal scale by its skewness under
+        the null, so that tasks compare.
+
+        Parameters
+        ----------
+        found : DrawnSums
+            Of all rows.
+
+        Returns
+        -------
+        (tasks, 1 + draws) array
+            With their signs.
+        """
+        k, columns = found.sums.shape
+        labelled = np.array([ratio.among_positives for ratio in self.ratios])[:, None]
+        mass = np.where(labelled & (found.masses > 0), found.masses, self.below[:, None])
+        squares = np.empty((k, k, columns))
+        squares[np.triu_indices(k)] = found.squares
+        squares = np.where(np.tri(k, dtype=bool)[:, :, None], squares.transpose(1, 0, 2), squares)
+        moved_ratios = [
+            Dual(self.plug_ins[j] + found.sums[j] / mass[j], _unit(k, j, columns)) for j in range(k)
+        ]
+        scores = np.zeros((len(self.tasks), columns))
+        for number, task in enumerate(self.tasks):
+            moved, start = task.dual(moved_ratios, self._leaves), self.starts[number]
+            slope, own = moved.slope / mass, self.at_null[number]
+            drawn = np.einsum("jb,jlb,lb->b", slope, squares, slope)
+            null_variance = np.einsum("jb,jl,lb->b", slope, found.expected, slope)
+            second = float(own @ found.expected @ own)
+            skewness = float(found.third[number]) / second**1.5 if second > 0 else 0.0
+            scale = np.maximum(drawn, null_variance)
+            bias = np.nan_to_num(moved.value - start.value[0])
+            known = scale > 0
+            z = np.where(known, bias / np.sqrt(np.where(known, scale, 1.0)), 0.0)
+            scores[number] = normal_score(np.nan_to_num(z), np.array(skewness))
+            if second <= 0 and abs(bias[0]) > 0:  # labels that were called impossible
+                scores[number] = 0.0
+                scores[number, 0] = BEYOND_DOUBT
+        return scores
 
 
 def _unit(size: int, position: int, columns: int) -> FloatArray:
@@ -78,41 +220,67 @@ def _unit(size: int, position: int, columns: int) -> FloatArray:
     return slope
 
 
-def _denominators(ratios: Sequence[Ratio], rows: TaskRows) -> FloatArray:
-    return np.array([ratio.denominator(rows) for ratio in ratios])
+@dataclass(frozen=True, eq=False)
+class TaskWork:
+    """What is summed over the data and all redraws.
 
-
-def along(
-    redraws: Redraws, lean: FloatArray, below: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sums over rows for the data and all draws, data first.
-
-    Of c e (k, 1 + draws); of c c' e^2 (k, k, 1 + draws); of h y (k, 1 + draws). Cost
-    O(k^2 n draws); memory O(rows at once x draws at once).
+    Attributes
+    ----------
+    ratios : tuple of Ratio
+        What the tasks are made of.
+    plug_ins : (k,) array
+        Their values with probabilities.
+    at_null : (tasks, k) array
+        What they weigh in the linearised bias of every task.
+    unit : float
+        Weights are divided by this.
+    dtype : numpy type
+        Of sums over draws.
     """
-    sample, draws, count = redraws.sample, redraws.draws, len(lean)
-    sums, masses = np.zeros((count, 1 + draws)), np.zeros((count, 1 + draws))
-    squares = np.zeros((count, count, 1 + draws))
-    pairs = [(j, k) for j in range(count) for k in range(j, count)]
-    for chunk in sample.chunks(ROWS_AT_ONCE):
-        here = slice(chunk.first, chunk.first + chunk.y.size)
-        c, h = lean[:, here], below[:, here]
-        products = np.array([c[j] * c[k] for j, k in pairs])
-        for columns, e in _residuals(chunk, redraws):
-            sums[:, columns] += c @ e
-            masses[:, columns] += h @ (e + chunk.p[:, None])
-            for (j, k), part in zip(pairs, products @ e**2, strict=True):
-                squares[j, k, columns] += part
-                if j != k:
-                    squares[k, j, columns] += part
-    return sums, squares, masses
+
+    ratios: tuple[Ratio, ...]
+    plug_ins: FloatArray
+    at_null: FloatArray
+    unit: float
+    dtype: DTypeLike
+
+    @property
+    def max_rows(self) -> None:
+        """As many rows at once as the engine likes."""
+        return None
+
+    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _TaskPartial:
+        """Start on a chunk."""
+        return _TaskPartial(self, chunk, weights, columns)
 
 
-def _residuals(chunk: Chunk, redraws: Redraws) -> Iterator[tuple[slice, FloatArray]]:
-    """Of the data, then of some draws at a time, with the columns they belong to."""
-    yield slice(0, 1), (chunk.y - chunk.p)[:, None]
-    for at in range(0, redraws.draws, DRAWS_AT_ONCE):
-        block = range(at, min(at + DRAWS_AT_ONCE, redraws.draws))
-        drawn = redraws.null.draw(chunk, block, redraws.seed)
-        e = drawn - chunk.p[:, None] if drawn.dtype == bool else drawn
-        yield slice(1 + at, 1 + block.stop), np.asarray(e)
+class _TaskPartial:
+    """What one chunk contributes, being made."""
+
+    def __init__(self, work: TaskWork, chunk: Chunk, w: FloatArray, columns: int) -> None:
+        p, k = chunk.p, len(work.ratios)
+        lean, below = np.zeros((k, p.size)), np.zeros((k, p.size))
+        for j, ratio in enumerate(work.ratios):
+            g, h = ratio.terms_of(chunk.points, w, chunk.first)
+            lean[j] = w * (g - work.plug_ins[j] * h) if ratio.among_positives else w * g
+            below[j] = w * h if ratio.among_positives else 0.0
+        one, other = np.triu_indices(k)
+        products = lean[one] * lean[other]
+        v = p * (1 - p)
+        self.expected = (lean * v) @ lean.T
+        self.third = (work.at_null @ lean) ** 3 @ (v * (1 - 2 * p))
+        # e = y - p and e^2 = p^2 + y (1 - 2p) are linear in the label, so one product does.
+        self.stacked = np.concatenate([lean, products * (1 - 2 * p), below]).astype(work.dtype)
+        common = [-(lean @ p), products @ p**2, np.zeros(k)]
+        self.common = np.concatenate(common)[:, None]
+        self.found = np.zeros((len(self.stacked), columns))
+        self.dtype, self.parts = work.dtype, (k, k + len(products))
+
+    def add(self, drawn: Drawn) -> None:
+        """Take in some columns."""
+        sums = self.stacked @ drawn.as_type(self.dtype)
+        self.found[:, drawn.columns] = sums + self.common
+
+    def finished(self) -> DrawnSums:
+        """The sums of the chunk."""
+        return DrawnSums(*np.split(self.found, self.parts), self.expected, self.third)

@@ -19,6 +19,7 @@ from scipy.stats import rankdata, t
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.data import Design, Sample, design_variance, variance_units
+from itrust.engines import Additive
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.expressions import Named, Ratio, Task, TaskRows
@@ -151,6 +152,89 @@ class Uncertainty:
 
 
 @dataclass(frozen=True, eq=False)
+class LawSums(Additive):
+    """Sums over independent rows that tell how uncertain a number is.
+
+    Attributes
+    ----------
+    own, own2 : float
+        Of the squared shares of the rows, and of their squares.
+    law : float
+        Of what these would be if labels were drawn from the law.
+    units : float
+        Number of rows that count.
+    second, fourth : float
+        Of second and fourth moments of shares if labels are drawn from the law.
+    """
+
+    own: float
+    own2: float
+    law: float
+    units: float
+    second: float
+    fourth: float
+
+    @classmethod
+    def of(
+        cls, shares: FloatArray, expected: FloatArray, leaning: FloatArray, q: FloatArray
+    ) -> LawSums:
+        """Sum over some rows.
+
+        Parameters
+        ----------
+        shares : (n,) array
+            Shares of the rows in the number, as observed.
+        expected : (n,) array
+            The same with q in place of labels.
+        leaning : (n,) array
+            What a label moves.
+        q : (n,) array
+            Probabilities by the law.
+
+        Returns
+        -------
+        LawSums
+            Of these rows.
+        """
+        own = np.square(shares)
+        law = np.square(expected) + np.square(leaning) * q * (1 - q)
+        high, low = expected + leaning * (1 - q), expected - leaning * q
+        return cls(
+            own=float(own.sum()),
+            own2=float(np.square(own).sum()),
+            law=float(law.sum()),
+            units=float(np.count_nonzero(law)),
+            second=float((q * high**2 + (1 - q) * low**2).sum()),
+            fourth=float((q * high**4 + (1 - q) * low**4).sum()),
+        )
+
+    def uncertainty(self) -> Uncertainty:
+        """Join what rows show of themselves with what the law says.
+
+        Returns
+        -------
+        Uncertainty
+            The more labels carry the number, the more the observed variance counts.
+        """
+        if not math.isfinite(self.own):
+            return Uncertainty(math.nan, 1.0, 1.0)
+        floor, units = self.law, self.units
+        if not floor > 0:
+            return Uncertainty(0.0, 1.0, 1.0)
+        seen = self.own * units / max(units - 1, 1.0)
+        carried = _carriers(self.own, self.own2)
+        if seen > REFUTED * floor:  # labels that the law calls next to impossible: it says nothing
+            return Uncertainty(math.sqrt(seen), max(carried - 1, 1.0), units)
+        # Rows that look alike may hide that few events carry the number: what the law says counts.
+        carried = min(carried, _carriers(self.second, self.fourth))
+        freedom = max(2 / max(1 / carried - 1 / units, 2 / units) - 1, 0.0)
+        worth = WORTH_ABOVE if floor > seen else WORTH
+        joined = (freedom * seen + worth * floor) / (freedom + worth)
+        enough = min(freedom + WORTH, max(units - 1, 1.0))
+        return Uncertainty(math.sqrt(joined), enough, units)
+
+
+@dataclass(frozen=True, eq=False)
 class LabelLaw:
     """What labels could have been: smoothed probabilities, and how alike those of a cluster are.
 
@@ -247,13 +331,6 @@ class LabelLaw:
         together = float(np.square(np.bincount(self.unit, noise)).sum())
         return (1 - self.alike) * alone + self.alike * together
 
-    def events(self, expected: FloatArray, leaning: FloatArray) -> float:
-        """How many rows carry the variance of a draw from the law, on average."""
-        high, low = expected + leaning * (1 - self.q), expected - leaning * self.q
-        second = self.q * high**2 + (1 - self.q) * low**2
-        fourth = self.q * high**4 + (1 - self.q) * low**4
-        return _carriers(second.sum(), fourth.sum())
-
     def uncertainty(
         self,
         shares: FloatArray,
@@ -282,25 +359,7 @@ class LabelLaw:
         """
         if not self.design.is_simple:
             return self._by_design(shares, expected, leaning, moves)
-        own = np.square(shares)
-        law = np.square(expected) + np.square(leaning) * self.q * (1 - self.q)
-        if not np.isfinite(own).all():
-            return Uncertainty(math.nan, 1.0, 1.0)
-        total, floor = float(own.sum()), float(law.sum())
-        if not floor > 0:
-            return Uncertainty(0.0, 1.0, 1.0)
-        units = float(np.count_nonzero(law))
-        seen = total * units / max(units - 1, 1.0)
-        carried = _carriers(own.sum(), np.square(own).sum())
-        if seen > REFUTED * floor:  # labels that the law calls next to impossible: it says nothing
-            return Uncertainty(math.sqrt(seen), max(carried - 1, 1.0), units)
-        # Rows that look alike may hide that few events carry the number: what the law says counts.
-        carried = min(carried, self.events(expected, leaning))
-        freedom = max(2 / max(1 / carried - 1 / units, 2 / units) - 1, 0.0)
-        worth = WORTH_ABOVE if floor > seen else WORTH
-        joined = (freedom * seen + worth * floor) / (freedom + worth)
-        enough = min(freedom + WORTH, max(units - 1, 1.0))
-        return Uncertainty(math.sqrt(joined), enough, units)
+        return LawSums.of(shares, expected, leaning, self.q).uncertainty()
 
     def _by_design(
         self,
@@ -410,8 +469,7 @@ class _Part:
         mass = float(self.w.sum())
         if mass <= 0:
             return self.p
-        size = mass**2 / float(self.w @ self.w)
-        wanted = (size * float(self.w @ self.y) / mass + ADDED) / (size + 2 * ADDED)
+        wanted = smoothed_target(mass, float(self.w @ self.w), float(self.w @ self.y))
         return self._shifted(np.full(self.y.size, wanted), [])
 
     def tilted(self, quantities: Sequence[FloatArray]) -> FloatArray:
@@ -438,6 +496,25 @@ class _Part:
             if np.abs(step).max() < ENOUGH:
                 break
         return np.asarray(expit(start + design @ beta))
+
+
+def smoothed_target(mass: float, mass2: float, mass_y: float) -> float:
+    """The mean of labels with two rows of either kind added.
+
+    Parameters
+    ----------
+    mass, mass2, mass_y : float
+        Sums of weights, of their squares, and of weights times labels.
+
+    Returns
+    -------
+    float
+        Never 0 or 1; one half without any weight.
+    """
+    if not mass > 0:
+        return 0.5
+    size = mass**2 / mass2
+    return (size * mass_y / mass + ADDED) / (size + 2 * ADDED)
 
 
 def _normal_scores(values: FloatArray) -> FloatArray:
@@ -592,6 +669,38 @@ def _kinds(ratio: Ratio | None, inside: FloatArray, y: FloatArray) -> list[Float
 def _kish(held: FloatArray) -> float:
     """How many equal weights would say as much as these."""
     return _share(float(held.sum()) ** 2, float(held @ held))
+
+
+def few_carry(
+    ratios: Sequence[Ratio],
+    ones: FloatArray,
+    ones2: FloatArray,
+    zeros: FloatArray,
+    zeros2: FloatArray,
+) -> bool:
+    """The same as `few_labels`, from sums of weights and of their squares, (k,) each.
+
+    Parameters
+    ----------
+    ratios : sequence of Ratio
+        What a task is made of.
+    ones, ones2 : (k,) arrays
+        Of the positives that each counts.
+    zeros, zeros2 : (k,) arrays
+        Of the other rows.
+
+    Returns
+    -------
+    bool
+        Whether fewer than ten labels carry one of them.
+    """
+    found = []
+    for k, ratio in enumerate(ratios):
+        carried = _share(float(ones[k]) ** 2, float(ones2[k]))
+        if not ratio.among_positives:
+            carried = min(carried, _share(float(zeros[k]) ** 2, float(zeros2[k])))
+        found.append(carried)
+    return min(found) < FEW_LABELS
 
 
 def _share(part: float, whole: float) -> float:

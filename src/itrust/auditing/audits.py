@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from itrust import __version__
-from itrust._core import InputError, Result, Rng, as_seed, checked_share
+from itrust._core import Advance, Begin, InputError, Result, Rng, as_seed, checked_share
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.doors import Tasks, asked_of
-from itrust.auditing.parts import SCORES, Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
+from itrust.auditing.measuring import Settings, measured_by_design, measured_together
+from itrust.auditing.parts import SCORES, Diagnosis, Missed, Overall, Provenance
 from itrust.auditing.stages import Stage, audit_steps, shown_steps
 from itrust.auditing.verdict import (
     KINDS,
@@ -28,36 +29,12 @@ from itrust.auditing.verdict import (
     judge,
     telling,
 )
-from itrust.bias import (
-    PartBias,
-    bias_groups,
-    bias_slices,
-    checked_reach,
-    local_bias,
-)
-from itrust.calibration import (
-    MIN_CLUSTERS,
-    Autocorrelation,
-    CalibrationResult,
-    PreparedTest,
-    detectable_by,
-    klce2,
-    prepared_test,
-    residual_autocorrelation,
-    scores,
-)
-from itrust.data import MAX_VALUES, Classifier, Column, Covariates, MissingRule, Sample
-from itrust.engines import EngineChoice
-from itrust.kernels import LocalKernel
-from itrust.nulls import Hoeffding
+from itrust.bias import PartBias, checked_reach
+from itrust.calibration import Autocorrelation, CalibrationResult, residual_autocorrelation
+from itrust.data import Classifier, Covariates, Extract, MissingRule, Sample, Scan
+from itrust.engines import Engine, EngineChoice, as_engine
 from itrust.recalibrate import RecalibrationTable
-from itrust.tasks import (
-    TaskResult,
-    checked_tasks,
-    covered,
-    evaluate_tasks,
-    prevalence,
-)
+from itrust.tasks import TaskResult, check_tasks, covered
 
 SCHEMA = "itrust-audit/3"
 MAX_FINDINGS = 20  # rows of findings in the table
@@ -72,7 +49,9 @@ class Audit(Result):
     Attributes
     ----------
     sample : Sample
-        The rows that were audited.
+        The rows that were audited; of more than 100,000, as many random ones of them.
+    n : int
+        Number of rows that were audited.
     alpha : float
         Error that is allowed in tests and intervals.
     tolerance : float
@@ -113,6 +92,7 @@ class Audit(Result):
     """
 
     sample: Sample
+    n: int
     alpha: float
     tolerance: float
     draws: int
@@ -131,11 +111,6 @@ class Audit(Result):
     provenance: Provenance | None = None
     withheld: Withheld | None = None
     whole: Audit | None = None
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.sample.n
 
     @property
     def verdict(self) -> Verdict:
@@ -389,7 +364,7 @@ def _values(item: Any, tolerance: float) -> dict[str, Any]:
 
 
 def audit(
-    sample: Sample | Classifier,
+    sample: Sample | Scan | Classifier,
     X: object = None,
     y: object = None,
     *,
@@ -411,14 +386,22 @@ def audit(
 ) -> Audit:
     """Judge a model's probabilities for inference about the covariates, and for your own numbers.
 
-    Takes a sample, `audit(sample, tasks)`, or a classifier with rows that it was not trained on,
-    `audit(model, X, y, tasks=...)`. Everything is validated before anything costly begins.
+    Takes a sample, `audit(sample, tasks)`, rows of files, `audit(scan(...), tasks)`, or a model and
+    rows that it was not trained on, `audit(model, X, y, tasks=...)`. Everything is validated before
+    anything costly begins.
+
+    P-values, scores, groups, local bias and tasks are from all rows. What must see rows at hand
+    (the search for slices, curves and maps, and what could have been missed) takes 100,000 random
+    ones of more, chosen without a look at labels; slices are judged by all others. So files of any
+    size are audited in a few passes, with the result of rows in memory. Rows of a design (clusters,
+    strata, replicate weights) are loaded, for clusters have to stay whole.
 
     Parameters
     ----------
-    sample : Sample or classifier with predict_proba
-        Labels, probabilities and covariates; or a model with scikit-learn's conventions, fitted
-        (unless `cv`) to other rows than X. Whether it was cannot be seen from the outside.
+    sample : Sample, Scan or classifier with predict_proba
+        Labels, probabilities and covariates, in memory or in files; or a model with scikit-learn's
+        conventions, fitted (unless `cv`) to other rows than X. Whether it was cannot be seen from
+        the outside.
     X : frame or (n, d) array; beside a sample: tasks
         The features of the model's rows. With a sample, tasks may stand in this place; by default
         there are none.
@@ -484,55 +467,49 @@ def audit(
     tolerance = checked_share(tolerance, "tolerance")
     with_model = {"pos_label": pos_label, "weights": weights, "cluster": cluster}
     with_model |= {"strata": strata, "cv": cv, "missing": None if missing == "error" else missing}
-    sample, judged, wanted = asked_of(sample, X, y, tasks, on, with_model, seed)
-    checked_tasks(sample, wanted)
-    settings: dict[str, Any] = {"alpha": alpha, "draws": draws, "rng": seed}
-    steps = audit_steps(judged, draws, len(wanted), bool(charts))
+    source, names, wanted = asked_of(sample, X, y, tasks, on, with_model, seed)
+    chosen = as_engine(engine)
+    settings = Settings(float(alpha), draws, seed)
+    steps = audit_steps(source, names, draws, len(wanted), bool(charts))
     begins = {step.stage: step for step in steps}
-    with shown_steps(steps, progress) as begin:
-        begin(begins[Stage.OVERALL])
-        bare = judged.with_columns(())
-        made = prepared_test(bare, draws=draws, rng=seed)
-        alone = made.result
-        if judged.columns:
-            begin(begins[Stage.GIVEN])
-            made = prepared_test(judged, draws=draws, rng=seed, engine=engine)
-        test = made.result
-        overall = _overall(bare, alone, test, settings)
-        begin(begins[Stage.MISSED])
-        missed = _missed(judged, made, alpha)
-        begin(begins[Stage.LOCAL])
-        bias = local_bias(judged, **settings)
-        few = [c.name for c in judged.columns if _has_groups(c)]
-        begin(begins[Stage.PARTS], 2 if few else 1)
-        groups = bias_groups(judged, *few, crossings=False, **settings) if few else None
-        slices = bias_slices(judged, **settings)
-        if wanted:
-            begin(begins[Stage.TASKS])
-        found = tuple(
-            covered(result, judged.names) for result in evaluate_tasks(sample, wanted, **settings)
-        )
+    with shown_steps(steps, progress) as show:
+
+        def begin(stage: Stage, parts: float = 1.0) -> Advance:
+            return show(begins[stage], parts) if stage in begins else _unseen
+
+        rows, extract = _rows_of(source, chosen, begin)
+        check_tasks(rows, wanted, is_all=extract is None or extract.is_all)
+        judged = rows.only(*names)
+        if extract is None:
+            found = measured_by_design(rows, judged, wanted, settings, chosen, begin)
+        else:
+            who = chosen.in_memory if extract.is_all else chosen
+            extract = extract.some.extract() if extract.is_all else extract
+            found = measured_together(extract, names, wanted, settings, who, begin)
+        told = tuple(covered(result, names) for result in found.tasks)
         if charts:
-            begin(begins[Stage.CHARTS])
-        diagnosis = Diagnosis.of(bias, groups, slices)
+            begin(Stage.CHARTS)
+        test, diagnosis = found.made.result, found.diagnosis
         drawn = charts_of(
-            bias.whole,
+            diagnosis.bias.whole,
             test,
             alpha=alpha,
             draws=draws,
             seed=seed,
             computed=bool(charts),
             telling=telling(test, diagnosis, alpha),
+            histogram=found.histogram,
         )
     limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
     return Audit(
-        sample=sample,
-        overall=overall,
+        sample=rows,
+        n=found.n,
+        overall=found.overall,
         test=test,
-        missed=missed,
+        missed=found.missed,
         diagnosis=diagnosis,
-        tasks=found,
-        judgement=judge(test, overall.mean, diagnosis, missed, found, **limits),
+        tasks=told,
+        judgement=judge(test, found.overall.mean, diagnosis, found.missed, told, **limits),
         charts=drawn,
         autocorrelation=_in_time(judged),
         **limits,
@@ -540,6 +517,24 @@ def audit(
         seed=seed,
         elapsed=time.perf_counter() - begun,
     )
+
+
+def _unseen(amount: float) -> None:
+    """A stage of little work, which is not shown."""
+
+
+def _rows_of(
+    source: Sample | Scan, engine: Engine, begin: Begin[Stage]
+) -> tuple[Sample, Extract | None]:
+    """The rows at hand, and all rows; None where rows come from a design and are all at hand."""
+    if isinstance(source, Scan) and not source.is_simple:
+        begin(Stage.ROWS)
+        source = source.load()
+    if isinstance(source, Sample) and not source.design.is_simple:
+        return source, None
+    advance = begin(Stage.ROWS, source.rows_expected if isinstance(source, Scan) else 1.0)
+    extract = engine.extract(source, advance=advance)
+    return extract.some, extract
 
 
 def _in_time(sample: Sample) -> dict[str, Autocorrelation]:
@@ -552,55 +547,3 @@ def _in_time(sample: Sample) -> dict[str, Autocorrelation]:
             if np.unique(days).size > MIN_TIMES:
                 found[column.name] = residual_autocorrelation(sample.take(known), days)
     return found
-
-
-def _has_groups(column: Column) -> bool:
-    """Whether every value is a group: of a category, or of few numbers that may be codes."""
-    if column.is_category or column.declared:
-        return column.is_category
-    return np.unique(column.values[~column.missing]).size <= MAX_VALUES
-
-
-def _overall(
-    bare: Sample, alone: CalibrationResult, given: CalibrationResult, settings: dict[str, Any]
-) -> Overall:
-    """What holds for the prediction alone; calibration given covariates would imply it."""
-    pvalue = float(np.maximum(alone.pvalue, given.pvalue))
-    (rate,) = evaluate_tasks(bare, [prevalence()], **settings)
-    return Overall(
-        test=alone,
-        pvalue=pvalue,
-        mean=MeanBias.of(rate),
-        brier=scores.brier(bare),
-        log_loss=scores.log_loss(bare),
-        ece=scores.ece(bare),
-        mce=scores.mce(bare),
-        smooth_ece=scores.smooth_ece(bare),
-        curve=scores.reliability_curve(bare, scores.EqualMass(10)),
-    )
-
-
-def _missed(sample: Sample, made: PreparedTest, alpha: float) -> Missed:
-    """What the test prepared and drew serves again."""
-    unknown = _unknown(sample)
-    found = None if unknown else detectable_by(made, alpha=alpha)
-    bound = None
-    if sample.weights is None and sample.design.rows_are_independent:
-        kernel = LocalKernel()
-        statistic = made.result.statistic if made.result.names else klce2(sample, kernel)
-        blocks = Hoeffding().blocks(sample.n)
-        bound = float(np.exp(-blocks * max(statistic, 0.0) ** 2 / 2))
-    return Missed(found, bound, unknown)
-
-
-def _unknown(sample: Sample) -> Unknown | None:
-    """Why it cannot be known what was missed, if it cannot."""
-    if np.isin(sample.p, (0.0, 1.0)).all():
-        return Unknown.NO_VARIATION
-    if sample.design.known_by_replicates:
-        return Unknown.REPLICATES
-    if sample.clusters is None:
-        return None
-    if sample.clusters < MIN_CLUSTERS:
-        return Unknown.FEW_CLUSTERS
-    return Unknown.ALIKE_LABELS if np.ptp(sample.y) == 0 else None

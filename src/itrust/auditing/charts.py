@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from itrust._core import (
+    AnyArray,
     BoolArray,
     FloatArray,
     counted,
@@ -125,12 +126,25 @@ class HistogramChart:
         HistogramChart
             All rows are in one of its bars.
         """
-        low, high = float(p.min()), float(p.max())
-        step = _nice_step(max(high - low, 0.01) / COLUMNS)
-        first, last = math.floor(low / step), math.ceil(high / step)
-        edges = np.arange(first, max(last, first + 1) + 1) * step
-        edges[[0, -1]] = min(edges[0], low), max(edges[-1], high)  # against rounding
-        counts, _ = np.histogram(p, edges)
+        edges = histogram_edges(float(p.min()), float(p.max()))
+        return cls.of_counts(edges, np.histogram(p, edges)[0])
+
+    @classmethod
+    def of_counts(cls, edges: FloatArray, counts: AnyArray) -> HistogramChart:
+        """Take rows that were counted already.
+
+        Parameters
+        ----------
+        edges : (b + 1,) array
+            From `histogram_edges`.
+        counts : (b,) array
+            Rows in each bar.
+
+        Returns
+        -------
+        HistogramChart
+            With ends that can be read.
+        """
         return cls(
             tuple(float(f"{edge:.{DIGITS}g}") for edge in edges),
             tuple(int(count) for count in counts),
@@ -171,6 +185,26 @@ class HistogramChart:
                 counts.append(held)
                 held = 0
         return HistogramChart(tuple(edges), tuple(counts))
+
+
+def histogram_edges(low: float, high: float) -> FloatArray:
+    """Ends of about 24 bars between round numbers.
+
+    Parameters
+    ----------
+    low, high : float
+        Smallest and largest value.
+
+    Returns
+    -------
+    (bars + 1,) array
+        All values lie between the first and the last.
+    """
+    step = _nice_step(max(high - low, 0.01) / COLUMNS)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    edges = np.arange(first, max(last, first + 1) + 1) * step
+    edges[[0, -1]] = min(edges[0], low), max(edges[-1], high)  # against rounding
+    return edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,6 +458,7 @@ def charts_of(
     seed: int,
     computed: bool = True,
     telling: Sequence[Sequence[str]] = (),
+    histogram: HistogramChart | None = None,
 ) -> Charts:
     """Compute the charts of an audit, from all rows or from 20,000 of more.
 
@@ -442,6 +477,8 @@ def charts_of(
     telling : sequence of sequences of str
         Covariates of what was found, finding by finding: these come first, alone and in pairs,
         where there are more covariates than charts.
+    histogram : HistogramChart, optional
+        Of the predictions of all rows; default: of these.
 
     Returns
     -------
@@ -467,7 +504,7 @@ def charts_of(
         maps=maps,
         rows=drawer.rows,
         computed=computed,
-        histogram=HistogramChart.of(sample.p),
+        histogram=HistogramChart.of(sample.p) if histogram is None else histogram,
         by_group=drawer.by_group(sample) if computed else (),
     )
 

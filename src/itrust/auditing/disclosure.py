@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +134,7 @@ class Disclosure:
             # Once taken out, a group no longer tells which others have to go with it.
             return Disclosure(max(self.min_cell, audit.withheld.min_cell)).apply(audit.whole)
         groups, slices = audit.diagnosis.groups, audit.diagnosis.slices
-        hidden = _Hidden.of(groups, self.min_cell, audit.sample.points)
+        hidden = _Hidden.of(groups, self.min_cell, audit.sample.points, audit.n)
         kept_groups, few_groups = _groups(groups, hidden)
         kept_slices, few_slices = _slices(slices, hidden)
         kept = replace(audit.diagnosis, groups=kept_groups, slices=kept_slices)
@@ -177,10 +177,12 @@ class _Hidden:
     least: int
     rare: frozenset[Predicate]
     places: frozenset[Predicate]
-    points: Points
+    points: Points  # all rows, or random ones of them: few of these are taken for few of all
+    n: int
+    known: Mapping[Predicate, int]  # rows of the groups, out of all
 
     @classmethod
-    def of(cls, table: GroupTable | None, least: int, points: Points) -> _Hidden:
+    def of(cls, table: GroupTable | None, least: int, points: Points, n: int) -> _Hidden:
         """Decide covariate by covariate."""
         groups = () if table is None else table.groups
         alpha = 0.0 if table is None else table.alpha
@@ -193,17 +195,22 @@ class _Hidden:
             few = too_few([group.rows for group in own], least, needed)
             hidden |= {own[k].where for k in few}
         rare = frozenset(group.where for group in groups if group.rows < least)
-        return cls(least, rare, frozenset(hidden), points)
+        known = {group.where: group.rows for group in groups}
+        return cls(least, rare, frozenset(hidden), points, n, known)
 
     def covers(self, where: Predicate) -> bool:
         """Whether a part of the rows may not be named: it, or all others, would be few."""
-        return self.covers_rows(where, int(where.rows(self.points).sum()))
+        if where in self.known:
+            return self.covers_rows(where, self.known[where])
+        inside = int(where.rows(self.points).sum())
+        outside = len(self.points) - inside
+        return self.covers_rows(where, inside if outside >= self.least else self.n - outside)
 
     def covers_rows(self, where: Predicate, inside: int) -> bool:
         """The same, where it is known how many rows lie inside."""
         return (
             inside < self.least
-            or 0 < len(self.points) - inside < self.least
+            or 0 < self.n - inside < self.least
             or where in self.places
             or not self.rare.isdisjoint(where.leaves())
         )
@@ -283,7 +290,7 @@ def _regions(found: Detectable | None, hidden: _Hidden) -> tuple[Detectable | No
         if k == 0  # everywhere
         or not hidden.covers(region.where)
     )
-    n = len(hidden.points)
+    n = hidden.n
     pairs = tuple(
         pair for pair in found.pairs if not hidden.covers_rows(pair.where, round(pair.share * n))
     )
@@ -308,7 +315,7 @@ def _judgement(
             kept += [shown[item.name]] if item.name in shown else []
         elif isinstance(item, GroupBias):
             kept += [] if item.where in hidden.places else [item]
-        elif not isinstance(item, Slice) or hidden.allows(item, len(hidden.points)):
+        elif not isinstance(item, Slice) or hidden.allows(item, hidden.n):
             kept.append(item)
     missed = judgement.overlooked
     if missed is not None and missed.where is not None and hidden.covers(missed.where):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from itrust._core import InputError, Rng, listed
+from itrust._core import InputError, Rng, did_you_mean, listed
 from itrust.bias import names_of
-from itrust.data import FRAME_TRAITS, Sample, a_kind, checked_sample, is_model
+from itrust.data import FRAME_TRAITS, Sample, Scan, a_kind, checked_sample, is_model
 from itrust.tasks import Task, as_tasks
 
 Tasks = Sequence[Task | str] | Task | str
@@ -18,16 +18,16 @@ class Commission(NamedTuple):
 
     Attributes
     ----------
-    sample : Sample
+    source : Sample or Scan
         All rows and covariates, those of the tasks, too.
-    judged : Sample
-        The same rows with the covariates that the probabilities are judged on.
+    names : tuple of str
+        Covariates that the probabilities are judged on.
     tasks : list of Task
         The numbers to be reported.
     """
 
-    sample: Sample
-    judged: Sample
+    source: Sample | Scan
+    names: tuple[str, ...]
     tasks: list[Task]
 
 
@@ -45,7 +45,7 @@ def asked_of(
     Parameters
     ----------
     sample : object
-        The first argument: a Sample or a classifier.
+        The first argument: a Sample, a Scan or a classifier.
     X : object
         The second one: the tasks of a sample, or the features of a model.
     y : object
@@ -64,7 +64,7 @@ def asked_of(
     Commission
         Checked, but for what the audit checks itself.
     """
-    if isinstance(sample, Sample):
+    if isinstance(sample, Sample | Scan):
         return _of_sample(sample, X, y, tasks, on, model_settings)
     if not is_model(sample) or X is None or y is None:
         raise _slip(sample, X, y)
@@ -78,12 +78,16 @@ def asked_of(
     model: Any = sample
     given = {name: value for name, value in model_settings.items() if value is not None}
     made = Sample.from_estimator(model, X, y, on=columns, rng=rng, **given)
-    judged = made.only(*made.names[: len(chosen)]) if by_name else made
-    return Commission(made, judged, wanted)
+    return Commission(made, made.names[: len(chosen)] if by_name else made.names, wanted)
 
 
 def _of_sample(
-    sample: Sample, X: object, y: object, tasks: Tasks, on: object, settings: Mapping[str, Any]
+    sample: Sample | Scan,
+    X: object,
+    y: object,
+    tasks: Tasks,
+    on: object,
+    settings: Mapping[str, Any],
 ) -> Commission:
     stray = [name for name, value in settings.items() if value is not None]
     if stray or y is not None:
@@ -95,7 +99,18 @@ def _of_sample(
     if X is not None and not (isinstance(tasks, tuple) and not tasks):
         raise InputError("the tasks stand there twice, by position and by name", argument="tasks")
     wanted = as_tasks(tasks if X is None else X)
-    return Commission(sample, sample if on is None else sample.only(*names_of(on)), wanted)
+    if on is None:
+        return Commission(sample, tuple(sample.names), wanted)
+    names = names_of(on)
+    for name in names:
+        if name not in sample.names:
+            raise InputError(
+                "there is no covariate {value}; {guess}",
+                argument="name",
+                value=name,
+                details={"guess": did_you_mean(name, sample.names)},
+            )
+    return Commission(sample, names, wanted)
 
 
 def _slip(first: object, X: object, y: object) -> InputError:

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from enum import Enum
 
 from itrust._core import Begin, progress_stages
-from itrust.data import Sample
+from itrust.data import Sample, Scan
 
 
 class Stage(Enum):
     """What is being done."""
 
+    ROWS = "rows"
+    PLAN = "plan"
+    PASS = "pass"
+    FINDINGS = "findings"
     OVERALL = "overall"
     GIVEN = "given"
     MISSED = "missed"
@@ -40,16 +44,20 @@ class AuditStep:
     names: tuple[str, ...] = ()
 
 
-def audit_steps(sample: Sample, draws: int, tasks: int, charts: bool) -> dict[AuditStep, float]:
+def audit_steps(
+    source: Sample | Scan, names: Sequence[str], draws: int, tasks: int, charts: bool
+) -> dict[AuditStep, float]:
     """List the steps of an audit with the seconds that they took on one machine.
 
-    Only their proportions count. They were fitted to audits of 2,000 to 100,000 rows and 3 to 8
+    Only their proportions count. They were fitted to audits of 2,000 to 1,000,000 rows and 3 to 8
     covariates, and are off by a factor of two at times.
 
     Parameters
     ----------
-    sample : Sample
-        The rows and covariates to judge on.
+    source : Sample or Scan
+        The rows.
+    names : sequence of str
+        Covariates to judge on.
     draws : int
         Number of redraws of the labels.
     tasks : int
@@ -66,25 +74,39 @@ def audit_steps(sample: Sample, draws: int, tasks: int, charts: bool) -> dict[Au
     --------
     >>> import itrust as it
     >>> town = it.simulate.survey(2_000, rng=0).sample
-    >>> [step.stage.value for step in audit_steps(town, draws=999, tasks=0, charts=False)]
-    ['overall', 'given', 'missed', 'local', 'parts']
+    >>> [s.stage.value for s in audit_steps(town, town.names, draws=999, tasks=0, charts=False)]
+    ['plan', 'pass', 'findings', 'missed', 'parts']
     """
-    covariates, thousands = len(sample.columns), sample.n / 1000
-    drawn = thousands * draws / 1000
-    weights = {
-        Stage.OVERALL: 0.3 + 0.035 * drawn,
-        Stage.GIVEN: (0.5 + 0.1 * covariates + 0.055 * drawn) if covariates else 0.0,
-        Stage.MISSED: 0.1 + 0.04 * covariates**2,
-        Stage.LOCAL: 0.5 + 0.09 * drawn,
-        Stage.PARTS: 0.2 + 0.06 * drawn,
-        Stage.TASKS: 0.013 * thousands * tasks,
-        Stage.CHARTS: (5 * min(covariates, 8) + 1) * (0.085 + 0.018 * min(thousands, 20)) * charts,
+    covariates, in_files = len(names), isinstance(source, Scan)
+    thousands = (source.rows_expected if isinstance(source, Scan) else source.n) / 1000
+    drawn, at_hand = thousands * draws / 1000, min(thousands, 100.0)
+    drawing_charts = (5 * min(covariates, 8) + 1) * (0.03 + 0.008 * min(thousands, 20)) * charts
+    weights: dict[Stage, float]
+    if isinstance(source, Sample) and not source.design.is_simple:
+        weights = {
+            Stage.OVERALL: 0.3 + 0.035 * drawn,
+            Stage.GIVEN: (0.5 + 0.1 * covariates + 0.055 * drawn) if covariates else 0.0,
+            Stage.MISSED: 0.1 + 0.04 * covariates**2,
+            Stage.LOCAL: 0.5 + 0.09 * drawn,
+            Stage.PARTS: 0.2 + 0.06 * drawn,
+            Stage.TASKS: 0.013 * thousands * tasks,
+            Stage.CHARTS: drawing_charts,
+        }
+    else:
+        weights = {
+            Stage.ROWS: 0.1 + 0.001 * thousands if in_files else 0.0,
+            Stage.PLAN: 0.4 + 0.1 * covariates + 0.01 * at_hand + 0.001 * tasks * thousands,
+            Stage.PASS: 0.3 + (0.02 + 0.005 * covariates) * drawn,
+            Stage.FINDINGS: 0.1 + 0.004 * drawn,
+            Stage.MISSED: 0.1 + 0.04 * covariates**2,
+            Stage.PARTS: 0.2 + 0.02 * min(drawn, 100.0),
+            Stage.CHARTS: drawing_charts,
+        }
+    return {
+        AuditStep(stage, tuple(names) if stage in (Stage.GIVEN, Stage.PASS) else ()): weight
+        for stage, weight in weights.items()
+        if weight > 0
     }
-    return {_step(stage, sample): weight for stage, weight in weights.items() if weight > 0}
-
-
-def _step(stage: Stage, sample: Sample) -> AuditStep:
-    return AuditStep(stage, sample.names if stage is Stage.GIVEN else ())
 
 
 def shown_steps(

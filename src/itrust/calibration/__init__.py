@@ -3,7 +3,9 @@
 from itrust.calibration import scores
 from itrust.calibration.adaptive import PreparedTest as PreparedTest
 from itrust.calibration.adaptive import default_dictionary, klce_test
+from itrust.calibration.adaptive import planned_test as planned_test
 from itrust.calibration.adaptive import prepared_test as prepared_test
+from itrust.calibration.adaptive import result_of_laws as result_of_laws
 from itrust.calibration.assumptions import Autocorrelation as Autocorrelation
 from itrust.calibration.assumptions import (
     residual_autocorrelation as residual_autocorrelation,
@@ -25,6 +27,7 @@ from itrust.calibration.multiclass import multiclass_test
 from itrust.calibration.multiclass_results import ClassResult, MulticlassResult
 from itrust.calibration.multiplicity import step_down as step_down
 from itrust.calibration.multiplicity import unadjusted_pvalues as unadjusted_pvalues
+from itrust.calibration.pipeline import Scoring as Scoring
 from itrust.calibration.power import detectable, sample_size
 from itrust.calibration.power import detectable_by as detectable_by
 from itrust.calibration.power_results import (
@@ -41,7 +44,12 @@ from itrust.calibration.results import Refusal as Refusal
 from itrust.calibration.scores import Bins as Bins
 from itrust.calibration.scores import EqualMass as EqualMass
 from itrust.calibration.scores import ReliabilityCurve as ReliabilityCurve
+from itrust.calibration.scores import bin_sums as bin_sums
+from itrust.calibration.scores import curve_of_bins as curve_of_bins
 from itrust.calibration.scores import reliability_curve as reliability_curve
+from itrust.calibration.scores import residuals_in_cells as residuals_in_cells
+from itrust.calibration.scores import smooth_ece_of_cells as smooth_ece_of_cells
+from itrust.calibration.scores import surprise as surprise
 from itrust.calibration.tails import from_normal_score as from_normal_score
 from itrust.calibration.tails import normal_score as normal_score
 from itrust.calibration.tails import upper_score as upper_score

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -31,7 +30,6 @@ from itrust.engines import EngineChoice, as_engine, weight_unit
 from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels
 
 MAX_ROWS = 10**10
-MAX_COUNTED = 200_000  # rows in which groups and pairs of groups are counted
 
 
 @dataclass(frozen=True)
@@ -194,16 +192,10 @@ class PowerSetting:
         """Covariates that no pair has looked at, because there are too many."""
         return tuple(column.name for column in crossed_columns(self._points)[1])
 
-    @cached_property
+    @property
     def _points(self) -> Points:
-        """All rows where they are in memory, or many of them; else those that stand for them."""
-        whole = self.prepared.survey.source.in_memory
-        if whole is None:
-            return self.pilot
-        if whole.n <= MAX_COUNTED:
-            return whole.points
-        some = np.random.default_rng(0).choice(whole.n, MAX_COUNTED, replace=False)
-        return whole.points.take(np.sort(some))
+        """All rows, or 20,000 random ones that stand for them."""
+        return self.prepared.survey.points
 
     def is_seen(self, area: Area, bias: float, rows: float) -> bool:
         """Whether so many rows show a bias in every direction it can have."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from itrust.calibration.score_inputs import (
     rows_to_score,
 )
 from itrust.data import (
+    EXTRACT_ROWS,
     Chunk,
     Covariates,
     Sample,
@@ -140,11 +141,16 @@ def _mean_square(chunk: Chunk) -> float:
 
 
 def _mean_surprise(chunk: Chunk) -> float:
-    y, p, w = chunk.y, chunk.p, _weights(chunk)
+    w = _weights(chunk)
+    return surprise(chunk.y, chunk.p, w) / float(w.sum())
+
+
+def surprise(y: FloatArray, p: FloatArray, w: FloatArray) -> float:
+    """Sum of weights times -log of the probability that the label was given."""
     counts = w > 0
     given = np.where(y == 1, p, 1 - p)[counts]
     with np.errstate(divide="ignore"):
-        return float(np.average(-np.log(given), weights=w[counts]))
+        return float(-(w[counts] @ np.log(given)))
 
 
 def _chunks(source: ScoreSource) -> Iterator[Chunk]:
@@ -217,12 +223,8 @@ class EqualMass(Bins):
     """Intervals that hold the same weight, up to ties."""
 
     def inner_edges(self, sample: ScoreSource) -> FloatArray:
-        if isinstance(sample, Scan):
-            raise InputError(
-                "EqualMass needs a Sample in memory; use EqualWidth or scan.load()",
-                argument="bins",
-                value=self,
-            )
+        if isinstance(sample, Scan) or (isinstance(sample, Sample) and sample.n > EXTRACT_ROWS):
+            sample = sample.extract().some  # the same edges in memory and from files
         # Just below k / number, so that rounding does not move a row into the next bin.
         levels = np.linspace(0, 1, self.number + 1)[1:-1] - 1e-12
         return np.unique(
@@ -328,17 +330,58 @@ def reliability_curve(
     edges = bins.inner_edges(source)
     sums = np.zeros((5, edges.size + 1))
     for chunk in _chunks(source):
-        place, w = np.searchsorted(edges, chunk.p), _weights(chunk)
-        values = np.ones(w.size), w, w**2, w * chunk.y, w * chunk.p
-        sums += [np.bincount(place, value, minlength=edges.size + 1) for value in values]
+        sums += bin_sums(chunk.y, chunk.p, _weights(chunk), edges)
+    curve = curve_of_bins(sums, confidence)
+    if not isinstance(source, Sample) or source.design.is_simple:
+        return curve
+    held = np.flatnonzero(sums[1] > 0)
+    sizes = np.square(sums[1, held]) / sums[2, held]
+    sizes = _design_sizes(source, np.searchsorted(edges, source.p), held, sizes)
+    quantile = float(t.ppf((1 + confidence) / 2, source.design.freedom))
+    lower, upper = _wilson(curve.observed, sizes, quantile)
+    return replace(curve, lower=lower, upper=upper)
+
+
+def bin_sums(y: FloatArray, p: FloatArray, w: FloatArray, edges: FloatArray) -> FloatArray:
+    """Sum over some rows, bin by bin.
+
+    Parameters
+    ----------
+    y, p, w : (n,) arrays
+        Labels, predictions and weights.
+    edges : (b - 1,) array
+        Between the bins.
+
+    Returns
+    -------
+    (5, b) array
+        Rows, and sums of weights, of their squares, of weights times labels and predictions.
+    """
+    place = np.searchsorted(edges, p)
+    values = np.ones(w.size), w, w**2, w * y, w * p
+    return np.array([np.bincount(place, value, minlength=edges.size + 1) for value in values])
+
+
+def curve_of_bins(sums: FloatArray, confidence: float = 0.95) -> ReliabilityCurve:
+    """Make the reliability curve of independent rows.
+
+    Parameters
+    ----------
+    sums : (5, b) array
+        From `bin_sums`, over all rows.
+    confidence : float
+        Coverage of each interval by itself.
+
+    Returns
+    -------
+    ReliabilityCurve
+        One entry for each bin that holds rows of positive weight.
+    """
     _positive(float(sums[1].sum()))
     rows, mass, mass2, ones, predictions = sums[:, sums[1] > 0]
-    observed, sizes, quantile = ones / mass, mass**2 / mass2, float(norm.ppf((1 + confidence) / 2))
-    if isinstance(source, Sample) and not source.design.is_simple:
-        held = np.flatnonzero(sums[1] > 0)
-        sizes = _design_sizes(source, np.searchsorted(edges, source.p), held, sizes)
-        quantile = float(t.ppf((1 + confidence) / 2, source.design.freedom))
-    lower, upper = _wilson(observed, sizes, quantile)
+    quantile = float(norm.ppf((1 + confidence) / 2))
+    observed = ones / mass
+    lower, upper = _wilson(observed, mass**2 / mass2, quantile)
     shares = mass / mass.sum()
     return ReliabilityCurve(
         predictions / mass, observed, lower, upper, rows.astype(np.int64), shares
@@ -483,10 +526,19 @@ def smooth_ece(
     residual, total = np.zeros(SMOOTH_CELLS), 0.0
     for chunk in _chunks(rows_to_score(y_true, y_prob, sample_weight, pos_label)):
         w = _weights(chunk)
-        cell = np.minimum((chunk.p * SMOOTH_CELLS).astype(int), SMOOTH_CELLS - 1)
-        residual += np.bincount(cell, w * (chunk.y - chunk.p), minlength=SMOOTH_CELLS)
+        residual += residuals_in_cells(chunk.y, chunk.p, w)
         total += float(w.sum())
-    residual /= _positive(total)
+    return smooth_ece_of_cells(residual / _positive(total))
+
+
+def residuals_in_cells(y: FloatArray, p: FloatArray, w: FloatArray) -> FloatArray:
+    """Sum weighted residuals of some rows in 8,192 cells of the prediction, (cells,)."""
+    cell = np.minimum((p * SMOOTH_CELLS).astype(int), SMOOTH_CELLS - 1)
+    return np.bincount(cell, w * (y - p), minlength=SMOOTH_CELLS)
+
+
+def smooth_ece_of_cells(residual: FloatArray) -> float:
+    """The smooth calibration error, from shares of the cells in the mean residual."""
     # Reflected Gaussians are diagonal in the cosine transform: the heat equation on [0, 1].
     spectrum = dct(residual, norm="ortho")
     frequency = np.pi * np.arange(SMOOTH_CELLS)

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from itrust._core import FloatArray, InputError, Subject, counted, listed, tickets
+from itrust._core import Advance, FloatArray, InputError, Subject, counted, listed, tickets
 from itrust.data.extract import EXTRACT_ROWS, Census, Extract, with_all_levels
-from itrust.data.formats import AS_SEEN, FilePart, TextForm
+from itrust.data.formats import AS_SEEN, FilePart, TextForm, known_format, split_table
 from itrust.data.frames import frame_columns
 from itrust.data.intake import MissingRule, checked_missing, read_parts
 from itrust.data.kinds import PLAIN, Kinds
@@ -45,6 +45,7 @@ from itrust.data.time_blocks import AUTO
 from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
 
 WINDOW_ROWS = 65_536  # that are read and checked at once
+BYTES_OF_A_ROW = 60  # of a text file, for a guess at the number of rows
 WRONG_ROLE = "label, prob, on and weights are names of columns, not {value}"
 
 
@@ -432,22 +433,38 @@ class Scan:
         if held or dropped:
             yield Window(first, tuple(batches), dropped)
 
-    def extract(self, size: int = EXTRACT_ROWS) -> Extract:
+    @property
+    def rows_expected(self) -> float:
+        """About how many rows there are, told by the files without reading them; 1 at least."""
+        found = 0.0
+        for path in self.files:
+            parts = known_format(path, self.form).parts(path, WINDOW_ROWS)
+            if all(part.rows is not None for part in parts):
+                found += sum(part.rows or 0 for part in parts)
+            else:
+                found += split_table(path)[0].stat().st_size / BYTES_OF_A_ROW
+        return max(found, 1.0)
+
+    def extract(self, size: int = EXTRACT_ROWS, advance: Advance | None = None) -> Extract:
         """Count the rows and keep random ones with their labels, in one pass over the files.
 
         Parameters
         ----------
         size : int
             How many rows are kept at most: those with the smallest tickets.
+        advance : callable, optional
+            Told the number of rows that were read.
 
         Returns
         -------
         Extract
             Every row has been checked on the way.
         """
-        return self.extract_of([self.harvest(size)], size)
+        return self.extract_of([self.harvest(size, advance=advance)], size)
 
-    def harvest(self, size: int, max_ticket: float = 1.0) -> Harvest:
+    def harvest(
+        self, size: int, max_ticket: float = 1.0, advance: Advance | None = None
+    ) -> Harvest:
         """What a first pass over these files, or pieces of them, finds.
 
         Parameters
@@ -456,6 +473,8 @@ class Scan:
             How many rows are kept at most.
         max_ticket : float
             Rows with a larger ticket are left out.
+        advance : callable, optional
+            Told the number of rows that were read.
 
         Returns
         -------
@@ -471,6 +490,8 @@ class Scan:
             own = Census.of(Points(parts["p"], parts["columns"]), parts["design"].weights)
             categories = [column.name for column in parts["columns"] if column.is_category]
             census = own if census is None else census.plus(own, categories)
+            if advance:
+                advance(window.rows)
             drawn = tickets(window.first, window.rows)
             rows = np.flatnonzero(drawn < bar)
             if rows.size:

@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from itrust._core import (
+    Advance,
     AnyArray,
     Argument,
     FloatArray,
@@ -588,13 +589,15 @@ class Sample(Predicted):
         v = np.square(self.weights_or_ones) * self.p * (1 - self.p)
         return Pilot(self.points.take(rows), v[rows], drawn[rows], self.n)
 
-    def extract(self, size: int = EXTRACT_ROWS) -> Extract:
+    def extract(self, size: int = EXTRACT_ROWS, advance: Advance | None = None) -> Extract:  # noqa: ARG002
         """Count the rows and choose random ones with their labels; of few rows all.
 
         Parameters
         ----------
         size : int
             How many rows at most.
+        advance : callable, optional
+            For files, which take longer.
 
         Returns
         -------

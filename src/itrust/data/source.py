@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from itrust._core import FloatArray, smallest_tickets
+from itrust._core import Advance, FloatArray, smallest_tickets
 from itrust.data.rows import Chunk, Points
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Source(Protocol):
     def pilot(self, size: int) -> Pilot:
         """Random rows of the whole, always the same ones; rows in files are read once for it."""
 
-    def extract(self, size: int) -> Extract:
+    def extract(self, size: int, advance: Advance | None = None) -> Extract:
         """Count the rows and keep random ones with their labels, in one pass."""
 
     def with_names(self, names: Sequence[str]) -> Source:

@@ -25,6 +25,7 @@ from itrust.engines.plan import Purpose as Purpose
 from itrust.engines.plan import amount_of_work as amount_of_work
 from itrust.engines.plan import columns_at_once as columns_at_once
 from itrust.engines.protocol import Engine
+from itrust.engines.rowwise import RowwiseWork as RowwiseWork
 from itrust.engines.sharing import Part as Part
 from itrust.engines.sharing import run_together as run_together
 from itrust.engines.sharing import work_of_parts as work_of_parts

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from itrust._core import InputError, Setting
+from itrust._core import Advance, InputError, Setting
 from itrust.data import Candidates, Extract, FilePart, Harvest, Scan, Source, known_format
 from itrust.engines.factor import Factor
 from itrust.engines.passes import Job, Totals, accumulate_all
@@ -78,6 +78,11 @@ class Dask(Engine):
         with client:
             yield client
 
+    @property
+    def in_memory(self) -> Engine:
+        """The factor on one machine."""
+        return self.factor
+
     def _survey(self, source: Source, min_rows: int) -> Survey:
         # The workers cut the files into partitions, count rows and choose random ones.
         scan = _checked(source)
@@ -93,7 +98,7 @@ class Dask(Engine):
         rows = scan.pilot_of(found, size)
         return Survey(scan, rows, rows.first(self.factor.pilot), parts)
 
-    def _extract(self, source: Source, size: int) -> Extract:
+    def _extract(self, source: Source, size: int, advance: Advance | None) -> Extract:
         scan = _checked(source)
         with self.connected() as client:
             parts = _counted_parts(client, scan)
@@ -103,6 +108,8 @@ class Dask(Engine):
             found = client.gather(
                 client.map(_harvest, pieces, size=size, max_ticket=max_ticket, pure=False)
             )
+        if advance:
+            advance(n)
         return scan.extract_of(found, size, parts)
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan:

@@ -44,7 +44,9 @@ class Engine(ABC):
         """
         return self._survey(source, min_rows)
 
-    def extract(self, source: Source, size: int = EXTRACT_ROWS) -> Extract:
+    def extract(
+        self, source: Source, size: int = EXTRACT_ROWS, advance: Advance | None = None
+    ) -> Extract:
         """Count the rows and keep random ones with their labels, in one pass over files.
 
         Parameters
@@ -53,13 +55,20 @@ class Engine(ABC):
             Rows in memory or in files.
         size : int
             How many rows are kept at most.
+        advance : callable, optional
+            Told the number of rows that were read.
 
         Returns
         -------
         Extract
             What must see rows at hand takes these.
         """
-        return self._extract(source, size)
+        return self._extract(source, size, advance)
+
+    @property
+    def in_memory(self) -> Engine:
+        """Who takes over where all rows are at hand: itself, unless it reads files only."""
+        return self
 
     def survey_of(self, extract: Extract) -> Survey:
         """Choose random rows among those at hand, in place of `survey`.
@@ -195,8 +204,8 @@ class Engine(ABC):
     @abstractmethod
     def _survey(self, source: Source, min_rows: int) -> Survey: ...
 
-    def _extract(self, source: Source, size: int) -> Extract:
-        return source.extract(size)
+    def _extract(self, source: Source, size: int, advance: Advance | None) -> Extract:
+        return source.extract(size, advance)
 
     @abstractmethod
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan: ...

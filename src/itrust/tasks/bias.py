@@ -264,13 +264,17 @@ def task_part(redraws: Redraws, tasks: Sequence[Task]) -> SampleTasks | Streamed
 class StreamedTasks(TaskPass):
     """Tasks on rows that are not all at hand."""
 
-    def results(self, found: tuple[DrawnSums, LawSumsOfTasks]) -> tuple[TaskResult, ...]:
+    def results(
+        self, found: tuple[DrawnSums, LawSumsOfTasks], families: Sequence[slice] = (slice(None),)
+    ) -> tuple[TaskResult, ...]:
         """Make the results of all tasks.
 
         Parameters
         ----------
         found : DrawnSums and LawSumsOfTasks
             Of all rows.
+        families : sequence of slice
+            Tasks that are adjusted for each other; default: all.
 
         Returns
         -------
@@ -307,7 +311,8 @@ class StreamedTasks(TaskPass):
                     missing=missing,
                 )
             )
-        return _results(self.redraws, self.tasks, told, self.constants.scores(drawn))
+        scores = self.constants.scores(drawn)
+        return _by_family(self.redraws, self.tasks, told, scores, families)
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,13 +394,17 @@ class SampleTasks:
         """
         return DrawnSums.joined(found)
 
-    def results(self, found: DrawnSums | None) -> tuple[TaskResult, ...]:
+    def results(
+        self, found: DrawnSums | None, families: Sequence[slice] = (slice(None),)
+    ) -> tuple[TaskResult, ...]:
         """Make the results of all tasks.
 
         Parameters
         ----------
         found : DrawnSums or None
             Of all rows; None where rows come from a design, whose variance is all that counts.
+        families : sequence of slice
+            Tasks that are adjusted for each other; default: all.
 
         Returns
         -------
@@ -417,7 +426,7 @@ class SampleTasks:
                 )
             )
         scores = None if found is None else self.constants.scores(found)
-        return _results(self.redraws, self.tasks, told, scores)
+        return _by_family(self.redraws, self.tasks, told, scores, families)
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,6 +440,23 @@ class _Told:
     smoothed_rate: float | None
     few: bool
     missing: Mapping[str, int]  # rows without a covariate
+
+
+def _by_family(
+    redraws: Redraws,
+    tasks: Sequence[Task],
+    told: Sequence[_Told],
+    scores: FloatArray | None,
+    families: Sequence[slice],
+) -> tuple[TaskResult, ...]:
+    """The results of several families of tasks, one after the other."""
+    return tuple(
+        result
+        for own in families
+        for result in _results(
+            redraws, tasks[own], told[own], None if scores is None else scores[own]
+        )
+    )
 
 
 def _results(

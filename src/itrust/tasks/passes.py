@@ -20,7 +20,7 @@ from scipy.special import expit, logit, ndtri
 from itrust._core import FloatArray, IntArray
 from itrust.bias import Redraws
 from itrust.data import Chunk, Missing, Points
-from itrust.engines import Additive, Drawn, Outcome, Plan
+from itrust.engines import Additive, Outcome, Plan, RowwiseWork
 from itrust.tasks.differentials import Dual
 from itrust.tasks.expressions import Ratio, Task
 from itrust.tasks.scores import DrawnSums, TaskConstants
@@ -113,45 +113,6 @@ class RatioTotals(Additive):
         """What is divided by, (k,)."""
         labelled = np.array([ratio.among_positives for ratio in ratios], dtype=bool)
         return np.where(labelled, self.mass_y if with_labels else self.mass_p, self.mass)
-
-
-@dataclass(frozen=True, eq=False)
-class RowwiseWork:
-    """What a function of a chunk gives, summed over all rows; no labels are redrawn.
-
-    Attributes
-    ----------
-    function : callable
-        From a chunk and its weights to something that adds up.
-    unit : float
-        Weights are divided by this.
-    """
-
-    function: Any
-    unit: float
-
-    @property
-    def max_rows(self) -> None:
-        """As many rows at once as the engine likes."""
-        return None
-
-    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> RowwisePartial:  # noqa: ARG002
-        """Compute the share of a chunk."""
-        return RowwisePartial(self.function(chunk, weights))
-
-
-@dataclass(frozen=True, eq=False)
-class RowwisePartial:
-    """The share of one chunk, which is finished when it begins."""
-
-    share: Additive
-
-    def add(self, drawn: Drawn) -> None:
-        """Nothing depends on draws."""
-
-    def finished(self) -> Additive:
-        """The share."""
-        return self.share
 
 
 @dataclass(frozen=True, eq=False)

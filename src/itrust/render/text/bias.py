@@ -114,7 +114,7 @@ def _(result: LocalBias, width: int = WIDTH) -> str:  # noqa: ARG001
     typical = f"{np.median(result.size):,.0f} effective neighbours of a typical point"
     unshown, redraws = result.known & ~result.flagged, result.redraws
     rows = [
-        ("rows", f"{result.sample.n:,}; {typical}"),
+        ("rows", f"{result.n:,}; {typical}"),
         *(
             (told, f"shown at {share_of(shown_at(result, sign))}{_below(extreme(result, sign))}")
             for told, sign in (("too low", 1), ("too high", -1))
@@ -151,9 +151,10 @@ def points_text(bias: LocalBias) -> str:
     """Which points a local bias was estimated at."""
     if bias.rows is None:
         return counted(len(bias), "point")
-    if len(bias) == bias.whole.n:
+    rows = bias.whole.n if bias.redraws.extract is None else bias.n
+    if len(bias) == rows:
         return "every row"
-    return f"{len(bias):,} of {bias.whole.n:,} rows, drawn at random"
+    return f"{len(bias):,} of {rows:,} rows, drawn at random"
 
 
 def shown_at(bias: LocalBias, sign: int) -> BoolArray:

@@ -7,6 +7,9 @@ from itrust.auditing import AuditStep, Stage
 from itrust.render.text.verdict import in_words
 
 WORDS = {
+    Stage.ROWS: "reading and counting the rows",
+    Stage.PLAN: "choosing checks, points and groups",
+    Stage.FINDINGS: "finding out what carries a bias",
     Stage.OVERALL: "testing overall calibration",
     Stage.MISSED: "finding out what could have been missed",
     Stage.LOCAL: "estimating local bias",
@@ -36,6 +39,9 @@ def step_words(step: AuditStep) -> str:
     """
     if step.stage is Stage.GIVEN:
         return f"testing calibration given {in_words(step.names)}"
+    if step.stage is Stage.PASS:
+        given = f" given {in_words(step.names)}" if step.names else ""
+        return f"testing calibration{given}, and by how much and where it fails"
     if step.stage is Stage.MODEL:
         return f"comparing models: {shown_name(step.names[0])}"
     return WORDS[step.stage]

@@ -1,0 +1,203 @@
+"""Overall calibration as a part of a pass over the rows: scores, reliability and histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from itrust._core import FloatArray
+from itrust.auditing.charts import HistogramChart, histogram_edges
+from itrust.auditing.parts import MeanBias, Overall
+from itrust.calibration import (
+    CalibrationResult,
+    bin_sums,
+    curve_of_bins,
+    residuals_in_cells,
+    scores,
+    smooth_ece_of_cells,
+    surprise,
+)
+from itrust.data import Chunk, Extract
+from itrust.engines import Additive, Outcome, Plan, RowwiseWork
+
+BINS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class OverallSums(Additive):
+    """Sums over rows.
+
+    Attributes
+    ----------
+    mass, squares, surprise : float
+        Of weights, of weighted squared residuals, and of weighted log losses.
+    by_width, by_mass : (5, b) arrays
+        From `bin_sums`, in bins of equal width and of equal weight.
+    cells : (cells,) array
+        Weighted residuals in fine cells of the prediction.
+    counts : (bars,) array
+        Rows in each bar of the histogram.
+    """
+
+    mass: float
+    squares: float
+    surprise: float
+    by_width: FloatArray
+    by_mass: FloatArray
+    cells: FloatArray
+    counts: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Summing:
+    """What some rows contribute."""
+
+    by_width: FloatArray
+    by_mass: FloatArray
+    bars: FloatArray
+
+    def __call__(self, chunk: Chunk, w: FloatArray) -> OverallSums:
+        y, p = chunk.y, chunk.p
+        return OverallSums(
+            mass=float(w.sum()),
+            squares=float(w @ np.square(y - p)),
+            surprise=surprise(y, p, w),
+            by_width=bin_sums(y, p, w, self.by_width),
+            by_mass=bin_sums(y, p, w, self.by_mass),
+            cells=residuals_in_cells(y, p, w),
+            counts=np.histogram(p, self.bars)[0],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OverallPart:
+    """Scores, reliability curve and histogram as a part of a pass.
+
+    Attributes
+    ----------
+    extract : Extract
+        All rows, and some of them at hand.
+    unit : float
+        Weights are divided by this.
+    """
+
+    extract: Extract
+    unit: float
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """None: no kernels are tested."""
+        return ()
+
+    @property
+    def width(self) -> int:
+        """Nothing is kept for draws."""
+        return 0
+
+    @cached_property
+    def bars(self) -> FloatArray:
+        """Ends of the bars of the histogram."""
+        return histogram_edges(self.extract.census.lowest, self.extract.census.highest)
+
+    def works(self, block: range) -> list[RowwiseWork]:
+        """One piece of work, with the first draws only.
+
+        Parameters
+        ----------
+        block : range
+            Numbers of the draws.
+
+        Returns
+        -------
+        list of RowwiseWork
+            Empty for later batches of draws.
+        """
+        if block.start:
+            return []
+        some = self.extract.some
+        edges = scores.EqualWidth(BINS).inner_edges(some), scores.EqualMass(BINS).inner_edges(some)
+        return [RowwiseWork(_Summing(*edges, self.bars), self.unit)]
+
+    def reduced(self, outcome: Outcome, block: range) -> OverallSums | None:
+        """Keep the sums.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Of the pass.
+        block : range
+            Numbers of the draws.
+
+        Returns
+        -------
+        OverallSums or None
+            None for later batches.
+        """
+        return None if block.start else outcome.works[0]
+
+    def finished(self, found: Sequence[OverallSums | None]) -> OverallSums:
+        """Take the sums of the first batch.
+
+        Parameters
+        ----------
+        found : sequence
+            From `reduced`.
+
+        Returns
+        -------
+        OverallSums
+            Of all rows.
+        """
+        assert found[0] is not None
+        return found[0]
+
+    def histogram(self, sums: OverallSums) -> HistogramChart:
+        """Show how many rows have which prediction.
+
+        Parameters
+        ----------
+        sums : OverallSums
+            Of all rows.
+
+        Returns
+        -------
+        HistogramChart
+            All rows are in one of its bars.
+        """
+        return HistogramChart.of_counts(self.bars, sums.counts)
+
+
+def overall_of(
+    sums: OverallSums, mean: MeanBias, alone: CalibrationResult, given: CalibrationResult
+) -> Overall:
+    """Make what holds for the prediction alone; calibration given covariates would imply it.
+
+    Parameters
+    ----------
+    sums : OverallSums
+        Of all rows.
+    mean : MeanBias
+        The mean prediction beside the observed rate.
+    alone, given : CalibrationResult
+        The test of the prediction alone, and that given the covariates.
+
+    Returns
+    -------
+    Overall
+        Scores and the reliability curve, with the p-value of the closed test.
+    """
+    by_width = curve_of_bins(sums.by_width)
+    return Overall(
+        test=alone,
+        pvalue=float(np.maximum(alone.pvalue, given.pvalue)),
+        mean=mean,
+        brier=sums.squares / sums.mass,
+        log_loss=sums.surprise / sums.mass,
+        ece=float(np.sum(by_width.share * np.abs(by_width.gap))),
+        mce=float(np.abs(by_width.gap).max()),
+        smooth_ece=smooth_ece_of_cells(sums.cells / sums.mass),
+        curve=curve_of_bins(sums.by_mass),
+    )

@@ -61,6 +61,26 @@ class Points:
         return Points(self.p[rows], tuple(column.take(rows) for column in self.columns))
 
 
+    def like(self, other: Points) -> Points:
+        """Keep the covariates that other rows have, in their order.
+
+        Parameters
+        ----------
+        other : Points
+            Rows with some of these covariates.
+
+        Returns
+        -------
+        Points
+            The same rows; itself where the covariates are the same.
+        """
+        names = tuple(column.name for column in other.columns)
+        if names == tuple(column.name for column in self.columns):
+            return self
+        by_name = {column.name: column for column in self.columns}
+        return Points(self.p, tuple(by_name[name] for name in names if name in by_name))
+
+
 class Predicted:
     """Rows with predictions and covariates: what `Sample` and `Population` have in common."""
 

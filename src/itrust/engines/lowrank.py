@@ -85,6 +85,7 @@ class LowRankPlan(Plan):
 
     def features(self, points: Points) -> list[tuple[Rows, int, AnyArray]]:
         """Rows, number of the block and features (rows, rank) of every block that has rows."""
+        points = points.like(self.landmarks)
         smooth, match = split_match(self.kernel.gram(points, self.landmarks))
         if match is None:
             return [(ALL, 0, self._features(smooth, ALL, self.blocks[0]))] if self.blocks else []
@@ -214,7 +215,8 @@ class _KernelPart:
     def finished(self) -> LowRankSums:
         """The sums of the chunk."""
         residuals = self.w * (self.chunk.y - self.chunk.p)
-        left = self.plan.kernel.gram(self.chunk.points).diagonal() - self.explained
+        points = self.chunk.points.like(self.plan.landmarks)
+        left = self.plan.kernel.gram(points).diagonal() - self.explained
         left = np.maximum(left, 0.0)
         return LowRankSums(
             forms=tuple(self.forms),

@@ -17,7 +17,7 @@ from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.doors import Tasks, asked_of
-from itrust.auditing.measuring import Settings, measured_by_design, measured_together
+from itrust.auditing.measuring import AuditDraws, measured_by_design, measured_together
 from itrust.auditing.parts import SCORES, Diagnosis, Missed, Overall, Provenance
 from itrust.auditing.stages import Stage, audit_steps, shown_steps
 from itrust.auditing.verdict import (
@@ -469,7 +469,7 @@ def audit(
     with_model |= {"strata": strata, "cv": cv, "missing": None if missing == "error" else missing}
     source, names, wanted = asked_of(sample, X, y, tasks, on, with_model, seed)
     chosen = as_engine(engine)
-    settings = Settings(float(alpha), draws, seed)
+    settings = AuditDraws(float(alpha), draws, seed)
     steps = audit_steps(source, names, draws, len(wanted), bool(charts))
     begins = {step.stage: step for step in steps}
     with shown_steps(steps, progress) as show:

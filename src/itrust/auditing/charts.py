@@ -204,7 +204,7 @@ def histogram_edges(low: float, high: float) -> FloatArray:
     first, last = math.floor(low / step), math.ceil(high / step)
     edges = np.arange(first, max(last, first + 1) + 1) * step
     edges[[0, -1]] = min(edges[0], low), max(edges[-1], high)  # against rounding
-    return edges
+    return np.asarray(edges, dtype=float)
 
 
 @dataclass(frozen=True, eq=False)

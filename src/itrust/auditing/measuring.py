@@ -20,12 +20,10 @@ from itrust.auditing.overall import OverallPart, overall_of
 from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Unknown
 from itrust.auditing.stages import Stage
 from itrust.bias import (
-    GroupTable,
     LocalBias,
     PlaceSet,
     PlacesPart,
     Redraws,
-    SliceTable,
     bias_groups,
     bias_slices,
     group_plan,
@@ -85,7 +83,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Settings:
+class AuditDraws:
     """What is the same for all parts of an audit.
 
     Attributes
@@ -105,7 +103,7 @@ def measured_together(
     extract: Extract,
     names: Sequence[str],
     tasks: Sequence[Task],
-    settings: Settings,
+    settings: AuditDraws,
     engine: Engine,
     begin: Begin[Stage],
 ) -> Measured:
@@ -119,7 +117,7 @@ def measured_together(
         Covariates to judge the probabilities on.
     tasks : sequence of Task
         The numbers.
-    settings : Settings
+    settings : AuditDraws
         Error and draws.
     engine : Engine
         Who goes over the rows.
@@ -171,19 +169,20 @@ def measured_together(
     begin(Stage.MISSED)
     missed = _missed(judged.some, made, alpha)
     begin(Stage.PARTS)
-    bias, *tables = (
-        plan.finished(own)
-        for plan, own in zip([p for p in (local, groups, slices) if p], averages, strict=True)
-    )
-    table: GroupTable | None = tables[0] if groups else None
-    found_slices: SliceTable = tables[-1] if slices else slices_of(redraws["judged"])
+    at_places = iter(averages)
+    bias = local.finished(next(at_places))
+    table = None if groups is None else groups.finished(next(at_places))
+    if slices is None:
+        parts_found = slices_of(redraws["judged"])
+    else:
+        parts_found = slices.finished(next(at_places))
     families = [slice(0, 1), slice(1, None)] if tasks else [slice(0, 1)]
     rate, *results = numbers.results(drawn, families)
     return Measured(
         overall=overall_of(sums, MeanBias.of(rate), of_alone.result, made.result),
         made=made,
         missed=missed,
-        diagnosis=Diagnosis.of(bias, table, found_slices),
+        diagnosis=Diagnosis.of(bias, table, parts_found),
         tasks=tuple(results),
         n=extract.n,
         histogram=overall.histogram(sums),
@@ -194,7 +193,7 @@ def measured_by_design(
     sample: Sample,
     judged: Sample,
     tasks: Sequence[Task],
-    settings: Settings,
+    settings: AuditDraws,
     engine: EngineChoice,
     begin: Begin[Stage],
 ) -> Measured:
@@ -208,7 +207,7 @@ def measured_by_design(
         The same rows with the covariates to judge on.
     tasks : sequence of Task
         The numbers.
-    settings : Settings
+    settings : AuditDraws
         Error and draws.
     engine : "auto" or an engine
         As for `klce_test`.
@@ -225,7 +224,7 @@ def measured_by_design(
         "draws": settings.draws,
         "rng": settings.seed,
     }
-    drawing = {"draws": settings.draws, "rng": settings.seed}
+    drawing: dict[str, Any] = {"draws": settings.draws, "rng": settings.seed}
     begin(Stage.OVERALL)
     bare = judged.with_columns(())
     alone = made = prepared_test(bare, **drawing)

@@ -534,7 +534,7 @@ def smooth_ece(
 def residuals_in_cells(y: FloatArray, p: FloatArray, w: FloatArray) -> FloatArray:
     """Sum weighted residuals of some rows in 8,192 cells of the prediction, (cells,)."""
     cell = np.minimum((p * SMOOTH_CELLS).astype(int), SMOOTH_CELLS - 1)
-    return np.bincount(cell, w * (y - p), minlength=SMOOTH_CELLS)
+    return np.asarray(np.bincount(cell, w * (y - p), minlength=SMOOTH_CELLS), dtype=float)
 
 
 def smooth_ece_of_cells(residual: FloatArray) -> float:

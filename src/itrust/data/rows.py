@@ -60,7 +60,6 @@ class Points:
         """
         return Points(self.p[rows], tuple(column.take(rows) for column in self.columns))
 
-
     def like(self, other: Points) -> Points:
         """Keep the covariates that other rows have, in their order.
 

@@ -231,9 +231,9 @@ def evaluate_tasks(
     check_tasks(redraws.sample, tasks, is_all=redraws.extract is None)
     if not tasks:
         return ()
-    part = task_part(redraws, tasks)
     if not redraws.sample.design.is_simple:
-        return part.results(None)
+        return SampleTasks(redraws, tuple(tasks)).results(None)
+    part = task_part(redraws, tasks)
     (found,) = run_together(
         redraws.engine, redraws.survey, [part], redraws.null, redraws.draws, redraws.seed
     )

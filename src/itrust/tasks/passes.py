@@ -107,7 +107,8 @@ class RatioTotals(Additive):
         """The ratios with labels, or with probabilities, (k,); NaN over nothing."""
         above = self.above_y if with_labels else self.above_p
         below = self.below(ratios, with_labels)
-        return np.divide(above, below, out=np.full(above.size, np.nan), where=below > 0)
+        unknown = np.full(above.size, np.nan)
+        return np.asarray(np.divide(above, below, out=unknown, where=below > 0))
 
     def below(self, ratios: Sequence[Ratio], with_labels: bool) -> FloatArray:
         """What is divided by, (k,)."""
@@ -403,8 +404,9 @@ class TaskPass:
             )
             found.append(
                 _TaskShares(
-                    *(_coefficients(task, self.ratios, values[s], below[s]) for s in ("y", "p")),
-                    _coefficients(task, self.ratios, of_q, at_q),
+                    labels=_coefficients(task, self.ratios, values["y"], below["y"]),
+                    predicted=_coefficients(task, self.ratios, values["p"], below["p"]),
+                    expected=_coefficients(task, self.ratios, of_q, at_q),
                 )
             )
         return _Sharing(self.ratios, tuple(found), self.laws)

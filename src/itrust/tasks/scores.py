@@ -283,4 +283,5 @@ class _TaskPartial:
 
     def finished(self) -> DrawnSums:
         """The sums of the chunk."""
-        return DrawnSums(*np.split(self.found, self.parts), self.expected, self.third)
+        sums, squares, masses = np.split(self.found, self.parts)
+        return DrawnSums(sums, squares, masses, self.expected, self.third)

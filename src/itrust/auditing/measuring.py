@@ -137,6 +137,7 @@ def measured_together(
         for part, own in (("judged", judged), ("all", extract))
     }
     begin(Stage.PLAN)
+    warnings = null_warnings(judged.some, null, judged.runs)
     alone = planned_test(engine, engine.survey_of(bare), null, draws)
     given = planned_test(engine, engine.survey_of(judged), null, draws) if names else alone
     local = local_plan(redraws["judged"])
@@ -161,7 +162,6 @@ def measured_together(
     found = run_together(engine, survey, parts, null, draws, seed, advance)
     sums, drawn, averages, *scored = found
     begin(Stage.FINDINGS)
-    warnings = null_warnings(judged.some, null)
     of_alone = result_of_laws(alone, scored[:1], null, seed, some=bare.some)
     made = of_alone
     if names:

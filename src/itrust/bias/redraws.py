@@ -11,7 +11,7 @@ from itrust._core import InputError, Rng, as_seed, checked_share, counted
 from itrust.bias.places import average
 from itrust.bias.smoothing import Averages, Weights
 from itrust.calibration import checked_draws, null_warnings
-from itrust.data import EXTRACT_ROWS, Extract, Sample, Scan, Source, checked_sample
+from itrust.data import Extract, Sample, Scan, Source, checked_sample, rows_at_hand
 from itrust.engines import Auto, Engine, EngineChoice, Survey, as_engine
 from itrust.nulls import RowwiseNull, places_null
 
@@ -260,7 +260,7 @@ def at_hand(rows: object, engine: Engine) -> tuple[Sample, Extract | None]:
         rows = rows.load()
     if not isinstance(rows, Scan):
         sample = checked_sample(rows)
-        if not sample.design.is_simple or sample.n <= EXTRACT_ROWS:
+        if not sample.design.is_simple or sample.n <= rows_at_hand():
             return sample, None
         rows = sample
     extract = engine.extract(rows)

@@ -61,6 +61,8 @@ class Members(Weights):
 
     def tiles(self, rows: Points, *, whole: bool) -> Iterator[Tile]:  # noqa: ARG002
         """One tile: all regions, all rows."""
+        if not self.regions:
+            return
         inside = np.array([region.rows(rows) for region in self.regions], dtype=float)
         yield np.arange(self.places), np.arange(len(rows)), inside
 

@@ -64,7 +64,7 @@ def resolved_kernel(kernel: LocalKernel | None, survey: Survey) -> LocalKernel:
     return (kernel or LocalKernel()).resolve(survey.points)
 
 
-def null_warnings(source: Source, null: Null) -> tuple[str, ...]:
+def null_warnings(source: Source, null: Null, runs: Sample | None = None) -> tuple[str, ...]:
     """Warn where the data contradict the assumptions of the null.
 
     Parameters
@@ -73,13 +73,16 @@ def null_warnings(source: Source, null: Null) -> tuple[str, ...]:
         The rows; those in files are not looked at.
     null : Null
         Whose assumptions are meant.
+    runs : Sample, optional
+        Rows that follow each other, where `source` holds random ones of many; default: it holds
+        all.
 
     Returns
     -------
     tuple of str
         One sentence for each; each is a Python warning, too.
     """
-    found = (*assumption_notes(source), *few_clusters(source, null))
+    found = (*assumption_notes(source, runs), *few_clusters(source, null))
     sample = source.in_memory
     alone = source.clusters is None if sample is None else sample.design.rows_are_independent
     if alone or null.keeps_clusters:

@@ -35,12 +35,12 @@ from itrust.calibration.score_inputs import (
     rows_to_score,
 )
 from itrust.data import (
-    EXTRACT_ROWS,
     Chunk,
     Covariates,
     Sample,
     Scan,
     design_variance,
+    rows_at_hand,
     variance_units,
 )
 from itrust.kernels import LocalKernel
@@ -223,7 +223,7 @@ class EqualMass(Bins):
     """Intervals that hold the same weight, up to ties."""
 
     def inner_edges(self, sample: ScoreSource) -> FloatArray:
-        if isinstance(sample, Scan) or (isinstance(sample, Sample) and sample.n > EXTRACT_ROWS):
+        if isinstance(sample, Scan) or (isinstance(sample, Sample) and sample.n > rows_at_hand()):
             sample = sample.extract().some  # the same edges in memory and from files
         # Just below k / number, so that rounding does not move a row into the next bin.
         levels = np.linspace(0, 1, self.number + 1)[1:-1] - 1e-12

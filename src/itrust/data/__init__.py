@@ -12,10 +12,10 @@ from itrust.data.design_matrix import Table as Table
 from itrust.data.estimators import Classifier as Classifier
 from itrust.data.estimators import Covariates as Covariates
 from itrust.data.estimators import is_model as is_model
-from itrust.data.extract import EXTRACT_ROWS as EXTRACT_ROWS
 from itrust.data.extract import Census as Census
 from itrust.data.extract import Extract as Extract
 from itrust.data.extract import ValueCounts as ValueCounts
+from itrust.data.extract import rows_at_hand as rows_at_hand
 from itrust.data.files import Harvest as Harvest
 from itrust.data.files import Scan, scan
 from itrust.data.files import clusters_in_files as clusters_in_files

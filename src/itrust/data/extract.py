@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from itrust._core import FloatArray, smallest_tickets, tickets
+from itrust._core import FloatArray, IntArray, keyed_fractions, smallest_tickets, tickets
 from itrust.data.column import Column
 from itrust.data.formats import FilePart
 from itrust.data.kinds import MAX_VALUES
@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from itrust.data.sample import Sample
 
 EXTRACT_ROWS = 100_000
+RUN_ROWS, RUNS = 50, 400  # rows that follow each other, and how many such stretches
 MAX_LEVELS = 50_000  # of a category that are counted; one with more names rows, not groups
+
+
+def rows_at_hand(size: int | None = None) -> int:
+    """How many rows are kept in memory: as many as asked for, or 100,000.
+
+    >>> rows_at_hand(), rows_at_hand(500)
+    (100000, 500)
+    """
+    return EXTRACT_ROWS if size is None else size
 
 
 @dataclass(frozen=True)
@@ -171,6 +181,9 @@ class Extract:
         Counts of all rows.
     parts : tuple of FilePart
         The pieces that other machines read; empty on one machine.
+    runs : Sample or None
+        Random stretches of 50 rows that follow each other, 20,000 rows at most, for what the order
+        of rows tells; None where all rows are at hand.
     """
 
     source: Source
@@ -179,6 +192,7 @@ class Extract:
     weights: FloatArray | None
     census: Census
     parts: tuple[FilePart, ...] = ()
+    runs: Sample | None = None
 
     @property
     def n(self) -> int:
@@ -235,19 +249,20 @@ class Extract:
             self,
             source=self.source.with_names(names),
             some=self.some.only(*names),
+            runs=None if self.runs is None else self.runs.only(*names),
             census=replace(self.census, counts=counts),
         )
 
 
-def extract_of_sample(sample: Sample, size: int) -> Extract:
+def extract_of_sample(sample: Sample, size: int | None) -> Extract:
     """Take random rows of those in memory; of few rows all.
 
     Parameters
     ----------
     sample : Sample
         All rows.
-    size : int
-        How many at most.
+    size : int or None
+        How many at most; None: 100,000.
 
     Returns
     -------
@@ -256,11 +271,61 @@ def extract_of_sample(sample: Sample, size: int) -> Extract:
     """
     weights = None if sample.weights is None else sample.weights_or_ones
     census, drawn = Census.of(sample.points, weights), tickets(0, sample.n)
-    if sample.n <= size:
+    most = rows_at_hand(size)
+    if sample.n <= most:
         return Extract(sample, sample, drawn, weights, census)
-    rows = smallest_tickets(drawn, size)
+    rows = smallest_tickets(drawn, most)
     some = with_all_levels(sample.take(rows), census)
-    return Extract(sample, some, drawn[rows], None if weights is None else weights[rows], census)
+    kept = None if weights is None else weights[rows]
+    chosen, lots = rows_of_runs(0, sample.n)
+    runs = with_all_levels(sample.take(chosen[whole_runs(lots)]), census)
+    return Extract(sample, some, drawn[rows], kept, census, runs=runs)
+
+
+def rows_of_runs(first: int, count: int, bar: float = 1.0) -> tuple[IntArray, FloatArray]:
+    """Which of some consecutive rows may belong to the random stretches, and their lots.
+
+    Parameters
+    ----------
+    first : int
+        Number of the first row.
+    count : int
+        How many rows.
+    bar : float
+        Stretches with a larger lot are out of the running.
+
+    Returns
+    -------
+    (m,) array of int, (m,) array of float
+        Places among these rows, and the lot of each row's stretch, which it shares with the others
+        of the stretch and with no other row.
+    """
+    stretches = np.arange(first // RUN_ROWS, -(-(first + count) // RUN_ROWS))
+    lots = keyed_fractions(2, stretches, np.zeros(1, dtype=np.int64))
+    kept = np.flatnonzero(lots <= bar)
+    if kept.size > RUNS:
+        kept = smallest_tickets(lots, RUNS)
+    rows = (stretches[kept, None] * RUN_ROWS + np.arange(RUN_ROWS)).ravel() - first
+    inside = (rows >= 0) & (rows < count)
+    return rows[inside], np.repeat(lots[kept], RUN_ROWS)[inside]
+
+
+def whole_runs(lots: FloatArray) -> IntArray:
+    """Places of the rows of the stretches with the smallest lots that are whole.
+
+    Parameters
+    ----------
+    lots : (m,) array
+        Of rows in their order.
+
+    Returns
+    -------
+    (k,) array of int
+        400 stretches of 50 rows at most.
+    """
+    distinct, counts = np.unique(lots, return_counts=True)
+    chosen = distinct[counts == RUN_ROWS][:RUNS]
+    return np.flatnonzero(np.isin(lots, chosen))
 
 
 def with_all_levels(some: Sample, census: Census) -> Sample:

@@ -19,7 +19,16 @@ import numpy as np
 import pyarrow as pa
 
 from itrust._core import Advance, FloatArray, InputError, Subject, counted, listed, tickets
-from itrust.data.extract import EXTRACT_ROWS, Census, Extract, with_all_levels
+from itrust.data.extract import (
+    RUN_ROWS,
+    RUNS,
+    Census,
+    Extract,
+    rows_at_hand,
+    rows_of_runs,
+    whole_runs,
+    with_all_levels,
+)
 from itrust.data.formats import AS_SEEN, FilePart, TextForm, known_format, split_table
 from itrust.data.frames import frame_columns
 from itrust.data.intake import MissingRule, checked_missing, read_parts
@@ -445,13 +454,13 @@ class Scan:
                 found += split_table(path)[0].stat().st_size / BYTES_OF_A_ROW
         return max(found, 1.0)
 
-    def extract(self, size: int = EXTRACT_ROWS, advance: Advance | None = None) -> Extract:
+    def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:
         """Count the rows and keep random ones with their labels, in one pass over the files.
 
         Parameters
         ----------
-        size : int
-            How many rows are kept at most: those with the smallest tickets.
+        size : int, optional
+            How many rows are kept at most: those with the smallest tickets; default: 100,000.
         advance : callable, optional
             Told the number of rows that were read.
 
@@ -460,7 +469,8 @@ class Scan:
         Extract
             Every row has been checked on the way.
         """
-        return self.extract_of([self.harvest(size, advance=advance)], size)
+        most = rows_at_hand(size)
+        return self.extract_of([self.harvest(most, advance=advance)], most)
 
     def harvest(
         self, size: int, max_ticket: float = 1.0, advance: Advance | None = None
@@ -481,8 +491,9 @@ class Scan:
         Harvest
             Rows that may be among the chosen ones, and counts of all.
         """
-        bar, census = max_ticket, None
+        bar, census, run_bar = max_ticket, None, 1.0
         found: list[tuple[FloatArray, pa.Table]] = []
+        runs: list[tuple[FloatArray, pa.Table]] = []
         for window in self._windows(WINDOW_ROWS):
             if not window.rows:
                 continue
@@ -499,7 +510,16 @@ class Scan:
                 if sum(lot.size for lot, _ in found) > 2 * size:
                     found = [smallest_of(found, size)]
                     bar = float(found[0][0].max())
-        return Harvest(*smallest_of(found, size), census)
+            chosen, lots = rows_of_runs(window.first, window.rows, run_bar)
+            if chosen.size:
+                runs.append((lots, window.table.take(pa.array(chosen))))
+                if sum(lot.size for lot, _ in runs) > 2 * RUN_ROWS * RUNS:
+                    runs = [_joined(runs)]
+                    distinct = np.unique(runs[0][0])
+                    run_bar = float(distinct[min(distinct.size, RUNS + 1) - 1])
+                    kept = np.flatnonzero(runs[0][0] <= run_bar)
+                    runs = [(runs[0][0][kept], runs[0][1].take(pa.array(kept)))]
+        return Harvest(*smallest_of(found, size), census, *_joined(runs))
 
     def extract_of(
         self, found: Sequence[Harvest], size: int, parts: tuple[FilePart, ...] = ()
@@ -528,7 +548,13 @@ class Scan:
         counted = [lot.census for lot in found if lot.census is not None]
         census = reduce(lambda one, other: one.plus(other, categories), counted)
         some = with_all_levels(Sample.of_parts(read, self.label), census)
-        return Extract(self, some, drawn, read["design"].weights, census, parts)
+        lots, stretches = _joined([(lot.lots, lot.stretches) for lot in found])
+        chosen = whole_runs(lots)
+        runs = None
+        if drawn.size < census.n and chosen.size >= 2:
+            followed = self._read(stretches.take(pa.array(chosen)))
+            runs = with_all_levels(Sample.of_parts(followed, self.label), census)
+        return Extract(self, some, drawn, read["design"].weights, census, parts, runs)
 
     def with_names(self, names: Sequence[str]) -> Scan:
         """Name the same rows with some of the covariates.
@@ -682,11 +708,26 @@ class Harvest:
         These rows, with their labels.
     census : Census or None
         Counts of all rows; None where there are none.
+    lots : (k,) array
+        The random number of the stretch of each row that was kept with its neighbours.
+    stretches : pyarrow.Table
+        These rows.
     """
 
     tickets: FloatArray
     rows: pa.Table
     census: Census | None
+    lots: FloatArray
+    stretches: pa.Table
+
+
+def _joined(found: Sequence[tuple[FloatArray, pa.Table]]) -> tuple[FloatArray, pa.Table]:
+    """Several lots of rows, one after the other."""
+    filled = [(lots, rows) for lots, rows in found if lots.size]
+    if not filled:
+        return np.empty(0), pa.table({})
+    tables = pa.concat_tables([rows for _, rows in filled], promote_options="permissive")
+    return np.concatenate([lots for lots, _ in filled]), tables
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from itrust.data.copies import copy_notes, refuse_copies_of_the_label
 from itrust.data.design import Design
 from itrust.data.design_intake import design_notes, refuse_odd_units
 from itrust.data.estimators import REST, Classifier, Covariates, is_model, predicted_rows
-from itrust.data.extract import EXTRACT_ROWS, Extract, extract_of_sample
+from itrust.data.extract import Extract, extract_of_sample
 from itrust.data.frames import FRAME_TRAITS
 from itrust.data.intake import (
     MissingRule,
@@ -589,13 +589,13 @@ class Sample(Predicted):
         v = np.square(self.weights_or_ones) * self.p * (1 - self.p)
         return Pilot(self.points.take(rows), v[rows], drawn[rows], self.n)
 
-    def extract(self, size: int = EXTRACT_ROWS, advance: Advance | None = None) -> Extract:  # noqa: ARG002
+    def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:  # noqa: ARG002
         """Count the rows and choose random ones with their labels; of few rows all.
 
         Parameters
         ----------
-        size : int
-            How many rows at most.
+        size : int, optional
+            How many rows at most; default: 100,000.
         advance : callable, optional
             For files, which take longer.
 

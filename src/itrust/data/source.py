@@ -123,7 +123,7 @@ class Source(Protocol):
     def pilot(self, size: int) -> Pilot:
         """Random rows of the whole, always the same ones; rows in files are read once for it."""
 
-    def extract(self, size: int, advance: Advance | None = None) -> Extract:
+    def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:
         """Count the rows and keep random ones with their labels, in one pass."""
 
     def with_names(self, names: Sequence[str]) -> Source:

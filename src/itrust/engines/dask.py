@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from itrust._core import Advance, InputError, Setting
-from itrust.data import Candidates, Extract, FilePart, Harvest, Scan, Source, known_format
+from itrust.data import (
+    Candidates,
+    Extract,
+    FilePart,
+    Harvest,
+    Scan,
+    Source,
+    known_format,
+    rows_at_hand,
+)
 from itrust.engines.factor import Factor
 from itrust.engines.passes import Job, Totals, accumulate_all
 from itrust.engines.plan import Plan, Purpose
@@ -98,8 +107,8 @@ class Dask(Engine):
         rows = scan.pilot_of(found, size)
         return Survey(scan, rows, rows.first(self.factor.pilot), parts)
 
-    def _extract(self, source: Source, size: int, advance: Advance | None) -> Extract:
-        scan = _checked(source)
+    def _extract(self, source: Source, size: int | None, advance: Advance | None) -> Extract:
+        scan, size = _checked(source), rows_at_hand(size)
         with self.connected() as client:
             parts = _counted_parts(client, scan)
             n = sum(part.rows or 0 for part in parts)

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from itrust._core import Advance
-from itrust.data import EXTRACT_ROWS, Extract, Source
+from itrust.data import Extract, Source
 from itrust.engines.outcome import Columns, Outcome, pair_weight_of
 from itrust.engines.passes import Drawing, Job, Totals, Work
 from itrust.engines.plan import Plan, Purpose
@@ -45,7 +45,7 @@ class Engine(ABC):
         return self._survey(source, min_rows)
 
     def extract(
-        self, source: Source, size: int = EXTRACT_ROWS, advance: Advance | None = None
+        self, source: Source, size: int | None = None, advance: Advance | None = None
     ) -> Extract:
         """Count the rows and keep random ones with their labels, in one pass over files.
 
@@ -53,8 +53,8 @@ class Engine(ABC):
         ----------
         source : Source
             Rows in memory or in files.
-        size : int
-            How many rows are kept at most.
+        size : int, optional
+            How many rows are kept at most; default: 100,000.
         advance : callable, optional
             Told the number of rows that were read.
 
@@ -204,7 +204,7 @@ class Engine(ABC):
     @abstractmethod
     def _survey(self, source: Source, min_rows: int) -> Survey: ...
 
-    def _extract(self, source: Source, size: int, advance: Advance | None) -> Extract:
+    def _extract(self, source: Source, size: int | None, advance: Advance | None) -> Extract:
         return source.extract(size, advance)
 
     @abstractmethod

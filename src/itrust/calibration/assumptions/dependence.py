@@ -50,8 +50,11 @@ class Dependence:
     names: tuple[str, ...] = ()
 
 
-def dependence(whole: Rows) -> Dependence | None:
-    """The plainest sign of dependence; None without one, or if clusters are known."""
+def dependence(whole: Rows, followed: Rows | None = None) -> Dependence | None:
+    """The plainest sign of dependence; None without one, or if clusters are known.
+
+    Rows that are random ones of many tell nothing by their order; `followed` are others that do.
+    """
     sample = whole.sample
     design = sample.design
     known = design.cluster is not None or design.replicate_weights is not None
@@ -66,7 +69,7 @@ def dependence(whole: Rows) -> Dependence | None:
     for units in by_likeness(whole):
         if (found := agreement(whole, units)) is not None:
             return _told("alike", found)
-    correlation = neighbour_correlation(whole)
+    correlation = neighbour_correlation(whole if followed is None else followed)
     return None if correlation is None else Dependence("order", correlation)
 
 

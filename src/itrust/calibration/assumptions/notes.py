@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterator
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+import numpy as np
+
 from itrust._core import (
     AssumptionWarning,
     FloatArray,
@@ -25,18 +27,19 @@ _known: WeakKeyDictionary[Sample, tuple[str, ...]] = WeakKeyDictionary()
 _warned: WeakValueDictionary[tuple[int, object], FloatArray] = WeakValueDictionary()
 
 
-def assumption_notes(source: Source) -> tuple[str, ...]:
+def assumption_notes(source: Source, runs: Sample | None = None) -> tuple[str, ...]:
     """One sentence for each assumption the data contradict.
 
     Each is a Python warning once for the same labels, for an audit asks several times, also with
-    fewer covariates. Rows in files are not looked at: they would have to be read once more.
+    fewer covariates. Rows in files are not looked at: they would have to be read once more. Where
+    rows are random ones of many, `runs` are rows that follow each other.
     """
     sample = source.in_memory
     if sample is None:
         return ()
     if sample in _known:
         return _known[sample]
-    found = list(_notes(sample))
+    found = list(_notes(sample, runs))
     _known[sample] = tuple(note for _, note in found)
     for what, note in found:
         if (id(sample.y), what) not in _warned:
@@ -45,13 +48,13 @@ def assumption_notes(source: Source) -> tuple[str, ...]:
     return _known[sample]
 
 
-def _notes(sample: Sample) -> Iterator[tuple[object, str]]:
+def _notes(sample: Sample, runs: Sample | None) -> Iterator[tuple[object, str]]:
     """What was found, without its size, and its sentence."""
     weighted = outcome_in_weights(sample)
     if weighted is not None:
         yield "weights", weighted
     whole = Rows(sample, spread_rows(sample.n))
-    together = dependence(whole)
+    together = dependence(whole, None if runs is None else Rows(runs, np.arange(runs.n)))
     if together is not None:
         yield (together.kind, together.names), dependence_in_words(together)
     repeated = together is not None or sample.cluster is not None

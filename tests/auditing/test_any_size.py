@@ -1,0 +1,236 @@
+"""Audits of rows in memory, in files and on Dask are the same audit."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import itrust as it
+from itrust.auditing import Disclosure
+from itrust.data import extract as extracts
+
+TASKS = ['mean(age | region == "south") - mean(age)', "prevalence(age > 80)"]
+N, AT_HAND = 9_000, 4_000
+ROLES = {"label": "y", "prob": "p", "on": ["age", "region", "code"]}
+
+
+@pytest.fixture
+def few_at_hand(monkeypatch):
+    monkeypatch.setattr(extracts, "EXTRACT_ROWS", AT_HAND)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Row groups of very different sizes in three files, one without rows."""
+    path = tmp_path_factory.mktemp("rows")
+    rng = np.random.default_rng(0)
+    age, code = rng.integers(18, 90, N).astype(float), rng.integers(1, 6, N)
+    region = rng.choice(["north", "south", "west"], N, p=[0.5, 0.48, 0.02])
+    p = 1 / (1 + np.exp(-0.03 * (age - 50) - 0.3 * (region == "south")))
+    truth = np.clip(p + 0.15 * ((region == "south") & (age > 60)), 0, 1)
+    weights = rng.uniform(0.5, 2.0, N)
+    rows = pa.table(
+        {
+            "y": (rng.random(N) < truth).astype(int),
+            "p": p,
+            "age": age,
+            "region": region,
+            "code": code,
+            "w": weights,
+        }
+    )
+    pq.write_table(rows.slice(0, 1), path / "a.parquet")
+    pq.write_table(rows.slice(0, 0), path / "b.parquet")
+    pq.write_table(rows.slice(1, 5_000), path / "c.parquet", row_group_size=1_700)
+    pq.write_table(rows.slice(5_001), path / "d.parquet", row_group_size=50_000)
+    return path
+
+
+def audited(rows, **settings):
+    return it.audit(rows, TASKS, draws=99, rng=0, engine=it.engines.Factor(), **settings)
+
+
+@pytest.fixture(scope="module")
+def both(folder):
+    scan = it.scan(folder, **ROLES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extracts, "EXTRACT_ROWS", AT_HAND)
+        return audited(scan.load()), audited(scan)
+
+
+def told(audit):
+    """All numbers and texts, without times."""
+
+    def plain(value):
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items() if k not in ("elapsed", "engine")}
+        return [plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+    return plain(audit.to_dict())
+
+
+def assert_alike(one, other, path=""):
+    """Equal, numbers up to rounding; p-values to the last bit."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), path
+        for name, value in one.items():
+            assert_alike(value, other[name], f"{path}/{name}")
+    elif isinstance(one, list):
+        assert len(one) == len(other), path
+        for k, (a, b) in enumerate(zip(one, other, strict=True)):
+            assert_alike(a, b, f"{path}[{k}]")
+    elif isinstance(one, float) and "pvalue" not in path:
+        assert one == pytest.approx(other, rel=1e-9, abs=1e-12), path
+    else:
+        assert one == other, path
+
+
+def test_rows_in_files_give_the_audit_of_rows_in_memory(both):
+    memory, files = both
+    assert memory.n == files.n == N
+    assert files.sample.n == AT_HAND
+    assert_alike(told(memory), told(files))
+
+
+def test_what_is_told_of_all_rows_is_of_all_rows(both, folder):
+    _, files = both
+    whole = it.scan(folder, **ROLES).load()
+    assert files.overall.brier == pytest.approx(it.scores.brier(whole))
+    assert files.overall.smooth_ece == pytest.approx(it.scores.smooth_ece(whole))
+    assert files.overall.ece == pytest.approx(it.scores.ece(whole))
+    assert files.overall.mean.observed == pytest.approx(whole.y.mean())
+    assert sum(files.charts.histogram.counts) == N
+    regions = {group.name: group for group in files.diagnosis.groups}
+    codes = whole.column("region").values
+    for code, level in enumerate(whole.column("region").levels):
+        inside = codes == code
+        group = regions[f"region = {level}"]
+        assert group.rows == inside.sum()
+        assert group.bias == pytest.approx(whole.residuals[inside].mean())
+    assert {f"code = {k}" for k in range(1, 6)} <= regions.keys()
+    for found, plain in zip(files.tasks, _plain_tasks(whole), strict=True):
+        assert (found.plugin, found.from_labels) == pytest.approx(plain)
+        assert found.n == N
+
+
+def _plain_tasks(sample):
+    age, region = sample.column("age").values, sample.column("region")
+    south, old = region.values == region.levels.index("south"), age > 80
+    for s in ((sample.p, sample.y),):
+        yield tuple(
+            np.average(age[south], weights=v[south]) - np.average(age, weights=v) for v in s
+        )
+        yield tuple(v[old].mean() for v in s)
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_slices_are_judged_by_rows_that_took_no_part_in_the_search(both, folder):
+    _, files = both
+    first = files.diagnosis.slices.confirmed[0]
+    whole = it.scan(folder, **ROLES).load()
+    inside = first.where.rows(whole.points)
+    found = whole.extract()
+    searched = first.where.rows(found.some.points).sum()
+    assert first.rows == inside.sum()
+    assert first.judged_on == inside.sum() - searched
+    assert first.share == pytest.approx(inside.mean())
+    assert "south" in first.rule
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_the_main_p_value_is_that_of_the_test_alone(both, folder):
+    _, files = both
+    scan = it.scan(folder, **ROLES)
+    alone = it.klce_test(scan, draws=99, rng=0, engine=it.engines.Factor())
+    assert alone.pvalue == files.test.pvalue
+    assert [f.name for f in alone.findings[:5]] == [f.name for f in files.test.findings[:5]]
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_weights_are_weights_in_files_too(folder):
+    scan = it.scan(folder, **ROLES, weights="w")
+    memory, files = (audited(rows, charts=False) for rows in (scan.load(), scan))
+    assert_alike(told(memory)["tasks"], told(files)["tasks"])
+    assert memory.test.pvalue == files.test.pvalue
+    for one, other in zip(memory.diagnosis.groups, files.diagnosis.groups, strict=True):
+        assert one.share == pytest.approx(other.share)
+        assert one.pvalue == other.pvalue
+        assert one.bias == pytest.approx(other.bias, abs=1e-12)
+
+
+def test_few_rows_in_files_are_audited_as_if_they_had_been_loaded(folder):
+    scan = it.scan(folder, **ROLES)
+    memory, files = (audited(rows, charts=False) for rows in (scan.load(), scan))
+    assert memory.test.pvalue == files.test.pvalue
+    assert memory.diagnosis.bias.values == pytest.approx(files.diagnosis.bias.values, nan_ok=True)
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_covariates_of_tasks_alone_are_not_judged(folder):
+    found = audited(it.scan(folder, **ROLES), on=["region"], charts=False)
+    assert found.test.names == ("region",)
+    assert found.tasks[0].uncovered == ("age",)
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_an_audit_of_the_prediction_alone_reads_files(folder):
+    found = it.audit(it.scan(folder, label="y", prob="p"), draws=99, rng=0, charts=False)
+    assert found.n == N
+    assert found.test.names == ()
+
+
+def test_disclosure_counts_all_rows(both):
+    _, files = both
+    shown = Disclosure(min_cell=100).apply(files)
+    kept = {group.name for group in shown.diagnosis.groups}
+    assert "region = west" in kept  # 180 rows or so, though fewer than 100 are at hand
+    assert not {group.name for group in Disclosure(600).apply(files).diagnosis.groups} >= {
+        "region = west"
+    }
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_many_levels_are_groups_of_the_most_frequent_ones(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 12_000
+    zips = rng.zipf(1.3, n) % 5_000
+    p = rng.uniform(0.2, 0.8, n)
+    rows = pa.table({"y": (rng.random(n) < p).astype(int), "p": p, "zip": [f"z{z}" for z in zips]})
+    pq.write_table(rows, tmp_path / "zips.parquet", row_group_size=999)
+    scan = it.scan(tmp_path / "zips.parquet", label="y", prob="p", on="zip", categories="zip")
+    memory, files = (it.audit(r, draws=99, rng=0, charts=False) for r in (scan.load(), scan))
+    assert_alike(told(memory)["diagnosis"], told(files)["diagnosis"])
+    groups = files.diagnosis.groups
+    assert len(groups) == 500
+    assert any("its 500 most frequent ones are groups" in note for note in groups.notes)
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_rows_that_follow_each_other_are_looked_at(tmp_path):
+    rng = np.random.default_rng(1)
+    n = 20_000
+    p, shared = rng.uniform(0.2, 0.8, n), np.repeat(rng.random(n // 5), 5)
+    mine = rng.random(n) < 0.5
+    y = (np.where(mine, shared, rng.random(n)) < p).astype(int)
+    pq.write_table(pa.table({"y": y, "p": p}), tmp_path / "runs.parquet", row_group_size=3_333)
+    scan = it.scan(tmp_path / "runs.parquet", label="y", prob="p")
+    with pytest.warns(it.AssumptionWarning, match="next to each other"):
+        it.audit(scan, draws=99, rng=0, charts=False)
+    one, other = scan.extract().runs, scan.load().extract().runs
+    assert np.array_equal(one.p, other.p)
+    assert one.n % 50 == 0
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_a_bad_row_is_told_with_its_file(folder, tmp_path):
+    rows = pq.read_table(folder / "c.parquet").to_pydict()
+    rows["p"][4_321] = 1.5
+    pq.write_table(pa.table(rows), tmp_path / "bad.parquet", row_group_size=1_000)
+    with pytest.raises(it.InputError, match=r"bad\.parquet.*row 4321.*1\.5"):
+        it.audit(it.scan(tmp_path / "bad.parquet", **ROLES), draws=99, rng=0)
+    with pytest.raises(it.InputError, match="did you mean 'age'"):
+        it.audit(it.scan(folder, **ROLES), on=["agee"], draws=99)
+    with pytest.raises(it.InputError, match=r"no covariate"):
+        it.audit(it.scan(folder, **ROLES), ["mean(income)"], draws=99)
+    with pytest.raises(it.InputError, match="no row of positive weight satisfies"):
+        it.audit(it.scan(folder, **ROLES), ["mean(age | age > 200)"], draws=99)

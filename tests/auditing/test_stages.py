@@ -20,7 +20,7 @@ def said(capsys):
 
 
 def headings(sample, tasks, charts):
-    steps = audit_steps(sample, 79, tasks, charts)
+    steps = audit_steps(sample, sample.names, 79, tasks, charts)
     return [
         f"itrust: {number} of {len(steps)}: {step_words(step)}"
         for number, step in enumerate(steps, 1)
@@ -36,7 +36,8 @@ def test_an_audit_tells_its_stages_in_order(town, capsys):
     it.audit(town, ["mean(age)"], draws=79, rng=0, progress=True)
     lines = [line.split(" (about")[0] for line in said(capsys)]
     assert lines == headings(town, 1, True)
-    assert lines[1] == "itrust: 2 of 7: testing calibration given income, age and region"
+    words = "testing calibration given income, age and region, and by how much and where it fails"
+    assert lines[1] == f"itrust: 2 of 6: {words}"
 
 
 def test_stages_that_are_not_wanted_are_not_counted(town, capsys):
@@ -44,7 +45,7 @@ def test_stages_that_are_not_wanted_are_not_counted(town, capsys):
     it.audit(bare, draws=79, rng=0, charts=False, progress=True)
     lines = [line.split(" (about")[0] for line in said(capsys)]
     assert lines == headings(bare, 0, False)
-    assert len(lines) == 4
+    assert len(lines) == 5
 
 
 def test_an_audit_is_silent_in_a_script(town, capsys, monkeypatch):
@@ -65,8 +66,9 @@ def test_long_stages_move_while_they_are_at_work(town, monkeypatch):
         progress, "_display", lambda show: Seen() if progress._above.get() is None else real(show)
     )
     it.audit(town, draws=79, rng=0)
-    for stage in (Stage.OVERALL, Stage.LOCAL, Stage.CHARTS):
-        assert shares[step_words(AuditStep(stage))][-1] == pytest.approx(1.0)
+    passing = step_words(AuditStep(Stage.PASS, town.names))
+    for words in (passing, step_words(AuditStep(Stage.CHARTS))):
+        assert shares[words][-1] == pytest.approx(1.0)
     assert len(set(shares[step_words(AuditStep(Stage.CHARTS))])) > 5
 
 

@@ -43,6 +43,7 @@ from itrust.data.kinds import MAX_VALUES as MAX_VALUES
 from itrust.data.kinds import Kinds as Kinds
 from itrust.data.kinds import is_few as is_few
 from itrust.data.multiclass import MulticlassSample
+from itrust.data.oddities import covariate_notes as covariate_notes
 from itrust.data.population import Population
 from itrust.data.population import without_labels as without_labels
 from itrust.data.predicates.algebra import And as And

@@ -28,7 +28,7 @@ from itrust._core import (
     tickets,
 )
 from itrust.data.column import Column
-from itrust.data.copies import copy_notes, refuse_copies_of_the_label
+from itrust.data.copies import refuse_copies_of_the_label
 from itrust.data.design import Design
 from itrust.data.design_intake import design_notes, refuse_odd_units
 from itrust.data.estimators import REST, Classifier, Covariates, is_model, predicted_rows
@@ -45,7 +45,8 @@ from itrust.data.intake import (
     refuse_empty_weights,
     same_index,
 )
-from itrust.data.kinds import Kinds, few_values_note, is_few
+from itrust.data.kinds import Kinds
+from itrust.data.oddities import covariate_notes
 from itrust.data.predicates.algebra import Predicate
 from itrust.data.predicates.lookup import PREDICTION
 from itrust.data.predicates.reader import as_condition
@@ -536,11 +537,7 @@ class Sample(Predicted):
                 said.append(f"one class only: every label is {what} as {label}")
         if np.isin(self.p, (0.0, 1.0)).all():
             said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
-        said.extend(note for column in self.columns for note in column.notes())
-        few = [c.name for c in self.columns if not c.declared and is_few(c.kind, c.values)]
-        said.extend(few_values_note(few))
-        said.extend(note for column in self.columns for note in copy_notes(column, self.p))
-        return tuple(said)
+        return (*said, *covariate_notes(self.points))
 
     @property
     def impossible(self) -> IntArray:

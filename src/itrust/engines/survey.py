@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from itrust.data import Extract, FilePart, Pilot, Points, Source
+from itrust.data import Extract, FilePart, Pilot, Points, Source, covariate_notes
 
 POINTS = 20_000  # rows that kernels, widths and checks are chosen from
 
@@ -92,8 +92,7 @@ class Survey:
         """Data-quality notes: those of the source, and about the columns of pilot rows."""
         if self.source.in_memory is not None:
             return self.source.notes
-        notes = (said for column in self.points.columns for said in column.notes())
-        return (*self.source.notes, *notes)
+        return (*self.source.notes, *covariate_notes(self.points))
 
 
 def weight_unit(pilot: Pilot) -> float:

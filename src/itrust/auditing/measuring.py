@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import Begin
+from itrust._core import Begin, progress_bar
 from itrust.auditing.charts import HistogramChart
 from itrust.auditing.overall import OverallPart, overall_of
 from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Unknown
@@ -158,8 +158,9 @@ def measured_together(
         Scoring(alone, null),
         *([Scoring(given, null)] if names else []),
     ]
-    advance = begin(Stage.PASS, work_of_parts(survey, parts, draws))
-    found = run_together(engine, survey, parts, null, draws, seed, advance)
+    begin(Stage.PASS)
+    with progress_bar("pass", work_of_parts(survey, parts, draws)) as advance:
+        found = run_together(engine, survey, parts, null, draws, seed, advance)
     sums, drawn, averages, *scored = found
     begin(Stage.FINDINGS)
     of_alone = result_of_laws(alone, scored[:1], null, seed, some=bare.some)

@@ -15,16 +15,7 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust import InputError
-from itrust.data import (
-    FORMATS,
-    FilePart,
-    column_names,
-    file_notes,
-    known_format,
-    list_files,
-    read_table,
-    read_untouched,
-)
+from itrust.data import FORMATS, FilePart, FileSet, known_format, list_files
 from itrust.data.formats.statistical import Spss, Stata
 from writers import WRITERS, as_csv, as_duckdb, as_spss, as_stata
 
@@ -46,13 +37,13 @@ def path_of(name):
 
 
 def read(path, *names):
-    path = path_of(path)
-    return read_table([path], list(names) or column_names(path)).to_pydict()
+    source = FileSet.of(path)
+    return source.table(list(names) or source.names).to_pydict()
 
 
 def untouched(path):
-    path = path_of(path)
-    return read_untouched([path], column_names(path))
+    source = FileSet.of(path)
+    return source.untouched(source.names)
 
 
 def sheet(path, *rows, **others):
@@ -364,13 +355,13 @@ def test_text_in_another_encoding_is_one_sentence(tmp_path):
 def test_the_first_sheet_is_read_and_the_others_are_told(tmp_path):
     path = sheet(tmp_path / "a.xlsx", ["y", "p"], [1, 0.5], old=[["y", "q"], [0, 0.25]])
     assert read(path) == {"y": [1], "p": [0.5]}
-    assert file_notes([path]) == [
+    assert FileSet.of(path).notes == [
         "a.xlsx: reading the sheet 'Sheet'; the others are 'old' (name one as a.xlsx::old)"
     ]
-    assert it.scan(path, label="y", prob="p").notes == tuple(file_notes([path]))
+    assert it.scan(path, label="y", prob="p").notes == tuple(FileSet.of(path).notes)
     named = path_of(f"{path}::old")
     assert read(named) == {"y": [0], "q": [0.25]}
-    assert file_notes([named]) == []
+    assert FileSet.of(named).notes == []
     with pytest.raises(InputError, match=r"a.xlsx: there is no sheet 'odl'; did you mean 'old'"):
         read(f"{path}::odl")
 
@@ -438,13 +429,13 @@ def test_empty_rows_and_columns_around_the_table_do_not_count(tmp_path):
         [],
     )
     assert read(path) == {"y": [1, None, 0], "p": [0.5, None, 0.25]}
-    assert file_notes([path]) == []
+    assert FileSet.of(path).notes == []
 
 
 def test_columns_without_a_name_are_left_out_aloud(tmp_path):
     path = sheet(tmp_path / "a.xlsx", [None, "y", "p"], [0, 1, 0.5], [1, 0, 0.5])
     assert read(path) == {"y": [1, 0], "p": [0.5, 0.5]}
-    assert file_notes([path]) == ["a.xlsx: columns without a name are left out: A"]
+    assert FileSet.of(path).notes == ["a.xlsx: columns without a name are left out: A"]
 
 
 @pytest.mark.parametrize(

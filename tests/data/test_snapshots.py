@@ -169,6 +169,7 @@ def test_a_piece_on_another_machine_knows_what_its_file_was(tmp_path):
     write(rows(), tmp_path / "b.parquet")
     part = FilePart(path, (1, 2), 500, 500, 1000)
     piece = pickle.loads(pickle.dumps(scan(tmp_path).only(part)))
+    assert list(piece.file_set.snapshot.fingerprints) == [path]  # few bytes travel
     assert piece.n == 1000
     write(rows(), tmp_path / "c.parquet")  # whoever made the pieces looks at the folder
     assert piece.n == 1000
@@ -177,6 +178,17 @@ def test_a_piece_on_another_machine_knows_what_its_file_was(tmp_path):
     replace_by_rename(path)
     with pytest.raises(InputError, match=r"a\.parquet"):
         list(piece.chunks(100))
+
+
+def test_a_piece_that_ends_before_its_file_is_checked_to_its_last_row(tmp_path):
+    path = write(rows(), tmp_path / "a.parquet")
+    piece = scan(path).spanning([FilePart(path, (0, 1), 0, 0, 1000)], range(1000))
+    assert sum(len(chunk.y) for chunk in piece.chunks(100)) == 1000
+    chunks = piece.chunks(100)
+    next(chunks)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(InputError, match=r"a\.parquet was written or touched"):
+        list(chunks)
 
 
 def test_a_reader_that_stops_early_asks_no_more(tmp_path):

@@ -30,7 +30,7 @@ from itrust.data.extract import (
     with_all_levels,
 )
 from itrust.data.file_set import Batch, FileSet
-from itrust.data.formats import AS_SEEN, FilePart, TextForm, known_format, split_table
+from itrust.data.formats import AS_SEEN, FilePart, TextForm
 from itrust.data.frames import frame_columns
 from itrust.data.intake import MissingRule, checked_missing, read_parts
 from itrust.data.kinds import PLAIN, Kinds
@@ -444,13 +444,11 @@ class Scan:
     @property
     def rows_expected(self) -> float:
         """About how many rows there are, told by the files without reading them; 1 at least."""
-        found = 0.0
-        for path in self.files:
-            parts = known_format(path, self.form).parts(path, WINDOW_ROWS)
-            if all(part.rows is not None for part in parts):
-                found += sum(part.rows or 0 for part in parts)
-            else:
-                found += split_table(path)[0].stat().st_size / BYTES_OF_A_ROW
+        sizes = self.file_set.snapshot.fingerprints
+        found = sum(
+            sizes[part.path].size / BYTES_OF_A_ROW if part.rows is None else part.rows
+            for part in self.file_set.parts(WINDOW_ROWS)
+        )
         return max(found, 1.0)
 
     def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:

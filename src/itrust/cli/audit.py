@@ -43,6 +43,7 @@ def run(options: Options) -> int:
         refuse_bad_places(options.outputs, source.places)
         roles = settle(source, log, options)
         covariates = _needed(source, tasks, roles)
+        log.say(*source.about_checksum)
         checksum = source.checksum  # of what is read next: a file that has changed is refused
         samples = read_samples(source, roles, covariates, options)
         load("itrust.auditing.audits", "itrust.render.text")

@@ -19,6 +19,7 @@ from itrust._core import InputError, counted, listed
 from itrust.cli.options import STANDARD
 
 SPOOLED = "standard input"
+LARGE_BYTES = 5 * 10**9  # whose checksum takes some seconds
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,12 @@ class InputFiles:
     def places(self) -> list[Path]:
         """The files themselves, without the tables that were named."""
         return [data.split_table(path)[0] for path in self.files]
+
+    @property
+    def about_checksum(self) -> list[str]:
+        """What to say before the checksum is computed, where that takes a while."""
+        size = sum(found.size for found in self.file_set.snapshot.fingerprints.values())
+        return [f"computing the SHA-256 of {size / 1e9:.0f} GB"] if size >= LARGE_BYTES else []
 
     @cached_property
     def checksum(self) -> str:

@@ -82,7 +82,9 @@ def scan(
     path : path, pattern ("folder/*.parquet"), folder, or list of paths
         Parquet, Feather/Arrow, CSV, TSV and JSON lines (these three also gzipped), Stata, SPSS,
         Excel, SQLite and DuckDB. A sheet or table is named behind its file, as in
-        "homes.xlsx::2024"; by default it is the first sheet, or the only table.
+        "homes.xlsx::2024"; by default it is the first sheet, or the only table. Names of folders
+        such as "year=2020", below the folder that is named, are columns. Files that change after
+        the scan was made are refused.
     label : str
         Name of the column of labels.
     prob : str

@@ -222,11 +222,11 @@ def test_changes_that_a_database_keeps_beside_it_are_seen(tmp_path):
 def test_a_fingerprint_reads_little_of_a_large_file(tmp_path, ending):
     path = tmp_path / f"a.{ending}"
     path.touch()
-    os.truncate(path, 2**36)  # 64 GB of nothing, which no disk holds
+    os.truncate(path, 2**33)  # 8 GB of nothing
     start = time.process_time()
     found = Fingerprint.of(path)
     assert time.process_time() - start < 0.5
-    assert found.size == 2**36
+    assert found.size == 2**33
 
 
 def test_the_whole_footer_counts(tmp_path):

@@ -171,7 +171,7 @@ def partitioned(folder, ending="parquet"):
 def test_columns_in_names_of_folders_are_judged_on_as_any_other(folder):
     partitioned(folder)
     chosen = ("--on", "year,region", "--where", "year < 2022", "--json", "-")
-    columns = ("--label", "y", "--prob", "p", "--draws", "19", "--quiet")
+    columns = ("--label", "y", "--prob", "p", "--draws", "39", "--quiet")
     result = audit("runs", *columns, *chosen)
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)

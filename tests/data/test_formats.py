@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust import InputError
-from itrust.data import FORMATS, FilePart, FileSet, known_format, list_files
+from itrust.data import FORMATS, FilePart, FileSet, known_format
 from itrust.data.formats.statistical import Spss, Stata
 from writers import WRITERS, as_csv, as_duckdb, as_spss, as_stata
 
@@ -32,7 +32,7 @@ ROWS = pa.table(
 
 
 def path_of(name):
-    (path,) = list_files(name)
+    (path,) = FileSet.of(name).files
     return path
 
 
@@ -206,7 +206,7 @@ def test_what_lies_beside_data_in_a_folder_is_passed_over(tmp_path):
     as_csv(ROWS, tmp_path / "a.csv")
     for name in ("thumbs.db", "readme.txt", "~$homes.xlsx"):
         (tmp_path / name).write_bytes(b"?")
-    assert list_files(tmp_path) == [tmp_path / "a.csv"]
+    assert FileSet.of(tmp_path).files == (tmp_path / "a.csv",)
 
 
 # Stata and SPSS
@@ -590,7 +590,8 @@ def test_a_table_is_named_where_there_are_several(ending, tmp_path):
     assert read(f"{path}::homes") == {"y": [1], "select": [0.5]}
     assert read(f"{path}::{HOSTILE}") == {HOSTILE: [7]}
     (tmp_path / "sub").mkdir()
-    assert [str(file) for file in list_files(f"{tmp_path}/*.{ending}::homes")] == [f"{path}::homes"]
+    (found,) = FileSet.of(f"{tmp_path}/*.{ending}::homes").files
+    assert str(found) == f"{path}::homes"
     assert path.read_bytes() == before
 
 

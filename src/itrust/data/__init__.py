@@ -43,7 +43,6 @@ from itrust.data.intake import same_index as same_index
 from itrust.data.kinds import MAX_VALUES as MAX_VALUES
 from itrust.data.kinds import Kinds as Kinds
 from itrust.data.kinds import is_few as is_few
-from itrust.data.locations import list_files as list_files
 from itrust.data.multiclass import MulticlassSample
 from itrust.data.population import Population
 from itrust.data.population import without_labels as without_labels
@@ -73,7 +72,6 @@ from itrust.data.predicates.parts import level_of as level_of
 from itrust.data.predicates.parts import parts_of as parts_of
 from itrust.data.predicates.reader import ConditionReader as ConditionReader
 from itrust.data.predicates.reader import parse_condition as parse_condition
-from itrust.data.readers import column_names as column_names
 from itrust.data.readers import is_text as is_text
 from itrust.data.readers import line_of as line_of
 from itrust.data.readers import spool as spool

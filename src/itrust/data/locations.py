@@ -109,8 +109,3 @@ def named_locations(path: Any) -> list[Location]:
             f"scan takes paths, not a {type(path).__name__}; frames go to Sample", argument="path"
         )
     return [Location.of(path)]
-
-
-def list_files(path: Any) -> list[Path]:
-    """The files that a path, a pattern, a folder or a list of these means, in order."""
-    return [file for location in named_locations(path) for file in location.files()]

@@ -1,6 +1,9 @@
 """What the command says of files that are not as they should be."""
 
 import gzip
+import hashlib
+import json
+import os
 
 import pyarrow as pa
 import pyarrow.csv
@@ -9,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import itrust as it
+from itrust.cli import audit as audit_command
 from shell import invoke
 
 COLUMNS = ("--label", "y", "--prob", "p", "--on", "age", "--draws", "79")
@@ -31,8 +35,8 @@ def refused(*args):
     return " ".join(result.stderr.split())
 
 
-def rows(n=60):
-    sample = it.simulate.survey(n, rng=0).sample
+def rows(n=60, seed=0):
+    sample = it.simulate.survey(n, rng=seed).sample
     return pa.table({"y": sample.y, "p": sample.p, "age": sample.column("age").values})
 
 
@@ -88,19 +92,17 @@ def test_folders_of_several_formats_are_refused(folder):
     assert audit("runs/*.csv", *COLUMNS).exit_code == 0
 
 
-def test_the_number_of_files_and_partition_keys_are_told(folder):
+def test_the_number_of_files_and_columns_in_names_of_folders_are_told(folder):
     for year in (2020, 2021):
         (folder / "runs" / f"year={year}").mkdir(parents=True)
         pa.parquet.write_table(rows(), f"runs/year={year}/a.parquet")
     result = audit("runs", *COLUMNS)
     assert result.exit_code == 0, result.output
     assert "reading 2 files of runs" in result.stderr
-    assert "partition keys in names of folders are not read as columns: 'year'" in result.stderr
+    assert "names of folders are columns, too: 'year'" in result.stderr
     assert audit("runs", *COLUMNS, "--quiet").stderr == ""
-    told = refused("runs", *COLUMNS, "--on", "year")
-    assert "runs has no column 'year'; it stands in names of folders only" in told
     result = audit("runs/year=2020", *COLUMNS)
-    assert "partition" not in result.stderr
+    assert "names of folders" not in result.stderr
     assert "reading" not in result.stderr
 
 
@@ -156,3 +158,121 @@ def test_the_row_of_a_typed_file_is_counted_in_words(folder):
     pa.parquet.write_table(wrong, "many/b.parquet")
     said = refused("many", *COLUMNS)
     assert "b.parquet: --prob p must lie in [0, 1]; the 21st row has 1.3" in said
+
+
+def partitioned(folder, ending="parquet"):
+    for seed, (year, region) in enumerate(((2020, "south"), (2020, "north"), (2021, "a%2Fb"))):
+        place = folder / "runs" / f"year={year}" / f"region={region}"
+        place.mkdir(parents=True)
+        write = {"parquet": pa.parquet.write_table, "csv": pa.csv.write_csv}[ending]
+        write(rows(60, seed), place / f"part-0.{ending}")
+
+
+def test_columns_in_names_of_folders_are_judged_on_as_any_other(folder):
+    partitioned(folder)
+    chosen = ("--on", "year,region", "--where", "year < 2022", "--json", "-")
+    columns = ("--label", "y", "--prob", "p", "--draws", "39", "--quiet")
+    result = audit("runs", *columns, *chosen)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["on"] == ["year", "region"]
+    assert found["n"] == 180
+    tables = []
+    for seed, year, region in ((1, 2020, "north"), (0, 2020, "south"), (2, 2021, "a/b")):
+        table = rows(60, seed).append_column("year", [[year] * 60])
+        tables.append(table.append_column("region", [[region] * 60]))
+    pa.parquet.write_table(pa.concat_tables(tables), "plain.parquet")
+    plain = json.loads(audit("plain.parquet", *columns, *chosen).stdout)
+    assert plain["pvalue"] == found["pvalue"]
+    assert plain["diagnosis"]["groups"] == found["diagnosis"]["groups"]
+    everything = audit("runs", *columns, "--on", "all", "--json", "-")
+    assert json.loads(everything.stdout)["on"] == ["age", "year", "region"]
+    assert "did you mean 'region'" in refused("runs", *columns, "--on", "regoin")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_recalibrated_rows_have_the_columns_in_names_of_folders(folder, ending):
+    partitioned(folder, ending)
+    roles = ("--label", "y", "--prob", "p", "--on", "year")
+    names = ("--apply", "runs", "--out", f"out.{ending}")
+    result = invoke("recalibrate", "runs", *roles, "--method", "local", *names)
+    assert result.exit_code == 0, result.output
+    out = {"parquet": pa.parquet.read_table, "csv": pa.csv.read_csv}[ending](f"out.{ending}")
+    assert out["year"].to_pylist() == [2020] * 120 + [2021] * 60
+    assert out["region"].unique().to_pylist() == ["north", "south", "a/b"]
+
+
+def test_the_checksum_is_that_of_the_file(folder):
+    pa.csv.write_csv(rows(), "homes.csv")
+    made = json.loads(audit("homes.csv", *COLUMNS, "--json", "-").stdout)["provenance"]
+    assert made["sha256"] == hashlib.sha256((folder / "homes.csv").read_bytes()).hexdigest()
+
+
+def test_a_long_wait_for_a_checksum_is_announced(monkeypatch):
+    pa.csv.write_csv(rows(), "homes.csv")
+    assert "SHA-256" not in audit("homes.csv", *COLUMNS).stderr
+    monkeypatch.setattr("itrust.cli.inputs.LARGE_BYTES", 1)
+    assert "computing the SHA-256 of 0 GB" in audit("homes.csv", *COLUMNS).stderr
+
+
+def test_the_checksum_of_several_files_is_that_of_what_sha256sum_prints(folder):
+    partitioned(folder)
+    made = json.loads(audit("runs", *COLUMNS, "--json", "-").stdout)["provenance"]
+    names = [f"year=2020/region={name}/part-0.parquet" for name in ("north", "south")]
+    names.append("year=2021/region=a%2Fb/part-0.parquet")
+    sums = [hashlib.sha256((folder / "runs" / name).read_bytes()).hexdigest() for name in names]
+    printed = "".join(f"{found}  {name}\n" for found, name in zip(sums, names, strict=True))
+    assert made["sha256"] == hashlib.sha256(printed.encode()).hexdigest()
+    os.rename("runs/year=2021", "runs/year=2022")  # other values in the same bytes
+    other = json.loads(audit("runs", *COLUMNS, "--json", "-").stdout)["provenance"]
+    assert other["sha256"] != made["sha256"]
+
+
+def appending(function, name="homes.csv"):
+    def wrapped(*args, **kwargs):
+        with open(name, "a") as file:
+            file.write("1,.5,40\n")
+        return function(*args, **kwargs)
+
+    return wrapped
+
+
+def test_a_file_that_changes_between_checksum_and_reading_is_refused(folder, monkeypatch):
+    pa.csv.write_csv(rows(), "homes.csv")
+    late = appending(audit_command.read_samples)
+    monkeypatch.setattr(audit_command, "read_samples", late)
+    told = refused("homes.csv", *COLUMNS, "--json", "out.json")
+    assert "homes.csv grew from " in told
+    assert "; run the command again when nobody writes to it, or copy it first" in told
+    assert not (folder / "out.json").exists()
+
+
+def test_a_file_that_changes_while_its_checksum_is_computed_is_refused(monkeypatch):
+    pa.csv.write_csv(rows(), "homes.csv")
+    late = appending(hashlib.file_digest)
+    monkeypatch.setattr(hashlib, "file_digest", late)
+    assert "homes.csv grew from " in refused("homes.csv", *COLUMNS)
+
+
+def test_a_file_that_changes_after_it_was_read_does_not_change_its_checksum(folder, monkeypatch):
+    """Rows in memory stay what they were, and so does the checksum of where they came from."""
+    pa.csv.write_csv(rows(), "homes.csv")
+    before = hashlib.sha256((folder / "homes.csv").read_bytes()).hexdigest()
+    monkeypatch.setattr(audit_command, "_judge", appending(audit_command._judge))
+    made = json.loads(audit("homes.csv", *COLUMNS, "--json", "-").stdout)
+    assert made["n"] == 60
+    assert made["provenance"]["sha256"] == before
+
+
+@pytest.mark.parametrize("step", ["fit", "predict"])
+def test_recalibration_applies_to_the_rows_that_it_began_with(folder, monkeypatch, step):
+    """A file is read for the fit, for the predictions, and to be written with them."""
+    pa.csv.write_csv(rows(), "homes.csv")
+    method = it.recalibrate.METHODS["platt"]
+    monkeypatch.setattr(method, step, appending(getattr(method, step)))
+    options = ("--label", "y", "--prob", "p", "--on", "none", "--method", "platt")
+    places = ("--apply", "homes.csv", "--out", "out.csv", "--save", "fit.json")
+    result = invoke("recalibrate", "homes.csv", *options, *places)
+    assert result.exit_code == 2, result.output
+    assert "homes.csv grew from " in " ".join(result.stderr.split())
+    assert os.listdir(folder) == ["homes.csv"]

@@ -15,16 +15,7 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust import InputError
-from itrust.data import (
-    FORMATS,
-    FilePart,
-    column_names,
-    file_notes,
-    known_format,
-    list_files,
-    read_table,
-    read_untouched,
-)
+from itrust.data import FORMATS, FilePart, FileSet, known_format
 from itrust.data.formats.statistical import Spss, Stata
 from writers import WRITERS, as_csv, as_duckdb, as_spss, as_stata
 
@@ -41,18 +32,18 @@ ROWS = pa.table(
 
 
 def path_of(name):
-    (path,) = list_files(name)
+    (path,) = FileSet.of(name).files
     return path
 
 
 def read(path, *names):
-    path = path_of(path)
-    return read_table([path], list(names) or column_names(path)).to_pydict()
+    source = FileSet.of(path)
+    return source.table(list(names) or source.names).to_pydict()
 
 
 def untouched(path):
-    path = path_of(path)
-    return read_untouched([path], column_names(path))
+    source = FileSet.of(path)
+    return source.untouched(source.names)
 
 
 def sheet(path, *rows, **others):
@@ -215,7 +206,7 @@ def test_what_lies_beside_data_in_a_folder_is_passed_over(tmp_path):
     as_csv(ROWS, tmp_path / "a.csv")
     for name in ("thumbs.db", "readme.txt", "~$homes.xlsx"):
         (tmp_path / name).write_bytes(b"?")
-    assert list_files(tmp_path) == [tmp_path / "a.csv"]
+    assert FileSet.of(tmp_path).files == (tmp_path / "a.csv",)
 
 
 # Stata and SPSS
@@ -364,13 +355,13 @@ def test_text_in_another_encoding_is_one_sentence(tmp_path):
 def test_the_first_sheet_is_read_and_the_others_are_told(tmp_path):
     path = sheet(tmp_path / "a.xlsx", ["y", "p"], [1, 0.5], old=[["y", "q"], [0, 0.25]])
     assert read(path) == {"y": [1], "p": [0.5]}
-    assert file_notes([path]) == [
+    assert FileSet.of(path).notes == [
         "a.xlsx: reading the sheet 'Sheet'; the others are 'old' (name one as a.xlsx::old)"
     ]
-    assert it.scan(path, label="y", prob="p").notes == tuple(file_notes([path]))
+    assert it.scan(path, label="y", prob="p").notes == tuple(FileSet.of(path).notes)
     named = path_of(f"{path}::old")
     assert read(named) == {"y": [0], "q": [0.25]}
-    assert file_notes([named]) == []
+    assert FileSet.of(named).notes == []
     with pytest.raises(InputError, match=r"a.xlsx: there is no sheet 'odl'; did you mean 'old'"):
         read(f"{path}::odl")
 
@@ -438,13 +429,13 @@ def test_empty_rows_and_columns_around_the_table_do_not_count(tmp_path):
         [],
     )
     assert read(path) == {"y": [1, None, 0], "p": [0.5, None, 0.25]}
-    assert file_notes([path]) == []
+    assert FileSet.of(path).notes == []
 
 
 def test_columns_without_a_name_are_left_out_aloud(tmp_path):
     path = sheet(tmp_path / "a.xlsx", [None, "y", "p"], [0, 1, 0.5], [1, 0, 0.5])
     assert read(path) == {"y": [1, 0], "p": [0.5, 0.5]}
-    assert file_notes([path]) == ["a.xlsx: columns without a name are left out: A"]
+    assert FileSet.of(path).notes == ["a.xlsx: columns without a name are left out: A"]
 
 
 @pytest.mark.parametrize(
@@ -599,7 +590,8 @@ def test_a_table_is_named_where_there_are_several(ending, tmp_path):
     assert read(f"{path}::homes") == {"y": [1], "select": [0.5]}
     assert read(f"{path}::{HOSTILE}") == {HOSTILE: [7]}
     (tmp_path / "sub").mkdir()
-    assert [str(file) for file in list_files(f"{tmp_path}/*.{ending}::homes")] == [f"{path}::homes"]
+    (found,) = FileSet.of(f"{tmp_path}/*.{ending}::homes").files
+    assert str(found) == f"{path}::homes"
     assert path.read_bytes() == before
 
 

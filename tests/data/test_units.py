@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import itrust as it
-from itrust.data import readers
+from itrust.data import file_set
 
 N = 60
 FRAME = {
@@ -88,10 +88,10 @@ def test_spare_columns_are_left_out_where_they_are_large(tmp_path, monkeypatch):
     files = [tmp_path / "a.parquet", tmp_path / "b.csv"]
     pq.write_table(table, files[0], row_group_size=100)
     pa.csv.write_csv(table, files[1])
-    monkeypatch.setattr(readers, "PART_ROWS", 100)
+    monkeypatch.setattr(file_set, "PART_ROWS", 100)
     for limit, names in ((9_000, ["p", "who"]), (7_000, ["p"])):
-        monkeypatch.setattr(readers, "MAX_SPARE_BYTES", limit)
+        monkeypatch.setattr(file_set, "MAX_SPARE_BYTES", limit)
         for file in files:
-            found = readers.read_table([file], ["p"], ["who"])
+            found = file_set.FileSet.of(file).table(["p"], ["who"])
             assert found.column_names == names
             assert found["p"].to_pylist() == table["p"].to_pylist()

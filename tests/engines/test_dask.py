@@ -1,6 +1,7 @@
 """The pass on a real Dask cluster of two worker processes."""
 
 import os
+import shutil
 import signal
 
 import distributed
@@ -109,6 +110,32 @@ def test_wrong_values_and_samples_are_one_sentence(client, folder, tmp_path):
     pq.write_table(table.set_column(1, "p", [p]), tmp_path / "0.parquet", row_group_size=2500)
     with pytest.raises(InputError, match=r"0.parquet: prob must lie in \[0, 1\]; row 8999 has 1.5"):
         it.klce_test(scan(tmp_path), draws=9, rng=0, engine=Dask(client))
+
+
+def test_workers_know_what_stands_in_names_of_folders(client, folder, tmp_path):
+    for k, part in enumerate(sorted(folder.iterdir())):
+        (tmp_path / f"year={2020 + k % 2}" / f"k={k}").mkdir(parents=True)
+        shutil.copy(part, tmp_path / f"year={2020 + k % 2}" / f"k={k}")
+    rows = scan(tmp_path, on=["a", "year"], where="k != 1")
+    one = it.klce_test(rows, draws=19, rng=4)
+    many = it.klce_test(rows, draws=19, rng=4, engine=Dask(client))
+    assert (many.n, many.pvalue) == (one.n, one.pvalue)
+    assert many.n == 39_000
+
+
+def test_files_that_change_between_passes_are_refused(client, folder, tmp_path):
+    """By the workers, who know what their file was, and by whoever hands out the pieces."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    engine, rows = Dask(client), scan(tmp_path)
+    survey = engine.survey(rows)
+    plan = engine.plan(survey, it.kernels.LocalKernel().resolve(survey.points))
+    shutil.copy(folder / "1.parquet", tmp_path / "3.parquet")
+    with pytest.raises(InputError, match=r"3\.parquet has appeared in"):
+        engine.run(survey, [plan])
+    (tmp_path / "3.parquet").unlink()
+    os.replace(shutil.copy(folder / "1.parquet", tmp_path / ".new"), tmp_path / "0.parquet")
+    with pytest.raises(InputError, match=r"0\.parquet shrank from .* scan it again when nobody"):
+        engine.run(survey, [plan])
 
 
 def test_a_third_label_in_another_partition_counts_as_0_and_is_named(client, tmp_path):

@@ -287,7 +287,7 @@ class Provenance:
     file : str or None
         Name of the file that was audited.
     sha256 : str or None
-        Checksum of the file.
+        Checksum of the file; of several files, of what `sha256sum` prints for them.
     title : str or None
         Of the page.
     model : str or None

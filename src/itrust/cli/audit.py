@@ -43,13 +43,15 @@ def run(options: Options) -> int:
         refuse_bad_places(options.outputs, source.places)
         roles = settle(source, log, options)
         covariates = _needed(source, tasks, roles)
+        log.say(*source.about_checksum)
+        checksum = source.checksum  # of what is read next: a file that has changed is refused
         samples = read_samples(source, roles, covariates, options)
         load("itrust.auditing.audits", "itrust.render.text")
         audit, comparison = _judge(options, roles, samples, tasks, log)
         learned = _recalibration(options, roles, covariates, samples)
         command = options.echo(roles.typed(source.columns))
         made = auditing.Provenance(
-            command, source.name, source.checksum, title=options.title, model=options.model
+            command, source.name, checksum, title=options.title, model=options.model
         )
         whole = audit.extended(comparison=comparison, recalibration=learned, provenance=made)
         shown = auditing.Disclosure(options.min_cell).apply(whole)

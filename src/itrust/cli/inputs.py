@@ -19,6 +19,7 @@ from itrust._core import InputError, counted, listed
 from itrust.cli.options import STANDARD
 
 SPOOLED = "standard input"
+LARGE_BYTES = 5 * 10**9  # whose checksum takes some seconds
 
 
 @dataclass(frozen=True)
@@ -26,30 +27,41 @@ class InputFiles:
     """Files with the same columns; `name` is what the user called them."""
 
     name: str
-    files: tuple[Path, ...]
-    form: data.TextForm = data.AS_SEEN
+    file_set: data.FileSet
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files, in order."""
+        return self.file_set.files
+
+    @property
+    def form(self) -> data.TextForm:
+        """How text is read."""
+        return self.file_set.form
 
     @cached_property
     def columns(self) -> list[str]:
-        """Names of all columns, from the first file."""
-        return data.column_names(self.files[0], self.form)
+        """Names of all columns, from the first file and names of folders."""
+        return self.file_set.names
 
     def table(self, names: list[str], spare: Sequence[str] = ()) -> pa.Table:
         """All rows of some columns, and of the spare ones unless these are too large."""
-        return data.read_table(self.files, list(dict.fromkeys(names)), spare, self.form)
+        return self.file_set.table(list(dict.fromkeys(names)), spare)
 
-    def kinds(self, said: data.Kinds, names: list[str]) -> data.Kinds:
-        """What the user says of columns, and what the files say their codes mean."""
-        return data.with_labels_of_file(self.files[0], said, names, self.form)
+    def kinds(
+        self, said: data.Kinds, names: Sequence[str], covariates: Sequence[str]
+    ) -> data.Kinds:
+        """What the user says of columns, and what the files say of them."""
+        return self.file_set.kinds(said, names, covariates)
 
     def possible_units(self, names: list[str]) -> list[str]:
         """Those columns that may name units, by the first rows."""
-        head = data.read_head(self.files[0], names, self.form) if names else None
+        head = self.file_set.head(names) if names else None
         return [] if head is None else [name for name in names if data.may_be_units(head[name])]
 
     def untouched(self) -> pa.Table:
         """All rows of all columns as they stand in the files."""
-        return data.read_untouched(self.files, self.columns, self.form)
+        return self.file_set.untouched(self.columns)
 
     @contextmanager
     def located(self) -> Iterator[None]:
@@ -59,7 +71,7 @@ class InputFiles:
         except InputError as error:
             if error.row is None or error.file is not None:
                 raise
-            path, row = data.row_of(self.files, self.columns[:1], error.row, self.form)
+            path, row = self.file_set.row_of(error.row)
             shift = row - error.row
             raise error.within(
                 SPOOLED if self.name == SPOOLED else path.name,
@@ -81,30 +93,22 @@ class InputFiles:
         """Whether the files are CSV or the like, which have no types."""
         return data.is_text(self.files[0])
 
-    @cached_property
-    def partition_keys(self) -> list[str]:
-        """Keys that stand in names of folders only."""
-        keys = data.partition_keys(os.path.expanduser(self.name), self.files)
-        return [key for key in keys if key not in self.columns]
-
     @property
     def notes(self) -> list[str]:
         """What a user may not expect of the files."""
         said = []
         if len(self.files) > 1:
             said.append(f"reading {counted(len(self.files), 'file')} of {self.name}")
-        if self.partition_keys:
-            keys = listed(self.partition_keys)
-            said.append(f"partition keys in names of folders are not read as columns: {keys}")
-        return [*said, *data.file_notes(self.files, self.form)]
+        if self.file_set.partitions.common:
+            keys = listed(self.file_set.partitions.common)
+            said.append(f"names of folders are columns, too: {keys}")
+        return [*said, *self.file_set.notes]
 
     def require(self, option: str, name: str) -> str:
         """A column that is there, or an error with the closest one; `option` named it."""
         if name in self.columns:
             return name
         guess = data.guess_column(name, self.columns)
-        if name in self.partition_keys:
-            guess = "it stands in names of folders only; write it into the files as a column"
         if option == "task":
             guess += data.in_backticks(name, self.columns)
         raise InputError(
@@ -121,10 +125,27 @@ class InputFiles:
         return [data.split_table(path)[0] for path in self.files]
 
     @property
+    def about_checksum(self) -> list[str]:
+        """What to say before the checksum is computed, where that takes a while."""
+        size = sum(found.size for found in self.file_set.snapshot.fingerprints.values())
+        return [f"computing the SHA-256 of {size / 1e9:.0f} GB"] if size >= LARGE_BYTES else []
+
+    @cached_property
     def checksum(self) -> str:
-        """SHA-256 of the file; of several files, of their checksums in order."""
-        sums = [_checksum(path) for path in self.places]
-        return sums[0] if len(sums) == 1 else hashlib.sha256("\n".join(sums).encode()).hexdigest()
+        """SHA-256 of the file as it is read; of several, of the lines that `sha256sum` prints.
+
+        The files are named as they are called below the folder that they share. A file that has
+        changed since it was opened is refused.
+        """
+        places = [place for path in self.files for place in data.belonging_to(path)]
+        sums = [_checksum(place) for place in places]
+        self.file_set.snapshot.refuse_changes()
+        if len(sums) == 1:
+            return sums[0]
+        shared = os.path.commonpath([place.parent for place in places])
+        names = [place.relative_to(shared).as_posix() for place in places]
+        lines = (f"{found}  {name}\n" for found, name in zip(sums, names, strict=True))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _checksum(path: Path) -> str:
@@ -136,9 +157,10 @@ def _checksum(path: Path) -> str:
 def opened(name: str, form: data.TextForm = data.AS_SEEN) -> Iterator[InputFiles]:
     """The files that a name means; standard input is kept in a temporary one meanwhile."""
     if name != STANDARD:
-        yield InputFiles(name, tuple(data.list_files(name)), form)
+        yield InputFiles(name, data.FileSet.of(name, form))
         return
     if sys.stdin.isatty():
         raise InputError("standard input is a terminal; pipe a file into it, or name one")
     with tempfile.TemporaryDirectory(prefix="itrust-") as folder:
-        yield InputFiles(SPOOLED, (data.spool(sys.stdin.buffer, Path(folder), SPOOLED),), form)
+        kept = data.spool(sys.stdin.buffer, Path(folder), SPOOLED)
+        yield InputFiles(SPOOLED, data.FileSet.of(kept, form))

@@ -139,7 +139,7 @@ def read_samples(
     if options.missing == "drop" and len(roles.prob) > 1:
         frame = _missing_together(frame, roles.prob, said.na_values)
     positive = positive_value(frame[roles.label], options.positive)
-    kinds = source.kinds(said.kinds, needed)
+    kinds = source.kinds(said.kinds, needed, covariates)
     settled: dict[str, Any] = {
         "label": roles.label,
         "weights": roles.weights,

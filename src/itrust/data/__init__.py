@@ -16,6 +16,7 @@ from itrust.data.extract import Census as Census
 from itrust.data.extract import Extract as Extract
 from itrust.data.extract import ValueCounts as ValueCounts
 from itrust.data.extract import rows_at_hand as rows_at_hand
+from itrust.data.file_set import FileSet as FileSet
 from itrust.data.files import Harvest as Harvest
 from itrust.data.files import Scan, scan
 from itrust.data.files import clusters_in_files as clusters_in_files
@@ -72,18 +73,9 @@ from itrust.data.predicates.parts import level_of as level_of
 from itrust.data.predicates.parts import parts_of as parts_of
 from itrust.data.predicates.reader import ConditionReader as ConditionReader
 from itrust.data.predicates.reader import parse_condition as parse_condition
-from itrust.data.readers import column_names as column_names
-from itrust.data.readers import file_notes as file_notes
 from itrust.data.readers import is_text as is_text
 from itrust.data.readers import line_of as line_of
-from itrust.data.readers import list_files as list_files
-from itrust.data.readers import partition_keys as partition_keys
-from itrust.data.readers import read_head as read_head
-from itrust.data.readers import read_table as read_table
-from itrust.data.readers import read_untouched as read_untouched
-from itrust.data.readers import row_of as row_of
 from itrust.data.readers import spool as spool
-from itrust.data.readers import with_labels_of_file as with_labels_of_file
 from itrust.data.rows import Chunk as Chunk
 from itrust.data.rows import Points as Points
 from itrust.data.rows import called_impossible as called_impossible
@@ -91,6 +83,7 @@ from itrust.data.sample import Sample
 from itrust.data.sample import a_kind as a_kind
 from itrust.data.sample import checked_sample as checked_sample
 from itrust.data.selection import without_codes as without_codes
+from itrust.data.snapshots import belonging_to as belonging_to
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source

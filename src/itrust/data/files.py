@@ -29,23 +29,14 @@ from itrust.data.extract import (
     whole_runs,
     with_all_levels,
 )
-from itrust.data.formats import AS_SEEN, FilePart, TextForm, known_format, split_table
+from itrust.data.file_set import Batch, FileSet
+from itrust.data.formats import AS_SEEN, FilePart, TextForm
 from itrust.data.frames import frame_columns
 from itrust.data.intake import MissingRule, checked_missing, read_parts
 from itrust.data.kinds import PLAIN, Kinds
 from itrust.data.predicates.algebra import Predicate
 from itrust.data.predicates.reader import as_condition
-from itrust.data.readers import (
-    Batch,
-    column_names,
-    file_notes,
-    list_files,
-    plain_columns,
-    refuse_other_kinds,
-    sound_batches,
-    with_labels_of_file,
-    without_rows,
-)
+from itrust.data.readers import plain_columns
 from itrust.data.rows import Chunk, Points
 from itrust.data.sample import Sample
 from itrust.data.selection import Selection, read_na_values
@@ -91,7 +82,9 @@ def scan(
     path : path, pattern ("folder/*.parquet"), folder, or list of paths
         Parquet, Feather/Arrow, CSV, TSV and JSON lines (these three also gzipped), Stata, SPSS,
         Excel, SQLite and DuckDB. A sheet or table is named behind its file, as in
-        "homes.xlsx::2024"; by default it is the first sheet, or the only table.
+        "homes.xlsx::2024"; by default it is the first sheet, or the only table. Names of folders
+        such as "year=2020", below the folder that is named, are columns. Files that change after
+        the scan was made are refused.
     label : str
         Name of the column of labels.
     prob : str
@@ -142,30 +135,28 @@ def scan(
     if on is not None and not isinstance(on, Iterable):
         raise InputError(WRONG_ROLE, argument="on", value=on)
     chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
-    files = list_files(path)
-    twice = [file for file, count in Counter(files).items() if count > 1]
-    if twice:
-        raise InputError("{file} stands more than once among the files", file=str(twice[0]))
     said = Kinds.of(categories, numbers, value_labels)
     codes = read_na_values(na_values)
-    form = replace(form, na_values=(*form.na_values, *codes))
+    file_set = FileSet.of(path, replace(form, na_values=(*form.na_values, *codes)))
+    twice = [file for file, count in Counter(file_set.files).items() if count > 1]
+    if twice:
+        raise InputError("{file} stands more than once among the files", file=str(twice[0]))
     made = Scan(
-        tuple(files),
+        file_set,
         label,
         prob,
         tuple(chosen),
         weights,
         positive,
         checked_missing(missing),
-        kinds=with_labels_of_file(files[0], said, [label, *chosen], form),
+        kinds=said,
         na_values=codes,
         where=None if where is None else as_condition(where),
-        form=form,
     )
     _refuse_wrong_roles(made)
     made._refuse_unknown_columns()
     if any(named is not None for named in (cluster, strata, replicate_weights, replicate_method)):
-        known = column_names(files[0], form)
+        known = file_set.names
         taken = {"label": label, "prob": prob, **({"weights": weights} if weights else {})}
         made = replace(
             made,
@@ -174,8 +165,8 @@ def scan(
             replicate_weights=tuple(replicate_columns(replicate_weights, known, taken)),
             replicate_method=replicate_method,
         )
-    refuse_other_kinds(made.files, made.roles, form)
-    return made
+    file_set.refuse_other_kinds(made.roles)
+    return replace(made, kinds=file_set.kinds(said, [label, *chosen], chosen))
 
 
 def _refuse_wrong_roles(made: Scan) -> None:
@@ -201,8 +192,10 @@ class Scan:
 
     Attributes
     ----------
-    files : tuple of Path
-        The files, in order.
+    file_set : FileSet
+        The files as they were when the scan was made, before anything was read: names and kinds
+        of columns, too, belong to that state. A file that has changed since is refused before and
+        after every reading of it, here and on other machines.
     label, prob : str
         The columns that hold labels and probabilities.
     names : tuple of str
@@ -227,13 +220,11 @@ class Scan:
         Codes that stand for missing values.
     where : Predicate or None
         Which rows count; None for all.
-    form : TextForm
-        How text is read.
     rows : range or None
         Numbers of the rows that are meant, out of those of the pieces; None for all.
     """
 
-    files: tuple[Path, ...]
+    file_set: FileSet
     label: str
     prob: str
     names: tuple[str, ...]
@@ -248,8 +239,17 @@ class Scan:
     kinds: Kinds = PLAIN
     na_values: tuple[Any, ...] = ()
     where: Predicate | None = None
-    form: TextForm = AS_SEEN
     rows: range | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files, in order."""
+        return self.file_set.files
+
+    @property
+    def form(self) -> TextForm:
+        """How text is read."""
+        return self.file_set.form
 
     @property
     def selection(self) -> Selection:
@@ -260,12 +260,12 @@ class Scan:
         """The columns that the condition reads."""
         if self.where is None:
             return []
-        return self.selection.named(column_names(self.files[0], self.form), self.prob)
+        return self.selection.named(self.file_set.names, self.prob)
 
     def _refuse_unknown_columns(self) -> None:
         """Raise if somebody says something of a column that is not there."""
         if self.kinds.is_said:
-            self.kinds.among(column_names(self.files[0], self.form))
+            self.kinds.among(self.file_set.names)
         self._condition_columns()
 
     @property
@@ -306,7 +306,7 @@ class Scan:
         """
         tables = [pa.Table.from_batches([batch.rows]) for batch in self._batches(every=True)]
         if not tables:
-            raise without_rows(self.files)
+            raise self.file_set.without_rows()
         frame = pa.concat_tables(tables, promote_options="permissive")
         return Sample.from_frame(
             frame,
@@ -340,7 +340,7 @@ class Scan:
     @property
     def notes(self) -> tuple[str, ...]:
         """What there is to say of the files; the rest shows when the rows are read."""
-        return tuple(file_notes(self.files, self.form))
+        return tuple(self.file_set.notes)
 
     def only(self, part: FilePart) -> Scan:
         """Name the rows of one piece of the files.
@@ -355,7 +355,7 @@ class Scan:
         Scan
             The same columns of that piece.
         """
-        return replace(self, files=(part.path,), parts=(part,))
+        return replace(self, file_set=self.file_set.only(part.path), parts=(part,))
 
     def spanning(self, parts: Sequence[FilePart], rows: range) -> Scan:
         """Name the rows with some numbers, which lie in some pieces of the files.
@@ -372,7 +372,8 @@ class Scan:
         Scan
             The same columns of these rows.
         """
-        return replace(self, files=(parts[0].path,), parts=tuple(parts), rows=rows)
+        paths = dict.fromkeys(part.path for part in parts)
+        return replace(self, file_set=self.file_set.only(*paths), parts=tuple(parts), rows=rows)
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Read all rows in order, checked as they come.
@@ -445,13 +446,11 @@ class Scan:
     @property
     def rows_expected(self) -> float:
         """About how many rows there are, told by the files without reading them; 1 at least."""
-        found = 0.0
-        for path in self.files:
-            parts = known_format(path, self.form).parts(path, WINDOW_ROWS)
-            if all(part.rows is not None for part in parts):
-                found += sum(part.rows or 0 for part in parts)
-            else:
-                found += split_table(path)[0].stat().st_size / BYTES_OF_A_ROW
+        sizes = self.file_set.snapshot.fingerprints
+        found = sum(
+            sizes[part.path].size / BYTES_OF_A_ROW if part.rows is None else part.rows
+            for part in self.file_set.parts(WINDOW_ROWS)
+        )
         return max(found, 1.0)
 
     def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:
@@ -675,18 +674,19 @@ class Scan:
         named = self._condition_columns()
         wanted = [*self.roles, *(name for name in named if name not in self.roles)]
         subjects = {name: Subject("x", name) for name in self.roles}
-        for part in self.parts or tuple(FilePart(path) for path in self.files):
+        for part in self.parts or self.file_set.whole_files():
             offset = part.offset
-            with closing(sound_batches(part, wanted, self.form)) as batches:
+            with closing(self.file_set.batches(part, wanted)) as batches:
                 for batch in batches:
                     rows = plain_columns(batch)
+                    place = part.path, offset
                     if every or selection.is_all:
-                        yield Batch(part.path, offset, rows)
+                        yield Batch(*place, rows, self.file_set.snapshot)
                     else:
                         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
                         left = selection.of_batch(columns, subjects, self.prob)
                         table = pa.RecordBatch.from_pydict(left.columns)
-                        yield Batch(part.path, offset, table, left.rows, left.dropped)
+                        yield Batch(*place, table, self.file_set.snapshot, left.rows, left.dropped)
                     offset += batch.num_rows
 
 

@@ -1,17 +1,14 @@
-"""Reading files in batches with pyarrow: which files, what they hold, and their rows in order."""
+"""Reading a file in batches with pyarrow: what it holds, and its rows in order."""
 
 from __future__ import annotations
 
 import csv
-import glob
 import gzip
 import io
-import os
 import shutil
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,61 +19,20 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 
-from itrust._core import InputError, IntArray, counted
-from itrust.data.encoding import kind_of
+from itrust._core import InputError
 from itrust.data.formats import (
     AS_SEEN,
     FORMATS,
     Delimited,
     FilePart,
     TextForm,
-    ending_of,
-    format_of,
     format_of_bytes,
-    formats_in_words,
     known_format,
     split_table,
 )
-from itrust.data.kinds import Kinds, all_labelled
 
 GZIP = b"\x1f\x8b"
 HEAD_BYTES = 2**16  # of a stream, to tell what it holds
-PART_ROWS = 2**18
-MAX_NOTES = 3  # about files
-MAX_SPARE_BYTES = 2**27  # of columns that may be left out
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Rows of a file as read; `numbers` says which rows of the batch they are, if not all."""
-
-    path: Path
-    offset: int
-    rows: pa.RecordBatch
-    numbers: IntArray | None = None
-    dropped: int = 0
-
-    def split(self, rows: int) -> tuple[Batch, Batch]:
-        """The first rows, and the others."""
-        numbers, offset = self.numbers, self.offset
-        first = replace(self, rows=self.rows.slice(0, rows), dropped=0)
-        if numbers is not None:
-            first = replace(first, numbers=numbers[:rows])
-            return first, replace(self, rows=self.rows.slice(rows), numbers=numbers[rows:])
-        return first, replace(self, rows=self.rows.slice(rows), offset=offset + rows)
-
-    @contextmanager
-    def located(self, chosen: IntArray | None = None) -> Iterator[None]:
-        """Give an error about these rows (or those chosen) the file and their numbers in it."""
-
-        def number(row: int) -> int:
-            row = row if chosen is None else int(chosen[row])
-            return self.offset + (row if self.numbers is None else int(self.numbers[row]))
-
-        try:
-            yield
-        except InputError as error:
-            raise error.within(self.path.name, number) from None
 
 
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -89,71 +45,6 @@ def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
             column = column.cast(pa.timestamp("us"), safe=False)
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def list_files(path: Any) -> list[Path]:
-    """The files that a path, a pattern, a folder or a list of these means, in order."""
-    if isinstance(path, list | tuple):
-        if not path:
-            raise InputError("the list of files is empty", argument="path")
-        return [file for one in path for file in list_files(one)]
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(
-            f"scan takes paths, not a {type(path).__name__}; frames go to Sample", argument="path"
-        )
-    text = os.path.expanduser(os.fspath(path))
-    place, table = split_table(text)
-    if table is not None:
-        return [Path(f"{file}::{table}") for file in list_files(place)]
-    if os.path.isfile(text) and format_of(Path(text)):
-        return [Path(text)]
-    if os.path.isdir(text):
-        hidden = (".", "_", "~$")
-        found = sorted(
-            file
-            for file in Path(text).rglob("*")
-            if file.is_file()
-            and (kind := format_of(file))
-            and ending_of(file) not in kind.named_only
-            and not any(part.startswith(hidden) for part in file.relative_to(text).parts)
-        )
-        if not found:
-            raise InputError(f"the folder {{file}} holds no {formats_in_words()} file", file=text)
-        return _one_format(text, found)
-    if glob.has_magic(text):
-        found = sorted(Path(name) for name in glob.glob(text, recursive=True))
-        if not found:
-            raise InputError("no file matches {value}", argument="path", value=text)
-        return _one_format(text, [file for one in found for file in list_files(str(one))])
-    if not os.path.isfile(text):
-        raise InputError("there is no file {value}", argument="path", value=text)
-    known_format(Path(text))
-    return [Path(text)]
-
-
-def _one_format(place: str, files: list[Path]) -> list[Path]:
-    """The same files; of two formats one is often made from the other, and would count twice."""
-    formats = sorted({known_format(file).title for file in files})
-    if len(formats) > 1:
-        raise InputError(
-            f"{{file}} holds files of several formats, {' and '.join(formats)}; name those of "
-            f"one, such as '*{ending_of(files[0])}'",
-            file=place,
-        )
-    return files
-
-
-def partition_keys(place: str, files: Sequence[Path]) -> list[str]:
-    """Keys in names of folders, such as year=2020, below the folder that was named.
-
-    >>> partition_keys("runs", [Path("runs/year=2020/a.csv"), Path("runs/year=2021/a.csv")])
-    ['year']
-    """
-    keys: dict[str, None] = {}
-    for file in files:
-        inner = file.relative_to(place) if file.is_relative_to(place) else file
-        keys |= dict.fromkeys(part.split("=", 1)[0] for part in inner.parts[:-1] if "=" in part)
-    return list(keys)
 
 
 @contextmanager
@@ -224,126 +115,9 @@ def _generated(batches: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch, N
     yield from batches
 
 
-def read_head(path: Path, names: list[str], form: TextForm = AS_SEEN) -> pa.RecordBatch | None:
-    """The first rows of some columns; None if there are none."""
-    with reading(path):
-        head = known_format(path, form).head(path, names)
-        return None if head is None else plain_columns(head)
-
-
-def read_table(
-    files: Sequence[Path],
-    names: list[str],
-    spare: Sequence[str] = (),
-    form: TextForm = AS_SEEN,
-) -> pa.Table:
-    """All rows of some columns, in memory; of the spare ones, too, unless these are too large."""
-    wanted = [*names, *spare]
-    refuse_other_kinds(files, wanted, form)
-    tables: list[pa.Table] = []
-    spent = 0
-    for part in (
-        part for path in files for part in known_format(path, form).parts(path, PART_ROWS)
-    ):
-        for batch in sound_batches(part, wanted, form):
-            spent += sum(batch[name].nbytes for name in wanted if name in spare)
-            if spent > MAX_SPARE_BYTES:
-                wanted, spare, spent = names, (), 0
-                tables = [table.select(wanted) for table in tables]
-            tables.append(pa.Table.from_batches([plain_columns(batch.select(wanted))]))
-    if not tables:
-        raise without_rows(files)
-    return pa.concat_tables(tables, promote_options="permissive")
-
-
-def without_rows(files: Sequence[Path]) -> InputError:
-    """The error about files that have columns at most."""
-    if len(files) == 1:
-        return InputError("{file} holds no rows", file=files[0].name)
-    return InputError(
-        f"the {counted(len(files), 'file')} hold no rows; the first is {{file}}", file=files[0].name
-    )
-
-
-def read_untouched(files: Sequence[Path], names: list[str], form: TextForm = AS_SEEN) -> pa.Table:
-    """All rows as they are: text files as text, the others with their types and zones."""
-    tables = []
-    for path in files:
-        with reading(path):
-            tables.append(known_format(path, form).untouched(path, names))
-    with reading(files[0]):
-        table = pa.concat_tables(tables, promote_options="permissive") if tables[1:] else tables[0]
-    return table.unify_dictionaries()  # a Feather file has room for one dictionary a column
-
-
-def file_notes(files: Sequence[Path], form: TextForm = AS_SEEN) -> list[str]:
-    """What a user may not expect of the way files are read; of many files, of the first ones."""
-    said: list[str] = []
-    for path in files:
-        with reading(path):
-            said += known_format(path, form).notes(path)
-        if len(said) > MAX_NOTES:
-            return [*said[:MAX_NOTES], "there may be more to say of the files that follow"]
-    return said
-
-
-def with_labels_of_file(
-    path: Path, kinds: Kinds, names: Sequence[str], form: TextForm = AS_SEEN
-) -> Kinds:
-    """What the user says of columns, and what the file itself says its codes mean.
-
-    A column whose first rows have a value without a meaning is a number with a few special values,
-    and stays one.
-
-    Parameters
-    ----------
-    path : Path
-        The first of the files.
-    kinds : Kinds
-        What the user says, which goes before.
-    names : sequence of str
-        The columns that are used.
-    form : TextForm
-        How text files are written.
-
-    Returns
-    -------
-    Kinds
-        Both.
-    """
-    with reading(path):
-        labels = known_format(path, form).value_labels(path)
-    said = {*kinds.numbers, *kinds.value_labels}
-    open_ones = [name for name in dict.fromkeys(names) if name in labels and name not in said]
-    head = read_head(path, open_ones, form) if open_ones else None
-    if head is None:
-        return kinds
-    meant = {
-        name: labels[name]
-        for name in open_ones
-        if name in kinds.categories or all_labelled(head[name], labels[name])
-    }
-    return replace(kinds, value_labels={**kinds.value_labels, **meant})
-
-
 def is_text(path: Path) -> bool:
     """Whether a file is CSV or the like, which has no types."""
     return not known_format(path).has_types
-
-
-def refuse_other_kinds(files: Sequence[Path], names: list[str], form: TextForm = AS_SEEN) -> None:
-    """Raise unless every file has the columns, each of one kind throughout."""
-    first = column_kinds(files[0], names, form)
-    for path in files[1:]:
-        for name, kind in column_kinds(path, names, form).items():
-            if kind != first[name] and "null" not in (kind, first[name]):
-                raise InputError(
-                    f"column {{column}} is {kind}, but {first[name]} in {{other}}; give it one "
-                    f"type in all files",
-                    file=path.name,
-                    column=name,
-                    details={"other": files[0].name},
-                )
 
 
 def column_names(path: Path, form: TextForm = AS_SEEN) -> list[str]:
@@ -380,26 +154,13 @@ def _unpacked(path: Path) -> Any:
     return gzip.open(path) if packed else path.open("rb")
 
 
-def column_kinds(path: Path, names: list[str], form: TextForm = AS_SEEN) -> dict[str, str]:
-    """What each column holds, in words, from the file's schema."""
+def column_types(
+    path: Path, names: Sequence[str], form: TextForm = AS_SEEN
+) -> dict[str, pa.DataType]:
+    """The types of some columns, from the file's schema."""
     with reading(path):
         schema = known_format(path, form).schema(path, names)
-    return {name: kind_of(schema.field(name).type) for name in names}
-
-
-def row_of(
-    files: Sequence[Path], names: list[str], row: int, form: TextForm = AS_SEEN
-) -> tuple[Path, int]:
-    """The file that a row of all files stands in, and its number there, both from 0.
-
-    The rows are counted again: for the sake of an error, which is rare.
-    """
-    for path in files:
-        rows = sum(batch.num_rows for batch in sound_batches(FilePart(path), names, form))
-        if row < rows:
-            return path, row
-        row -= rows
-    return files[-1], row
+    return {name: schema.field(name).type for name in names}
 
 
 def line_of(path: Path, row: int, form: TextForm = AS_SEEN) -> int | None:

@@ -15,7 +15,6 @@ from itrust.data import (
     Harvest,
     Scan,
     Source,
-    known_format,
     rows_at_hand,
 )
 from itrust.engines.factor import Factor
@@ -96,7 +95,7 @@ class Dask(Engine):
         # The workers cut the files into partitions, count rows and choose random ones.
         scan = _checked(source)
         size = max(self.factor.pilot, min_rows, POINTS)
-        with self.connected() as client:
+        with scan.file_set.same_files(), self.connected() as client:
             parts = _counted_parts(client, scan)
             n = sum(part.rows or 0 for part in parts)
             max_ticket = min(1.0, 4 * size / max(n, 1))  # so that few rows travel
@@ -109,7 +108,7 @@ class Dask(Engine):
 
     def _extract(self, source: Source, size: int | None, advance: Advance | None) -> Extract:
         scan, size = _checked(source), rows_at_hand(size)
-        with self.connected() as client:
+        with scan.file_set.same_files(), self.connected() as client:
             parts = _counted_parts(client, scan)
             n = sum(part.rows or 0 for part in parts)
             max_ticket = min(1.0, 1.5 * size / max(n, 1) + 1e-3)  # so that few rows travel
@@ -128,7 +127,7 @@ class Dask(Engine):
         scan = _checked(survey.source)
         chunk = self.factor.chunk_rows(survey.n, job.works)
         pieces = list(_pieces(scan, survey.parts, chunk))
-        with self.connected() as client:
+        with scan.file_set.same_files(), self.connected() as client:
             return _merged(client, pieces, job, chunk, survey.n)
 
     def _describe(self, survey: Survey, plan: Plan) -> str:
@@ -201,9 +200,7 @@ def _merged(client: Any, pieces: Sequence[Scan], job: Job, chunk: int, n: int) -
 
 def _partitions(scan: Scan) -> list[FilePart]:
     """Pieces of all files that can be read alone; rows where they are known."""
-    parts = [
-        part for path in scan.files for part in known_format(path, scan.form).parts(path, PART_ROWS)
-    ]
+    parts = list(scan.file_set.parts(PART_ROWS))
     if (
         scan.where is not None or scan.missing == "drop"
     ):  # how many rows count is not what the file says

@@ -12,6 +12,7 @@ from itrust._core import InputError, listed
 from itrust.data.formats.base import FilePart as FilePart
 from itrust.data.formats.base import Format, SeveralTables
 from itrust.data.formats.base import guess_column as guess_column
+from itrust.data.formats.base import refuse_lack_of as refuse_lack_of
 from itrust.data.formats.columnar import Feather, Parquet
 from itrust.data.formats.databases import Duckdb, Sqlite
 from itrust.data.formats.delimited import CommaSeparated, TabSeparated
@@ -52,6 +53,8 @@ def split_table(path: str | Path) -> tuple[Path, str | None]:
     >>> [str(part) for part in split_table("homes.sqlite::scores")], split_table("a::b.csv")[1]
     (['homes.sqlite', 'scores'], None)
     """
+    if "::" not in str(path):
+        return Path(path), None
     split = (kind.split(path) for kind in FORMATS if isinstance(kind, SeveralTables))
     return next((found for found in split if found[1] is not None), (Path(path), None))
 
@@ -64,8 +67,9 @@ def ending_of(path: Path) -> str:
 
 def format_of(path: Path) -> Format | None:
     """The format of a file by its ending; None if it is none of ours."""
+    ending, is_packed = ending_of(path), path.suffix == ".gz"
     for found in FORMATS:
-        if ending_of(path) in found.endings and (found.may_be_gzipped or path.suffix != ".gz"):
+        if ending in found.endings and (found.may_be_gzipped or not is_packed):
             return found
     return None
 

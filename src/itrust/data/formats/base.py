@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from itrust._core import InputError, did_you_mean, listed, printable
 BATCH_ROWS = 65_536
 HEAD_ROWS = 20_000
 START_BYTES = 64  # enough to tell what a file is
+END_BYTES = 2**16  # at either end of a file, to tell whether it is still the same
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,20 @@ class Format(ABC):
 
     `endings` are those it is read by, the first of them the usual one, `named_only` those of them
     that a file is not taken for data by unless it is named itself; `has_types` says whether a
-    file knows the types of its columns; `magic` are the bytes that such a file begins with.
+    file knows the types of its columns, `has_categories` whether there is one for categories;
+    `magic` are the bytes that such a file begins with;
+    `beside` are the endings of files that hold changes which are not in the file itself yet.
     """
 
     title: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]
     named_only: ClassVar[tuple[str, ...]] = ()
     has_types: ClassVar[bool] = True
+    has_categories: ClassVar[bool] = False
     is_written: ClassVar[bool] = True
     may_be_gzipped: ClassVar[bool] = False
     magic: ClassVar[tuple[bytes, ...]] = ()
+    beside: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
@@ -72,6 +77,18 @@ class Format(ABC):
     def begins(self, head: bytes) -> bool:
         """Whether these are the first bytes of such a file, as far as bytes can tell."""
         return bool(self.magic) and head.startswith(self.magic)
+
+    def telling_bytes(self, file: BinaryIO, size: int) -> bytes:
+        """Some bytes of an open file that change when it does: both ends, and all of a footer."""
+        length = max(END_BYTES, self.footer_bytes(file, size))
+        file.seek(0)
+        head = file.read(END_BYTES)
+        file.seek(max(len(head), size - length))
+        return head + file.read(length)
+
+    def footer_bytes(self, file: BinaryIO, size: int) -> int:  # noqa: ARG002
+        """Length of the part at the end of a file that says where everything is; 0 without one."""
+        return 0
 
     def refuse_other_start(self, path: Path) -> None:
         """Raise unless a file begins as one of this kind does."""

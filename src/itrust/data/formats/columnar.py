@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO, ClassVar
 
 import pyarrow as pa
 import pyarrow.dataset
@@ -12,11 +13,29 @@ import pyarrow.parquet
 
 from itrust.data.formats.base import BATCH_ROWS, HEAD_ROWS, FilePart, Format, refuse_lack_of
 
+LENGTH_BYTES = 4  # of the number that says how long a footer is
 
-class Parquet(Format):
+
+class Columnar(Format):
+    """A file with a footer, whose length stands before the last bytes, the `ending`."""
+
+    ending: ClassVar[bytes]
+    has_categories = True
+
+    def footer_bytes(self, file: BinaryIO, size: int) -> int:
+        """As the file says."""
+        known = LENGTH_BYTES + len(self.ending)
+        file.seek(max(0, size - known))
+        end = file.read(known)
+        length = int.from_bytes(end[:LENGTH_BYTES], "little")
+        return known + length if end.endswith(self.ending) and length <= size else 0
+
+
+class Parquet(Columnar):
     """Read a row group at a time."""
 
     title, endings, magic = "Parquet", (".parquet",), (b"PAR1",)
+    ending = b"PAR1"
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """From the footer."""
@@ -62,11 +81,12 @@ class Parquet(Format):
         return found
 
 
-class Feather(Format):
+class Feather(Columnar):
     """Feather and other Arrow files."""
 
     title, endings = "Feather", (".feather", ".arrow", ".ipc")
     magic = (b"ARROW1", b"FEA1")
+    ending = b"ARROW1"
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """From the file's head."""

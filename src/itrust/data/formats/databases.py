@@ -64,6 +64,7 @@ class Sqlite(Database):
     title, endings = "SQLite", (".sqlite", ".sqlite3", ".db")
     named_only = (".db",)  # of many programs, and most hold no data of their users
     magic = (b"SQLite format 3\0",)
+    beside = ("-wal",)
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """From all values of the table."""
@@ -121,6 +122,8 @@ class Duckdb(Database):
     """DuckDB; views are left out, for their rows need not come in the same order twice."""
 
     title, endings = "DuckDB", (".duckdb",)
+    beside = (".wal",)
+    has_categories = True
 
     def begins(self, head: bytes) -> bool:
         """Behind a checksum."""

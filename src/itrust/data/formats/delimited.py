@@ -43,9 +43,11 @@ class Delimited(Format):
         return self.dialect(path).notes(self.separator, self.form)
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
-        """As the first block of the file looks."""
+        """As the first block of the file looks; without rows, nothing is known of the types."""
         with self._open(path, list(names)) as reader:
-            return reader.schema
+            if self.dialect(path).has_rows:
+                return reader.schema
+            return pa.schema([(name, pa.null()) for name in reader.schema.names])
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
         """One batch a block."""

@@ -98,6 +98,8 @@ class Dialect:
         Which comes first in them.
     unclear : tuple of str
         Columns with dates that may be read either way, which stay text.
+    has_rows : bool
+        Whether there is anything below the names of the columns.
     """
 
     separator: str
@@ -105,6 +107,7 @@ class Dialect:
     dates: tuple[str, ...] = ()
     order: DateOrder | None = None
     unclear: tuple[str, ...] = ()
+    has_rows: bool = True
 
     def notes(self, usual: str, form: TextForm) -> list[str]:
         """What was seen and not told."""
@@ -174,6 +177,7 @@ def _dialect_of(path: Path, usual: str, form: TextForm, _state: tuple[int, int])
         tuple(_strptime(order, *shape) for shape in sorted(shapes)) if order else (),
         order if dated else None,
         unclear,
+        has_rows=bool(cells),
     )
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from itrust.bias.maps import BiasMap
 
 MAX_POINTS = 4_000  # up to here every row is a point
-POINTS_OF_MANY = 2_000
+POINTS_OF_MANY = 1_000
 MIN_NEIGHBOURS = 20
 MOSTLY = 0.8
 WIDE = 0.5  # a width of the prediction that takes in nearly all of them
@@ -389,7 +389,7 @@ def local_bias(
         Labels, predictions and covariates. Of more than 100,000 rows, points and widths are chosen
         from as many random ones; the estimate is from all.
     at : Sample or Population, optional
-        The points. Default: every row up to 4,000 of them, else 2,000 rows at random.
+        The points. Default: every row up to 4,000 of them, else 1,000 rows at random.
     min_neighbours : int
         Effective neighbours below which a point has no value.
     kernel : LocalKernel or HeldOut, optional

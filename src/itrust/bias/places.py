@@ -10,11 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from itrust._core import AnyArray, FloatArray, IntArray, as_seed, keyed_bits, progress_bar, tickets
+from itrust._core import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    as_seed,
+    keyed_bits,
+    keyed_fractions,
+    progress_bar,
+    tickets,
+)
 from itrust.bias.smoothing import MAX_IN_DOUBLE, Averages, Weights, average_by_design, moments_of
 from itrust.bias.spreading import NORMALS
 from itrust.data import Chunk, Source
@@ -32,6 +42,7 @@ from itrust.engines import (
 from itrust.nulls import Bernoulli, RowwiseNull
 
 NOBODY = -1.0  # a ticket below all others
+NORMAL_ROWS = 8_192  # that have normal numbers of their own; later ones have these with other signs
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,13 +262,14 @@ class _PlacesPartial:
         """Take in some columns."""
         first = drawn.columns.start == 0
         labels = drawn.as_type(self.work.dtype)
-        normals = self._normals(labels.shape[1] - first)
+        draws = self.work.block[self.drawn : self.drawn + labels.shape[1] - first]
         for k, own in enumerate(self.work.sets):
             for places, rows, weights in self._tiles(own):
                 if first:
                     self._moments(k, places, rows, weights)
-                self._columns(k, places, rows, weights, labels, normals, drawn.columns)
-        self.drawn += labels.shape[1] - first
+                self._columns(k, places, rows, weights, labels, drawn.columns)
+                self._multiplied(k, places, rows, weights, draws)
+        self.drawn += len(draws)
 
     def _tiles(self, own: PlaceSet) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
         """Places, rows of the chunk that count there, and their weights (places, rows)."""
@@ -269,12 +281,6 @@ class _PlacesPartial:
             return
         for places, rows, weights in own.weights.tiles(points, whole=False):
             yield places, rows if chosen is None else chosen[rows], weights
-
-    def _normals(self, count: int) -> AnyArray:
-        """Normal numbers of the rows for the columns that come next, (rows, count)."""
-        draws = self.work.block[self.drawn : self.drawn + count]
-        bits = keyed_bits(self.work.seed, self.chunk.rows, draws, np.uint16)
-        return NORMALS.astype(self.work.dtype)[bits]
 
     def _moments(self, k: int, places: IntArray, rows: IntArray, weights: FloatArray) -> None:
         sums = self.sums
@@ -292,32 +298,62 @@ class _PlacesPartial:
         rows: IntArray,
         weights: FloatArray,
         labels: AnyArray,
-        normals: AnyArray,
         columns: slice,
     ) -> None:
         dtype, sums = self.work.dtype, self.sums
         w, p = self.w[rows], self.chunk.p[rows]
         y = labels if rows.size == len(labels) and rows[0] == 0 else labels[rows]
-        xi = normals if y is labels else normals[rows]
         a = weights * w
         rough = a.astype(dtype)
         # Labels as they are, then what they have in common: e = y - p, and so with its square.
         part = rough @ y
         part -= (rough @ p.astype(dtype))[:, None]
         sums.sums[k][places, columns] += part
-        if xi.shape[1]:
-            later = slice(max(columns.start - 1, 0), columns.stop - 1)
-            e = (self.chunk.y[rows] - p).astype(dtype)
-            sums.multiplied[k][places, later] += (rough * e) @ xi
         if self.work.sets[k].spread:
             squares = np.square(a)
             part = (squares * (1 - 2 * p)).astype(dtype) @ y
             part += (squares @ np.square(p)).astype(dtype)[:, None]
             sums.spread[k][places, columns] += part
 
+    def _multiplied(
+        self, k: int, places: IntArray, rows: IntArray, weights: FloatArray, draws: range
+    ) -> None:
+        """Residuals times normal numbers, which repeat with other signs every 8,192 rows."""
+        if not draws:
+            return
+        work = self.work
+        later = slice(self.drawn, self.drawn + len(draws))
+        shares = (weights * (self.w * (self.chunk.y - self.chunk.p))[rows]).astype(work.dtype)
+        normals = _normals(work.seed, draws, work.dtype)
+        block, place = np.divmod(self.chunk.first + rows, NORMAL_ROWS)
+        for number in np.unique(block).tolist():
+            here = block == number
+            part = (shares if here.all() else shares[:, here]) @ normals[place[here]]
+            if number:
+                part *= _signs(work.seed, number, draws, work.dtype)
+            self.sums.multiplied[k][places, later] += part
+
     def finished(self) -> PlaceSums:
         """The sums of the chunk."""
         return self.sums
+
+
+@lru_cache(maxsize=2)
+def _normals(seed: int, draws: range, dtype: DTypeLike) -> AnyArray:
+    """Normal numbers of the first rows, (rows, draws).
+
+    To draw others for every row would cost more than all else that is done with them. With signs
+    of their own in every stretch of rows, sums over stretches are uncorrelated and have the same
+    variances, and that is all that multipliers are for.
+    """
+    bits = keyed_bits(seed, range(NORMAL_ROWS), draws, np.uint16)
+    return NORMALS.astype(dtype)[bits]
+
+
+def _signs(seed: int, stretch: int, draws: range, dtype: DTypeLike) -> AnyArray:
+    """1 or -1 for every draw of a stretch of rows, (draws,)."""
+    numbers = keyed_fractions(seed, np.array([stretch]), np.array(draws, dtype=np.int64))
+    return np.where(numbers < 0.5, -1.0, 1.0).astype(dtype)
 
 
 def average(

@@ -113,8 +113,8 @@ def test_scores_stream_too(tmp_path, weights):
         assert score(theirs) == pytest.approx(score(mine), rel=1e-9)
     curve, own = scores.reliability_curve(theirs), scores.reliability_curve(mine)
     np.testing.assert_allclose(curve.upper, own.upper)
-    with pytest.raises(InputError, match="EqualMass needs a Sample in memory"):
-        scores.ece(theirs, scores.EqualMass(5))
+    bins = scores.EqualMass(5)
+    assert scores.ece(theirs, bins) == pytest.approx(scores.ece(mine, bins), rel=1e-9)
 
 
 def test_missing_values_are_refused_dropped_or_a_level(tmp_path):

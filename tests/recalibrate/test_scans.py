@@ -428,8 +428,9 @@ def test_local_shows_progress_of_its_own(seen):
 
 
 def test_methods_are_compared_on_rows_of_files(tmp_path, monkeypatch):
-    learn, judge = (scanned(tmp_path, 500, f"{k}.parquet") for k in range(2))
-    pa.parquet.write_table(table(400, 9), tmp_path / "1.parquet")
+    learn = scanned(tmp_path, 500)
+    pa.parquet.write_table(table(400, 9), tmp_path / "test.parquet")
+    judge = it.scan(tmp_path / "test.parquet", **ROLES, missing="level")
     methods = [Platt(), METHODS["multicalibration"]()]
     settings = {"draws": 19, "rng": 0, "slices": False}
     whole, streamed = (

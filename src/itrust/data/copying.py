@@ -98,6 +98,7 @@ class FileCopy:
             raise _changed(self.source)
         if not first:
             raise self.source.without_rows()
+        self.source.snapshot.refuse_changes()
 
     def _frames(self) -> Iterator[pa.Table]:
         for batch in self.source.rows(self.read):

@@ -10,8 +10,8 @@ import numpy as np
 
 import itrust as it
 from hard.kit import Section, repeated, share, table
-from itrust.bias.redraws import Redraws
 from itrust.bias.places import average
+from itrust.bias.redraws import Redraws
 from itrust.bias.smoothing import Members
 from itrust.calibration import step_down
 from people import people

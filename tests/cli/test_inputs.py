@@ -264,7 +264,7 @@ def test_a_file_that_changes_after_it_was_read_does_not_change_its_checksum(fold
     assert made["provenance"]["sha256"] == before
 
 
-@pytest.mark.parametrize("step", ["fit", "predict"])
+@pytest.mark.parametrize("step", ["fit", "_placed"])
 def test_recalibration_applies_to_the_rows_that_it_began_with(folder, monkeypatch, step):
     """A file is read for the fit, for the predictions, and to be written with them."""
     pa.csv.write_csv(rows(), "homes.csv")

@@ -43,7 +43,7 @@ def read(path, *names):
 
 def untouched(path):
     source = FileSet.of(path)
-    return source.untouched(source.names)
+    return pa.concat_tables(source.untouched(source.names), promote_options="permissive")
 
 
 def sheet(path, *rows, **others):

@@ -14,7 +14,7 @@ import itrust as it
 from designs import tilted
 from itrust._core import InputError
 from itrust.recalibrate import METHODS, Isotonic, Local, Multicalibration, Platt, compare, load
-from itrust.recalibrate.base import edge_of
+from itrust.recalibrate.rows import edge_of
 
 OURS = {name: method for name, method in METHODS.items() if name != "mcgrad"}
 every_method = pytest.mark.parametrize("method", OURS.values(), ids=OURS)

@@ -62,8 +62,9 @@ def write_all(outputs: Mapping[Path, Write]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """A name in the same folder, so that the move is one step; the ending stays."""
-    return path.resolve().with_name(f".{secrets.token_hex(6)}{path.suffix}")
+    """A name in the same folder, so that the move is one step; the ending stays, as .csv.gz."""
+    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    return path.resolve().with_name(f".{secrets.token_hex(6)}{ending}")
 
 
 def _keep_mode(path: Path, temporary: Path) -> None:

@@ -24,6 +24,7 @@ from itrust.cli.help import PlainGroup
 
 DONE, CLOSED, WRONG, INTERNAL, STOPPED = 0, 1, 2, 70, 130
 PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean the gate
+ENDED = 128  # and the number of the signal, as a shell reports it
 DEBUG = "ITRUST_DEBUG"
 
 
@@ -72,6 +73,27 @@ def _reader_watched() -> Iterator[None]:
         raise ReaderGoneError from None
 
 
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let a process that is told to end remove its temporary files first."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    known = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    taken = [one for one in known if one and signal.getsignal(one) is signal.SIG_DFL]
+    for one in taken:
+        signal.signal(one, _end)
+    try:
+        yield
+    finally:
+        for one in taken:
+            signal.signal(one, signal.SIG_DFL)
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(ENDED + number)
+
+
 class Guarded(PlainGroup):
     """The group of commands; turns exceptions into sentences and exit codes."""
 
@@ -95,7 +117,7 @@ class Guarded(PlainGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run what was asked for."""
-        with _reader_watched(), speaking(SHELL):
+        with _reader_watched(), _ended_in_order(), speaking(SHELL):
             found = super().invoke(ctx)
             sys.stdout.flush()
             return found
@@ -115,7 +137,7 @@ class Guarded(PlainGroup):
             return _stopped()
         except ReaderGoneError:
             return _silenced()
-        except SystemExit as leaving:  # the shell asked what could follow
+        except SystemExit as leaving:  # told to end, or the shell asked what could follow
             return int(leaving.code or 0)
         except Exception as error:  # the last door: nobody outside may see a traceback
             return _internal(error)

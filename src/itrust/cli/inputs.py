@@ -48,6 +48,10 @@ class InputFiles:
         """All rows of some columns, and of the spare ones unless these are too large."""
         return self.file_set.table(list(dict.fromkeys(names)), spare)
 
+    def batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """All rows of some columns, some at a time."""
+        return self.file_set.rows(list(dict.fromkeys(names)))
+
     def kinds(
         self, said: data.Kinds, names: Sequence[str], covariates: Sequence[str]
     ) -> data.Kinds:
@@ -59,39 +63,11 @@ class InputFiles:
         head = self.file_set.head(names) if names else None
         return [] if head is None else [name for name in names if data.may_be_units(head[name])]
 
-    def untouched(self) -> pa.Table:
-        """All rows of all columns as they stand in the files."""
-        return self.file_set.untouched(self.columns)
-
     @contextmanager
     def located(self) -> Iterator[None]:
         """Give an error about a row of all files the file, the row and the line it stands in."""
-        try:
+        with self.file_set.located(SPOOLED if self.name == SPOOLED else None):
             yield
-        except InputError as error:
-            if error.row is None or error.file is not None:
-                raise
-            path, row = self.file_set.row_of(error.row)
-            shift = row - error.row
-            raise error.within(
-                SPOOLED if self.name == SPOOLED else path.name,
-                lambda number: number + shift,
-                lambda number: data.line_of(path, number, self.form),
-            ) from None
-
-    def written_form(self, out: Path) -> data.TextForm:
-        """The form of a text file that is to be like these; as usual where the ending differs."""
-        kind = data.known_format(self.files[0], self.form)
-        if not isinstance(kind, data.Delimited) or data.format_of(out) != data.format_of(
-            self.files[0]
-        ):
-            return data.AS_SEEN
-        return kind.form_of(self.files[0])
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the files are CSV or the like, which have no types."""
-        return data.is_text(self.files[0])
 
     @property
     def notes(self) -> list[str]:

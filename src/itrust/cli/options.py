@@ -167,7 +167,8 @@ SEP = "What separates columns of text files, such as ';' or tab."
 DATES = "Whether 03/04/2024 has the day (dmy) or the month (mdy) first."
 RULES = ("error", "level", "drop")
 MIN_CELL = "Groups and slices with fewer rows stay out of the files."
-OUT = "Those rows with the new column: .csv, .tsv, .parquet, .feather or .jsonl."
+OUT = "Those rows with the new column: .csv, .tsv, .jsonl (also .gz), .parquet, .feather."
+STREAM = "Read FILE some rows at a time; done anyway if it takes a fifth of free memory."
 ROWS = "The simulated rows, such as homes.csv, to try the other commands on."
 
 CLUSTER = "Repeated units; several columns are crossed, and week(DATE) takes weeks."
@@ -224,6 +225,7 @@ TABLE = (
     _method("column", Kind.TEXT, "NAME", "Name of the new column.", "p_recalibrated"),
     _method("save", Kind.WRITTEN, "FILE", "Keep what was learned as JSON."),
     _method("load", Kind.READ, "FILE", "Take what was saved instead of fitting."),
+    Option("stream", Kind.SWITCH, STREAM, default=False, commands=(RECALIBRATE,)),
     Option("quiet", Kind.SWITCH, "Nothing on stderr but errors.", default=False, short="-q"),
 )
 BY_NAME = {option.name: option for option in TABLE if option.commands != (DEMO,)}  # for settings

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-
-import itrust as it
 from itrust import recalibrate
-from itrust._core import InputError, Setting, Write, counted, did_you_mean, listed, write_all
+from itrust._core import InputError, Write, counted, did_you_mean, listed, write_all
 from itrust.cli.columns import na_values, text_form
 from itrust.cli.console import Log, answer
 from itrust.cli.exit import load
@@ -19,9 +16,11 @@ from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import NOTHING, read_samples, settle
-from itrust.data import FORMATS, MissingRule, TextForm, known_format, without_codes
+from itrust.cli.streaming import read_scan, streams
+from itrust.data import FORMATS, Sample, Scan
 
 ENDINGS = tuple(known.endings[0] for known in FORMATS if known.is_written)
+PACKED = tuple(f"{known.endings[0]}.gz" for known in FORMATS if known.may_be_gzipped)
 # Of no use once all is learned.
 FITTING = (
     *("label", "weights", "cluster", "strata", "replicate_weights", "replicate_method"),
@@ -38,7 +37,6 @@ def run(options: Options) -> int:
     places = options.outputs
     out, save = places["--out"], places["--save"]
     refuse_bad_places(places, [] if options.load is None else [Path(options.load)])
-    writers: dict[Path, Write] = {}
     with ExitStack() as stack:
         files: list[Path] = []
         target = None
@@ -57,17 +55,13 @@ def run(options: Options) -> int:
         answer(told)
         if isinstance(learned, recalibrate.Local) and learned.unchanged_:
             answer(recalibrate.unchanged_note(learned))
+        writers: dict[Path, Write] = {} if save is None else {save: learned.save}
         if target is not None and out is not None:
             log.say(*target.notes)
-            frame, moved = _applied(learned, target, options, log)
-            form = target.written_form(out)
-            writers[out] = lambda path: _write_frame(frame, path, form)
-        if save is not None:
-            writers[save] = learned.save
-        write_all(writers)
-        if target is not None:
-            answer(moved)
-    log.say(*(f"written: {path}" for path in writers))
+            _apply(learned, target, options, out, writers, log)
+        else:
+            write_all(writers)
+    log.say(*(f"written: {path}" for path in (out, save) if path is not None))
     return 0
 
 
@@ -83,9 +77,9 @@ def _refuse_unclear(options: Options) -> None:
             "{argument}: there is no file {value}", argument="load", value=options.load
         )
     out = options.outputs["--out"]
-    if out is not None and out.suffix.lower() not in ENDINGS:
+    if out is not None and not out.name.lower().endswith((*ENDINGS, *PACKED)):
         raise InputError(
-            f"{{argument}} must end with one of {listed(ENDINGS)}, not {{value}}",
+            f"{{argument}} must end with one of {listed((*ENDINGS, *PACKED), 99)}, not {{value}}",
             argument="out",
             value=out.name,
         )
@@ -143,14 +137,18 @@ def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate
     needed = recalibrate.READS_COVARIATES[options.method]
     roles = settle(source, log, options, on_needed=needed)
     _refuse_several(roles.prob)
-    (sample,) = read_samples(source, roles, roles.on, options).values()
+    rows: Sample | Scan
+    if streams(source.places, options.stream):
+        log.say(f"reading {source.name} some rows at a time")
+        rows = read_scan(source, roles, roles.on, options)
+    else:
+        (rows,) = read_samples(source, roles, roles.on, options).values()
+        if options.method == "local":  # takes minutes on a million rows
+            log.say(f"fitting local on {counted(rows.n, 'row')}")
     load("itrust.recalibrate.methods")
-    rows = counted(sample.n, "row")
-    if options.method == "local":  # takes minutes on a million rows
-        log.say(f"fitting local on {rows}")
-    learned = recalibrate.METHODS[options.method]().fit(sample)
+    learned = recalibrate.METHODS[options.method]().fit(rows)
     (learned.prob_,) = roles.prob
-    return learned, f"fitted {options.method} on {rows} of {source.name}"
+    return learned, f"fitted {options.method} on {recalibrate.rows_note(learned, source.name)}"
 
 
 def _prob_of(learned: recalibrate.Recalibrator, options: Options, log: Log) -> str:
@@ -169,82 +167,41 @@ def _prob_of(learned: recalibrate.Recalibrator, options: Options, log: Log) -> s
     return named
 
 
-def _applied(
-    learned: recalibrate.Recalibrator, source: InputFiles, options: Options, log: Log
-) -> tuple[pa.Table, str]:
-    """All columns of the file and the recalibrated probabilities, and what was done to them."""
+def _apply(
+    learned: recalibrate.Recalibrator,
+    source: InputFiles,
+    options: Options,
+    out: Path,
+    others: dict[Path, Write],
+    log: Log,
+) -> None:
+    """Write all columns of the file and the recalibrated probabilities; say what was done."""
     prob, on = _prob_of(learned, options, log), list(learned.columns_)
     source.require("prob", prob)
     for name in on:
         source.require("on", name)
-    if options.column in source.columns:
-        raise InputError(
-            "{argument}: {file} has a column {value} already",
-            argument="column",
-            value=options.column,
-            file=source.name,
+    made = recalibrate.Application(
+        learned, prob, "level" if options.missing == "level" else "error"
+    )
+    with source.located():
+        recalibrate.write_recalibrated(
+            made,
+            source.file_set,
+            out,
+            options.column,
+            [prob, *on],
+            na_values=na_values(options),
+            others=others,
         )
-    frame = without_codes(source.table([prob, *on]), na_values(options))
-    x = frame.select(on)
-    missing: MissingRule = "level" if options.missing == "level" else "error"
-    with source.located(), _every_row_gets_its_answer():
-        kinds = learned.kinds_.of_columns(on)
-        before = it.Population.from_frame(frame, prob=prob, on=on, missing=missing, **kinds).p
     local = learned if isinstance(learned, recalibrate.Local) else None
-    for name, count in learned.unseen(x).items():
+    for name, count in made.unseen.items():
         log.say(
             f"{counted(count, 'row')} of {source.name} with a level of {name!r} that the fit has "
             f"not seen{'' if local else ': recalibrated as rows of no category are'}"
         )
-    outside = int(learned.outside(before, x).sum())
-    if local and outside and not local.unchanged_:
-        at_edge = int(local.at_edge(before, x).sum())
-        answer(recalibrate.outside_note(local, outside, at_edge, frame.num_rows))
-    after = learned.predict(before, x)
-    moved = float(abs(after - before).mean())
-    told = (
-        f"recalibrated {counted(frame.num_rows, 'row')} of {source.name}: mean "
-        f"{before.mean():.3f} before, {after.mean():.3f} after; moved by {moved:.3f} on average"
+    if local and made.outside and not local.unchanged_:
+        answer(recalibrate.outside_note(local, made.outside, made.at_edge, made.rows))
+    answer(
+        f"recalibrated {counted(made.rows, 'row')} of {source.name}: mean {made.before:.3f} "
+        f"before, {made.after:.3f} after; moved by {made.moved:.3f} on average"
     )
-    whole = source.untouched()
-    out = options.outputs["--out"]
-    if source.is_text and out is not None and known_format(out).has_types:
-        whole = _typed(whole, frame)
-    return whole.append_column(options.column, pa.array(after)), told
-
-
-@contextmanager
-def _every_row_gets_its_answer() -> Iterator[None]:
-    """Dropping rows is no cure here: `--missing drop` is about the rows of the fit."""
-    try:
-        yield
-    except InputError as error:
-        left = tuple(cure for cure in error.settings if cure != Setting("missing", "drop"))
-        raise error.at(settings=left) from None
-
-
-def _typed(whole: pa.Table, read: pa.Table) -> pa.Table:
-    """Text for a file that has types: columns that were read, and whole numbers; the rest stays."""
-    for at, name in enumerate(whole.column_names):
-        if name in read.column_names:
-            whole = whole.set_column(at, name, read[name])
-            continue
-        try:
-            numbers = whole[name].cast(pa.int64())
-        except pa.ArrowInvalid:
-            continue
-        if numbers.cast(pa.string()).equals(whole[name]):  # 001 is a name, not a number
-            whole = whole.set_column(at, name, numbers)
-    return whole
-
-
-def _write_frame(frame: pa.Table, path: Path, form: TextForm) -> None:
-    try:
-        known_format(path, form).write(frame, path)
-    except pa.ArrowInvalid as error:
-        raise InputError(
-            f"{{argument}}: a {path.suffix} file cannot hold these columns ({{reason}}); take "
-            f".parquet",
-            argument="out",
-            details={"reason": str(error)},
-        ) from None

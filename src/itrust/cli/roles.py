@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -100,14 +100,15 @@ def _drawn(source: InputFiles, options: Options) -> tuple[str, ...]:
     """The columns that clusters, strata and replicate weights are about, all of them there."""
     found: dict[str, None] = {}
     for option in ("cluster", "strata"):
-        for text in _units(source, options.values[option]):
+        for text in typed_units(source, options.values[option]):
             found[source.require(option, column_named(text, source.columns))] = None
-    for text in _units(source, options.replicate_weights):
+    for text in typed_units(source, options.replicate_weights):
         found |= dict.fromkeys(replicate_columns(text, source.columns, {}))
     return tuple(found)
 
 
-def _units(source: InputFiles, given: Sequence[str]) -> list[str]:
+def typed_units(source: InputFiles, given: Sequence[str]) -> list[str]:
+    """Units between commas, as they were typed."""
     if any(not text.strip() for text in given):
         raise InputError("an option names columns, but its value is empty", hint="leave it out")
     return [part for text in given for part in split_units(text, source.columns)]
@@ -118,7 +119,7 @@ def _with_lengths(
 ) -> tuple[str, ...]:
     """Units by name; blocks of time whose length is to be found get it, and it is said aloud."""
     settled = []
-    for unit in unit_columns(_units(source, given), source.columns, option):
+    for unit in unit_columns(typed_units(source, given), source.columns, option):
         own = unit
         if unit.length == AUTO:
             frame = source.table([unit.column, prob])
@@ -138,14 +139,14 @@ def read_samples(
     frame = _with_other_columns(source, needed)
     if options.missing == "drop" and len(roles.prob) > 1:
         frame = _missing_together(frame, roles.prob, said.na_values)
-    positive = positive_value(frame[roles.label], options.positive)
+    positive = positive_value(frame[roles.label].chunks, options.positive)
     kinds = source.kinds(said.kinds, needed, covariates)
     settled: dict[str, Any] = {
         "label": roles.label,
         "weights": roles.weights,
         "cluster": roles.cluster or None,
         "strata": roles.strata or None,
-        "replicate_weights": _units(source, roles.replicate_weights) or None,
+        "replicate_weights": typed_units(source, roles.replicate_weights) or None,
         "replicate_method": options.replicate_method,
         "positive": positive,
         "missing": options.missing,
@@ -222,14 +223,17 @@ def _guess(
     option: str,
     what: str,
     words: Sequence[str],
-    fits: Callable[[pa.ChunkedArray], bool],
+    fits: Callable[[_Seen], bool],
     taken: set[str],
 ) -> str:
     """The one column that has a telling name and fitting values."""
     named = [name for name in source.columns if name.casefold() in words and name not in taken]
     if named:
-        rows = source.table(named)
-        named = [name for name in named if fits(rows[name])]
+        seen = {name: _Seen() for name in named}
+        for batch in source.batches(named):
+            for name, own in seen.items():
+                own.add(batch[name])
+        named = [name for name in named if fits(seen[name])]
     if len(named) == 1:
         log.say(f"taking {named[0]!r} for --{option} ({what} values)")
         return named[0]
@@ -247,27 +251,42 @@ def _guess(
     )
 
 
-def _has_two_values(column: pa.ChunkedArray) -> bool:
-    return len(pc.unique(column.drop_null())) == 2
+@dataclass
+class _Seen:
+    """What a column holds, from its rows some at a time; of values, those of the first rows."""
+
+    values: set[Any] = field(default_factory=set)
+    ends: list[float] = field(default_factory=list)
+    is_float: bool = True
+
+    def add(self, column: pa.Array) -> None:
+        """More rows."""
+        if len(self.values) <= 2:
+            self.values |= set(pc.unique(column.drop_null()).to_pylist())
+        self.is_float &= pa.types.is_floating(column.type)
+        if self.is_float:
+            found = pc.min_max(column).as_py().values()
+            present = [value for value in (*self.ends, *found) if value is not None]
+            self.ends = [min(present), max(present)] if present else []
 
 
-def _is_binary(column: pa.ChunkedArray) -> bool:
-    values = {value for value in pc.unique(column).to_pylist() if value is not None}
-    return values <= {0, 1} and bool(values)
+def _has_two_values(seen: _Seen) -> bool:
+    return len(seen.values) == 2
 
 
-def _is_probability(column: pa.ChunkedArray) -> bool:
-    if not pa.types.is_floating(column.type):
-        return False
-    ends = pc.min_max(column).as_py()
-    return ends["min"] is not None and ends["min"] >= 0 and ends["max"] <= 1
+def _is_binary(seen: _Seen) -> bool:
+    return seen.values <= {0, 1} and bool(seen.values)
 
 
-def positive_value(column: pa.ChunkedArray, text: str | None) -> Any:
+def _is_probability(seen: _Seen) -> bool:
+    return seen.is_float and bool(seen.ends) and seen.ends[0] >= 0 and seen.ends[1] <= 1
+
+
+def positive_value(columns: Iterable[pa.Array], text: str | None) -> Any:
     """The label that was meant: columns hold numbers and truth values, options only text."""
     if text is None:
         return None
-    for value in pc.unique(column).to_pylist():
+    for value in (value for column in columns for value in pc.unique(column).to_pylist()):
         if str(value) == text or (isinstance(value, bool) and str(value).lower() == text.lower()):
             return value
         if isinstance(value, int | float) and _number(text) == value:

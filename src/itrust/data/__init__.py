@@ -5,6 +5,8 @@ from itrust.data.column import share_codes as share_codes
 from itrust.data.copies import WITHOUT_IT as WITHOUT_IT
 from itrust.data.copies import is_index as is_index
 from itrust.data.copies import is_prediction as is_prediction
+from itrust.data.copying import FileCopy as FileCopy
+from itrust.data.copying import prepare_copy as prepare_copy
 from itrust.data.design import Design
 from itrust.data.design import Replication as Replication
 from itrust.data.design_intake import read_weights as read_weights
@@ -22,7 +24,6 @@ from itrust.data.files import Scan, scan
 from itrust.data.files import clusters_in_files as clusters_in_files
 from itrust.data.formats import AS_SEEN as AS_SEEN
 from itrust.data.formats import FORMATS as FORMATS
-from itrust.data.formats import Delimited as Delimited
 from itrust.data.formats import FilePart as FilePart
 from itrust.data.formats import TextForm as TextForm
 from itrust.data.formats import format_of as format_of
@@ -34,12 +35,15 @@ from itrust.data.frames import frame_columns as frame_columns
 from itrust.data.frames import same_length as same_length
 from itrust.data.intake import WEIGHTS as WEIGHTS
 from itrust.data.intake import MissingRule as MissingRule
+from itrust.data.intake import column_names_known as column_names_known
 from itrust.data.intake import label_values as label_values
 from itrust.data.intake import named_columns as named_columns
 from itrust.data.intake import read_covariates as read_covariates
 from itrust.data.intake import read_labels as read_labels
 from itrust.data.intake import read_probabilities as read_probabilities
+from itrust.data.intake import refuse_among_covariates as refuse_among_covariates
 from itrust.data.intake import same_index as same_index
+from itrust.data.intake import settle_missing as settle_missing
 from itrust.data.kinds import MAX_VALUES as MAX_VALUES
 from itrust.data.kinds import Kinds as Kinds
 from itrust.data.kinds import is_few as is_few
@@ -73,8 +77,6 @@ from itrust.data.predicates.parts import level_of as level_of
 from itrust.data.predicates.parts import parts_of as parts_of
 from itrust.data.predicates.reader import ConditionReader as ConditionReader
 from itrust.data.predicates.reader import parse_condition as parse_condition
-from itrust.data.readers import is_text as is_text
-from itrust.data.readers import line_of as line_of
 from itrust.data.readers import spool as spool
 from itrust.data.rows import Chunk as Chunk
 from itrust.data.rows import Points as Points

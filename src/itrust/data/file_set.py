@@ -17,11 +17,19 @@ from itrust.data.formats import AS_SEEN, FilePart, TextForm, known_format, refus
 from itrust.data.kinds import Kinds, all_labelled
 from itrust.data.locations import named_locations
 from itrust.data.partitions import Partitions
-from itrust.data.readers import column_names, column_types, plain_columns, reading, sound_batches
+from itrust.data.readers import (
+    column_names,
+    column_types,
+    line_of,
+    plain_columns,
+    reading,
+    sound_batches,
+)
 from itrust.data.snapshots import Snapshot
 
 PART_ROWS = 2**18
 MAX_NOTES = 3  # about files
+BYTES_OF_A_ROW = 60  # for a guess at the number of rows
 MAX_SPARE_BYTES = 2**27  # of columns that may be left out
 
 
@@ -232,8 +240,25 @@ class FileSet:
             raise self.without_rows()
         return pa.concat_tables(tables, promote_options="permissive")
 
-    def untouched(self, names: Sequence[str]) -> pa.Table:
-        """All rows as they are: text files as text, the others with their types and zones.
+    def rows(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """All rows of some columns in order, some at a time.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns.
+
+        Returns
+        -------
+        iterator of RecordBatch
+            Dictionaries as their values, dates as timestamps.
+        """
+        for part in self.whole_files():
+            for batch in self.batches(part, names):
+                yield plain_columns(batch.select(list(names)))
+
+    def rows_types(self, names: Sequence[str]) -> pa.Table:
+        """No rows, with types that hold what `rows` gives of all files.
 
         Parameters
         ----------
@@ -245,27 +270,103 @@ class FileSet:
         Arrow table
             Those columns.
         """
-        tables = []
-        with self.same_files():
-            for path in self.files:
-                with self.snapshot.unchanged(path), reading(path):
-                    tables.append(self._untouched(path, names))
-        with reading(self.files[0]):
-            table = (
-                pa.concat_tables(tables, promote_options="permissive") if tables[1:] else tables[0]
+        found = []
+        for path in self.files:
+            types = self._types(path, names)
+            empty = pa.schema([(name, types[name]) for name in names]).empty_table()
+            batch = pa.RecordBatch.from_arrays(
+                [column.combine_chunks() for column in empty.columns], schema=empty.schema
             )
-        return table.unify_dictionaries()  # a Feather file has room for one dictionary a column
+            found.append(pa.Table.from_batches([plain_columns(batch)]))
+        with reading(self.files[0]):
+            return pa.concat_tables(found, promote_options="permissive")
 
-    def _untouched(self, path: Path, names: Sequence[str]) -> pa.Table:
-        kind = known_format(path, self.form)
-        own = self._names_within(path, names)
-        table = kind.untouched(path, own)
+    def untouched(self, names: Sequence[str]) -> Iterator[pa.Table]:
+        """All rows as they are, in order and some at a time: text files as text.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns.
+
+        Returns
+        -------
+        iterator of Arrow table
+            With the types and zones that a file has for these rows.
+        """
+        for part in self.whole_files():
+            own, kind = self._names_within(part.path, names), known_format(part.path, self.form)
+            with self.snapshot.unchanged(part.path), reading(part.path):
+                for rows in kind.untouched(part.path, own):
+                    yield self._as_they_are(rows, part.path, names)
+
+    def untouched_types(self, names: Sequence[str]) -> pa.Table:
+        """No rows, with types that hold what `untouched` gives; of JSON lines, its first rows.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns.
+
+        Returns
+        -------
+        Arrow table
+            Those columns.
+        """
+        found = []
+        for path in self.files:
+            with reading(path):
+                kind, own = known_format(path, self.form), self._names_within(path, names)
+                empty = kind.untouched_schema(path, own).empty_table()
+            found.append(self._as_they_are(empty, path, names))
+        with reading(self.files[0]):
+            return pa.concat_tables(found, promote_options="permissive")
+
+    def _as_they_are(self, rows: pa.Table, path: Path, names: Sequence[str]) -> pa.Table:
+        """Rows of a file with the columns that stand in names of folders."""
         for name in names:
-            if name not in own:
+            if name in self.partitions and name not in rows.column_names:
                 value = self.partitions.value_of(name, path)
-                value = value if kind.has_types else value.cast(pa.string())
-                table = table.append_column(name, pa.repeat(value, table.num_rows))
-        return table.select(list(names))
+                value = value if known_format(path).has_types else value.cast(pa.string())
+                rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+        return rows.select([name for name in names if name in rows.column_names])
+
+    @property
+    def about_rows(self) -> float:
+        """About how many rows there are, told by the files without reading them."""
+        found = 0.0
+        for path, seen in self.snapshot.fingerprints.items():
+            with reading(path):
+                told = known_format(path, self.form).about_rows(path)
+            found += seen.size / BYTES_OF_A_ROW if told is None else told
+        return found
+
+    @contextmanager
+    def located(self, name: str | None = None) -> Iterator[None]:
+        """Give an error about a row of all files the file, the row and the line it stands in.
+
+        Parameters
+        ----------
+        name : str, optional
+            What the file is called; default: its own name.
+
+        Yields
+        ------
+        None
+            To what may raise it.
+        """
+        try:
+            yield
+        except InputError as error:
+            if error.row is None or error.file is not None:
+                raise
+            path, row = self.row_of(error.row)
+            shift = row - error.row
+            raise error.within(
+                name or path.name,
+                lambda number: number + shift,
+                lambda number: line_of(path, number, self.form),
+            ) from None
 
     def without_rows(self) -> InputError:
         """The error about files that have columns at most."""

@@ -45,12 +45,11 @@ from itrust.data.time_blocks import AUTO
 from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
 
 WINDOW_ROWS = 65_536  # that are read and checked at once
-BYTES_OF_A_ROW = 60  # of a text file, for a guess at the number of rows
 WRONG_ROLE = "label, prob, on and weights are names of columns, not {value}"
 
 
 def scan(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | FileSet,
     *,
     label: str,
     prob: str,
@@ -79,7 +78,7 @@ def scan(
 
     Parameters
     ----------
-    path : path, pattern ("folder/*.parquet"), folder, or list of paths
+    path : path, pattern ("folder/*.parquet"), folder, list of paths, or FileSet
         Parquet, Feather/Arrow, CSV, TSV and JSON lines (these three also gzipped), Stata, SPSS,
         Excel, SQLite and DuckDB. A sheet or table is named behind its file, as in
         "homes.xlsx::2024"; by default it is the first sheet, or the only table. Names of folders
@@ -446,12 +445,7 @@ class Scan:
     @property
     def rows_expected(self) -> float:
         """About how many rows there are, told by the files without reading them; 1 at least."""
-        sizes = self.file_set.snapshot.fingerprints
-        found = sum(
-            sizes[part.path].size / BYTES_OF_A_ROW if part.rows is None else part.rows
-            for part in self.file_set.parts(WINDOW_ROWS)
-        )
-        return max(found, 1.0)
+        return max(self.file_set.about_rows, 1.0)
 
     def extract(self, size: int | None = None, advance: Advance | None = None) -> Extract:
         """Count the rows and keep random ones with their labels, in one pass over the files.

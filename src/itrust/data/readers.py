@@ -115,11 +115,6 @@ def _generated(batches: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch, N
     yield from batches
 
 
-def is_text(path: Path) -> bool:
-    """Whether a file is CSV or the like, which has no types."""
-    return not known_format(path).has_types
-
-
 def column_names(path: Path, form: TextForm = AS_SEEN) -> list[str]:
     """All columns of a file."""
     with reading(path):

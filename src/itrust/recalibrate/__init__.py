@@ -10,6 +10,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from itrust.recalibrate.applying import Application as Application
+    from itrust.recalibrate.applying import write_recalibrated as write_recalibrated
     from itrust.recalibrate.base import Recalibrator
     from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
     from itrust.recalibrate.classifier import RecalibratedClassifier
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
     from itrust.recalibrate.names import READS_COVARIATES as READS_COVARIATES
     from itrust.recalibrate.notes import outside_note as outside_note
+    from itrust.recalibrate.notes import rows_note as rows_note
     from itrust.recalibrate.notes import unchanged_note as unchanged_note
     from itrust.recalibrate.results import Recalibration, RecalibrationTable
     from itrust.recalibrate.sigmoid import Beta, Platt, Temperature

@@ -1,13 +1,14 @@
-"""`Recalibrator`: what every method has in common. It learns from a `Sample`, maps (p, x) to p."""
+"""`Recalibrator`: what all methods have in common: learn from labelled rows, map (p, x) to p."""
 
 from __future__ import annotations
 
 import json
 import re
 from abc import abstractmethod
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from scipy.special import logit
@@ -15,22 +16,36 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from itrust import __version__
-from itrust._core import BoolArray, FloatArray, InputError, Subject, listed, plain, write_whole
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    Subject,
+    listed,
+    plain,
+    progress_stages,
+    write_whole,
+)
 from itrust.data import (
     Column,
+    FileSet,
     Kinds,
     Points,
     Population,
     Sample,
+    Scan,
     checked_sample,
     named_columns,
     read_covariates,
     same_length,
 )
+from itrust.recalibrate.applying import Application, write_recalibrated
+from itrust.recalibrate.rows import CalibrationRows, Predictions, rows_in_files
 
 SCHEMA, FIRST_SCHEMA = "itrust-recalibration/2", "itrust-recalibration/1"
-NO_DISTANCE = 1e-9  # closer to 0 or 1 than this is rounding
-FARTHEST_EDGE = 0.01
+READING, FITTING = "reading the rows", "fitting"
+READ_A_SECOND = 1e6  # rows, about
+NEW_COLUMN = "p_recalibrated"
 MOMENTS: dict[str, Any] = {"datetime": datetime, "date": date}
 
 
@@ -56,18 +71,30 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         The name of the column of probabilities that it was fitted for; None if that had no name.
     n_rows_ : int
         Number of rows that it was fitted on, without rows of weight 0.
+    n_available_ : int
+        Number of rows that there were: more than `n_rows_` where it was fitted on random ones.
     """
 
     reads_covariates: ClassVar[bool] = False
     prob_: str | None = None
+    _seconds: ClassVar[float] = 1.0  # that fitting takes on many rows, about
 
-    def fit(self, sample: Sample) -> Self:
+    def fit(self, sample: Sample | Scan, *, progress: bool | None = None) -> Self:
         """Learn from labelled rows; rows of weight 0 are left out.
+
+        Rows in files may be more than fit into memory. Methods that read the prediction alone learn
+        from all of them, in one pass: beyond 500,000 rows, those whose predictions agree to four
+        digits (of the distance from 0 or 1) are taken together. The others, whose fits go over the
+        rows again and again, learn from 500,000 random rows, chosen without a look at labels. Up to
+        500,000 rows both give what `fit(scan.load())` gives. Rows with clusters, strata or
+        replicate weights are loaded.
 
         Parameters
         ----------
-        sample : Sample
+        sample : Sample or Scan
             Rows that the model was not trained on, with labels.
+        progress : bool, optional
+            Whether to show how far the work is, as for `itrust.audit`; default: in a terminal.
 
         Returns
         -------
@@ -79,18 +106,36 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         InputError
             If all labels (that count) are equal: no method can learn from them.
         """
-        checked_sample(sample)
-        if (sample.weights_or_ones == 0).any():
-            sample = sample.take(sample.weights_or_ones > 0)
-        if one_class(sample):
-            told = sample.values[int(sample.y[0])]
+        to_read = rows_in_files(sample)
+        stages = {READING: to_read / READ_A_SECOND} if to_read else {}
+        stages |= {FITTING: self._seconds}
+        with progress_stages(stages, self._words, progress) as begin:
+            rows = CalibrationRows(sample, lambda total: begin(READING, total))
+            rows.ready(self.reads_covariates)
+            begin(FITTING)
+            return self._learn(rows)
+
+    def _words(self, stage: str) -> str:
+        return f"{stage} {type(self).__name__}" if stage == FITTING else stage
+
+    def _learn(self, rows: CalibrationRows) -> Self:
+        """Fit on rows that may be read already, for several methods."""
+        sample = rows.sample
+        self._begin(sample.columns, sample.y, sample.values, sample.n, rows.available)
+        self._fit(sample)
+        return self
+
+    def _begin(
+        self, columns: tuple[Column, ...], y: FloatArray, values: Any, n: int, available: int
+    ) -> None:
+        """Keep what columns there were; refuses labels that are all equal."""
+        if y.min() == y.max():
             raise InputError(
                 "every label is {value}, so there is nothing to learn from; take more rows for "
                 "calibration",
                 argument="y",
-                value=told,
+                value=values[int(y[0])],
             )
-        columns = sample.columns if self.reads_covariates else ()
         self.columns_ = {column.name: column.kind for column in columns}
         self.missing_levels_ = {column.name: _missing_level(column) for column in columns}
         self.meanings_ = {
@@ -104,9 +149,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             if column.is_category
         }
         self.prob_ = None
-        self.n_rows_ = sample.n
-        self._fit(sample)
-        return self
+        self.n_rows_, self.n_available_ = n, available
 
     def predict(self, p: object, x: object = None) -> FloatArray:
         """Recalibrate probabilities.
@@ -147,21 +190,76 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             )
         return np.clip(self._predict(self._points(p, x)), 0.0, 1.0)
 
-    def apply(self, sample: Sample) -> Sample:
-        """Recalibrate the probabilities of a sample, so that it is ready for the test.
+    @overload
+    def apply(self, sample: Sample) -> Sample: ...
+    @overload
+    def apply(
+        self,
+        sample: Scan,
+        out: str | Path,
+        *,
+        column: str = NEW_COLUMN,
+        progress: bool | None = None,
+    ) -> Scan: ...
+    def apply(
+        self,
+        sample: Sample | Scan,
+        out: str | Path | None = None,
+        *,
+        column: str = NEW_COLUMN,
+        progress: bool | None = None,
+    ) -> Sample | Scan:
+        """Recalibrate the probabilities of a sample or a scan, so that it is ready for the test.
+
+        A scan is read, recalibrated and written some rows at a time, in order: every row of its
+        files, with all columns as they are and one more. The new file takes its place at the end;
+        whatever happens before that, nothing has changed there.
 
         Parameters
         ----------
-        sample : Sample
+        sample : Sample or Scan
             Rows that the fit has not seen, with (at least) its covariates.
+        out : str or Path, optional
+            For a scan, the file to write: .csv, .tsv, .jsonl (these also with .gz), .parquet or
+            .feather. One that is there is replaced. A sample needs none.
+        column : str
+            For a scan, the name of the new column; "p_recalibrated" by default.
+        progress : bool, optional
+            For a scan, whether to show how far the work is; default: in a terminal.
 
         Returns
         -------
-        Sample
-            The same rows with recalibrated probabilities.
+        Sample or Scan
+            The same rows with recalibrated probabilities: of a scan, those of the file written.
         """
-        checked_sample(sample)
-        return sample.with_predictions(self.predict(sample.p, sample))
+        if not isinstance(sample, Scan):
+            checked_sample(sample)
+            return sample.with_predictions(self.predict(sample.p, sample))
+        self._check_fitted()
+        if out is None or sample.parts is not None:
+            raise InputError(
+                "the recalibrated rows of a scan of whole files go to a file; name it with "
+                "{argument}",
+                argument="out",
+            )
+        place = Path(out)
+        if place.resolve() in [file.resolve() for file in sample.files]:
+            raise InputError(
+                "{argument} would overwrite {value}, which is read", argument="out", value=str(out)
+            )
+        made = Application(self, sample.prob, "error" if sample.missing == "error" else "level")
+        with sample.file_set.located():
+            copy = write_recalibrated(
+                made,
+                sample.file_set,
+                place,
+                column,
+                sample.roles,
+                na_values=sample.na_values,
+                progress=progress,
+            )
+        form = replace(copy.written, na_values=sample.form.na_values)
+        return replace(sample, file_set=FileSet.of(place, form), prob=column)
 
     def unseen(self, x: object) -> dict[str, int]:
         """Count rows with a level that `fit` has not seen; missing values are not counted.
@@ -237,6 +335,10 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         """How far rows lie from the calibration rows, (n,): 0 among them, 1 and more outside."""
         return np.zeros(len(points))
 
+    def _placed(self, points: Points) -> tuple[FloatArray, FloatArray]:
+        """Recalibrated probabilities of checked rows and their distances, each (n,)."""
+        return self._predict(points), self._distance(points)
+
     @property
     def unchanged_(self) -> bool:
         """bool: Whether the fit decided to change nothing; most methods cannot."""
@@ -283,6 +385,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             },
             "prob": self.prob_,
             "rows": self.n_rows_,
+            "available_rows": self.n_available_,
             "learned": plain(self._learned()),
         }
 
@@ -304,6 +407,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         settings = facts["settings"].items()
         made = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings})
         made.columns_, made.n_rows_ = dict(facts["columns"]), facts["rows"]
+        made.n_available_ = facts.get("available_rows", made.n_rows_)
         made.missing_levels_ = dict(facts["missing_levels"])
         seen = facts["seen_levels"].items()
         made.seen_levels_ = {name: [unpacked(level) for level in own] for name, own in seen}
@@ -443,27 +547,27 @@ def unpacked(level: Any) -> Any:
     return MOMENTS[kind].fromisoformat(text)
 
 
+class PredictionRecalibrator(Recalibrator):
+    """A method that reads the prediction alone, so that it can learn from any number of rows."""
+
+    def _learn(self, rows: CalibrationRows) -> Self:
+        found = rows.predictions
+        self._begin((), found.y, found.values, found.n, found.n)
+        self._fit_predictions(found)
+        return self
+
+    def _fit(self, sample: Sample) -> None:
+        self._fit_predictions(Predictions.of(sample))
+
+    @abstractmethod
+    def _fit_predictions(self, rows: Predictions) -> None:
+        """Fill the fitted attributes."""
+
+
 def one_class(sample: Sample) -> bool:
     """Whether all labels that count are equal."""
     counted = sample.y[sample.weights_or_ones > 0]
     return bool(counted.min() == counted.max())
-
-
-def edge_of(p: FloatArray) -> float:
-    """How near to 0 and 1 a probability may be taken at its word, for a logit.
-
-    Predictions at exactly 0 or 1 are read as lying half as far from it as the nearest others do
-    (0.005 for a forest of 100 trees), at most .01. Where there are none, at half of 1 / n or of
-    the smallest distance.
-
-    >>> import numpy as np
-    >>> edge_of(np.array([0.0, 0.01, 0.5, 1.0]))
-    0.005
-    """
-    distance = np.minimum(p, 1 - p)
-    apart = distance > NO_DISTANCE
-    nearest = float(distance[apart].min()) / 2 if apart.any() else FARTHEST_EDGE
-    return min(nearest, FARTHEST_EDGE if not apart.all() else 0.5 / p.size)
 
 
 def held_logit(p: FloatArray, edge: float) -> FloatArray:

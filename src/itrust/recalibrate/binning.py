@@ -10,14 +10,15 @@ from scipy.special import gammaln, logsumexp
 from sklearn.isotonic import IsotonicRegression
 
 from itrust._core import FloatArray, InputError, checked_count
-from itrust.data import Points, Sample
-from itrust.recalibrate.base import Recalibrator
+from itrust.data import Points
+from itrust.recalibrate.base import PredictionRecalibrator
+from itrust.recalibrate.rows import Predictions
 
 PRIOR_ROWS = 2.0  # N' of Naeini et al.
 RANGE = 10.0  # C of Naeini et al.
 
 
-class Isotonic(Recalibrator):
+class Isotonic(PredictionRecalibrator):
     """Isotonic regression (Zadrozny and Elkan 2002), as scikit-learn computes it.
 
     The rising step function with the least squared error, joined by straight lines.
@@ -37,10 +38,9 @@ class Isotonic(Recalibrator):
     array([0.29, 0.5 ])
     """
 
-    def _fit(self, sample: Sample) -> None:
-        counts = sample.weights_or_ones > 0
+    def _fit_predictions(self, rows: Predictions) -> None:
         model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-        model.fit(sample.p[counts], sample.y[counts], sample_weight=sample.weights_or_ones[counts])
+        model.fit(rows.p, rows.y, sample_weight=rows.w)
         self.knots_, self.heights_ = model.X_thresholds_, model.y_thresholds_
 
     def _predict(self, points: Points) -> FloatArray:
@@ -53,7 +53,7 @@ class Isotonic(Recalibrator):
         self.knots_, self.heights_ = np.array(learned["knots"]), np.array(learned["heights"])
 
 
-class HistogramBinning(Recalibrator):
+class HistogramBinning(PredictionRecalibrator):
     """The rate of positive labels in bins of equal weight (Zadrozny and Elkan 2001).
 
     Parameters
@@ -79,9 +79,9 @@ class HistogramBinning(Recalibrator):
     def __init__(self, bins: int = 10) -> None:
         self.bins = bins
 
-    def _fit(self, sample: Sample) -> None:
-        edges, ones, rows = _Ordered.of(sample).binned(self.bins)
-        self.edges_, self.rates_ = edges, ones / rows
+    def _fit_predictions(self, rows: Predictions) -> None:
+        self.edges_, ones, weights = _Ordered.of(rows).binned(self.bins)
+        self.rates_ = ones / weights
 
     def _predict(self, points: Points) -> FloatArray:
         return np.asarray(self.rates_[np.searchsorted(self.edges_, points.p)])
@@ -102,12 +102,11 @@ class _Ordered:
     ones: FloatArray  # (n + 1,) of positive labels
 
     @classmethod
-    def of(cls, sample: Sample) -> _Ordered:
-        order = np.argsort(sample.p, kind="stable")
-        w = sample.weights_or_ones[order]
-        w = w / w.mean()  # a prior of two rows needs weights that count rows
-        sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (w, w * sample.y[order])]
-        return cls(sample.p[order], *sums)
+    def of(cls, rows: Predictions) -> _Ordered:
+        order = np.argsort(rows.p, kind="stable")
+        w = rows.w[order]  # of sum n: a prior of two rows needs weights that count rows
+        sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (w, w * rows.y[order])]
+        return cls(rows.p[order], *sums)
 
     def binned(self, bins: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Inner edges of bins of equal weight, and the weight of ones and of all rows in each."""
@@ -121,7 +120,7 @@ class _Ordered:
         return edges, np.diff(self.ones[ends]), np.diff(self.rows[ends])
 
 
-class BBQ(Recalibrator):
+class BBQ(PredictionRecalibrator):
     """Bayesian binning into quantiles (Naeini, Cooper and Hauskrecht 2015).
 
     Histogram binnings with B bins of equal frequency, for every B from n^(1/3) / 10 to
@@ -161,14 +160,14 @@ class BBQ(Recalibrator):
     def __init__(self, min_bins: int | None = None, max_bins: int | None = None) -> None:
         self.min_bins, self.max_bins = min_bins, max_bins
 
-    def _fit(self, sample: Sample) -> None:
-        ordered = _Ordered.of(sample)
-        root = np.cbrt(ordered.p.size)
+    def _fit_predictions(self, rows: Predictions) -> None:
+        ordered = _Ordered.of(rows)
+        root = np.cbrt(rows.n)
         lowest, highest = self.min_bins, self.max_bins
         if lowest is None:
             lowest = max(1, int(root / RANGE))
         if highest is None:
-            highest = min(ordered.p.size, int(np.ceil(root * RANGE)))
+            highest = min(rows.n, int(np.ceil(root * RANGE)))
         checked_count(lowest, "min_bins")
         checked_count(highest, "max_bins")
         if lowest > highest:
@@ -180,9 +179,9 @@ class BBQ(Recalibrator):
             )
         found: dict[bytes, tuple[FloatArray, FloatArray, float]] = {}
         for bins in range(lowest, highest + 1):
-            edges, ones, rows = ordered.binned(bins)
+            edges, ones, weights = ordered.binned(bins)
             # Ties make binnings with different B equal: one binning counts once.
-            found.setdefault(edges.tobytes(), (edges, *_scored(edges, ones, rows)))
+            found.setdefault(edges.tobytes(), (edges, *_scored(edges, ones, weights)))
         self.edges_ = [edges for edges, _, _ in found.values()]
         self.rates_ = [rates for _, rates, _ in found.values()]
         scores = np.array([score for _, _, score in found.values()])

@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from sklearn.base import clone
 
-from itrust._core import AnyArray, InputError, Rng, as_seed, progress_stages
+from itrust._core import (
+    AnyArray,
+    InputError,
+    Rng,
+    as_seed,
+    progress_bar,
+    progress_stages,
+)
 from itrust.bias import Slice, bias_slices
 from itrust.calibration import (
     EqualMass,
@@ -17,9 +24,10 @@ from itrust.calibration import (
     reliability_curve,
     scores,
 )
-from itrust.data import Sample, checked_sample, share_codes
-from itrust.recalibrate.base import Recalibrator
+from itrust.data import EXTRACT_ROWS, Sample, Scan, share_codes
+from itrust.recalibrate.base import READ_A_SECOND, Recalibrator
 from itrust.recalibrate.results import Recalibration, RecalibrationTable
+from itrust.recalibrate.rows import CalibrationRows, random_rows, rows_in_files, unseen
 
 NONE = "none"
 MIN_FOR_SLICES = 40
@@ -28,8 +36,8 @@ TOO_MANY_SHARED = 0.5
 
 def compare(
     methods: Mapping[str, Recalibrator] | Sequence[Recalibrator],
-    calibration: Sample,
-    test: Sample,
+    calibration: Sample | Scan,
+    test: Sample | Scan,
     *,
     alpha: float = 0.05,
     draws: int = 999,
@@ -39,13 +47,16 @@ def compare(
 ) -> RecalibrationTable:
     """Fit every method on calibration rows and judge it on test rows.
 
+    Of rows in files, methods learn as `Recalibrator.fit` says, and they are judged on 100,000
+    random ones, chosen without a look at labels.
+
     Parameters
     ----------
     methods : mapping of str to Recalibrator, or sequence of Recalibrator
         What to compare; without names each has that of its class. The methods are cloned.
-    calibration : Sample
+    calibration : Sample or Scan
         Rows to fit on, which the model was not trained on.
-    test : Sample
+    test : Sample or Scan
         Rows to judge on: of the same model, with the same covariates, and no row in common.
     alpha : float
         Size of the test that confirms a slice.
@@ -72,16 +83,16 @@ def compare(
     >>> [(method.name, method.pvalue <= 0.05) for method in table]
     [('none', True), ('Isotonic', True), ('Local', False)]
     """
-    checked_sample(calibration)
-    checked_sample(test)
     named = _named(methods)
-    _refuse_same_rows(calibration, test)
     seed = as_seed(rng)
 
     def judged(name: str, method: Recalibrator | None) -> Recalibration:
         begun = time.perf_counter()
-        fitted = None if method is None else clone(method).fit(calibration)
-        told = test if fitted is None else fitted.apply(test)
+        fitted = None
+        if method is not None:
+            with progress_bar("fitting", 1.0):
+                fitted = clone(method)._learn(learn)
+        told = judge if fitted is None else fitted.apply(judge)
         seconds = time.perf_counter() - begun
         result = klce_test(told, draws=draws, rng=seed)
         return Recalibration(
@@ -97,19 +108,31 @@ def compare(
             null_sd=null_sd(told),
             slice=_worst_slice(told, alpha, draws, seed) if slices else None,
             seconds=seconds,
-            outside=0 if fitted is None else int(fitted.outside(test.p, test).sum()),
-            at_edge=0 if fitted is None else int(fitted.at_edge(test.p, test).sum()),
+            outside=0 if fitted is None else int(fitted.outside(judge.p, judge).sum()),
+            at_edge=0 if fitted is None else int(fitted.at_edge(judge.p, judge).sum()),
         )
 
     found = []
-    with progress_stages(dict.fromkeys(named, 1.0), _step_words, progress) as begin:
+    reads_alone = any(own is not None and not own.reads_covariates for own in named.values())
+    to_read = (1 + reads_alone) * rows_in_files(calibration) + rows_in_files(test)
+    stages: dict[str | None, float] = {None: to_read / READ_A_SECOND} if to_read else {}
+    stages |= dict.fromkeys(named, 1.0)
+    with progress_stages(stages, _step_words, progress) as begin:
+        advance = begin(None, to_read) if to_read else unseen
+        learn = CalibrationRows(calibration, lambda _: advance)
+        judge, test_rows = random_rows(test, EXTRACT_ROWS, advance)
+        _refuse_same_rows(learn.sample, judge)
+        if reads_alone:
+            _ = learn.predictions
         for name, method in named.items():
-            begin(name, 2 if slices else 1)
+            begin(name, 1 + slices + (method is not None))
             found.append(judged(name, method))
-    return RecalibrationTable(tuple(found), calibration.n, test.n, draws, seed)
+    return RecalibrationTable(tuple(found), learn.n, judge.n, draws, seed, test_rows)
 
 
-def _step_words(name: str) -> str:
+def _step_words(name: str | None) -> str:
+    if name is None:
+        return "reading the rows"
     return "judging the probabilities as given" if name == NONE else f"recalibrating by {name}"
 
 

@@ -12,11 +12,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from itrust._core import (
+    Advance,
     FloatArray,
     InputError,
     IntArray,
     checked_count,
     checked_share,
+    progress_stages,
     smallest_tickets,
     tickets,
 )
@@ -24,14 +26,13 @@ from itrust.calibration import klce_test
 from itrust.data import Points, Sample
 from itrust.engines import available_threads, one_blas_thread, ordered_map
 from itrust.recalibrate.base import (
-    NO_DISTANCE,
     Recalibrator,
-    edge_of,
     held_logit,
     one_class,
 )
 from itrust.recalibrate.features import Basis
 from itrust.recalibrate.ridge import Fit, RowBlock, Sketch, fit_logistic
+from itrust.recalibrate.rows import NO_DISTANCE, edge_of
 from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
 from itrust.recalibrate.support import Support, faded
 
@@ -44,6 +45,11 @@ HELD_OUT = 1 / 5
 MARGIN = 1.0  # standard errors that a correction must gain: the best of many is flattered
 ROWS_TO_TRUST = 40_000  # rows per unit of the p-value that is needed: chance harms like 1 / rows
 STRICTEST = 0.002
+FOLDS = 4
+# How long things take, a test of 20,000 rows being 1; for progress alone.
+TUNING, CORRECTING = 2.0, 0.4
+USUAL_ROUNDS, USUAL_PASSES = 2, 5
+TESTS, CHOICES, REFIT = "testing", "choosing corrections", "fitting on all rows"
 MONOTONE: tuple[type[Sigmoid] | None, ...] = (None, Temperature, Platt, Beta)  # plain ones first
 
 
@@ -211,6 +217,7 @@ class Local(Recalibrator):
     """
 
     reads_covariates = True
+    _seconds = 20.0
 
     def __init__(
         self,
@@ -230,15 +237,20 @@ class Local(Recalibrator):
         self.edge_ = edge_of(sample.p)
         self.clusters_ = sample.clusters
         self.needed_ = min(self.alpha, max(_units(sample) / ROWS_TO_TRUST, STRICTEST))
-        first = self._first_pvalue(sample)
-        self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
-        chain = _Chain(self.edge_, None)
-        if first <= self.needed_:
-            with one_blas_thread():  # many small products: threads would wait for each other
-                choices = self._choices(sample)
-                chain = self._monotone_chain(sample)
-                for choice in choices:
-                    chain = _corrected(sample, chain, choice, self.features)
+        chosen = 1 + min(self.rounds, USUAL_ROUNDS) * (TUNING + CORRECTING + 1)
+        stages = {TESTS: 2.0, CHOICES: chosen, REFIT: USUAL_ROUNDS * CORRECTING}
+        with progress_stages(stages) as begin:
+            begin(TESTS, 2.0)
+            first = self._first_pvalue(sample)
+            self.steps_: tuple[Step, ...] = (Step("as given", None, first, True),)
+            chain = _Chain(self.edge_, None)
+            if first <= self.needed_:
+                with one_blas_thread():  # many small products: threads would wait for each other
+                    choices = self._choices(sample, begin(CHOICES, chosen))
+                    advance = begin(REFIT, CORRECTING * len(choices))
+                    chain = self._monotone_chain(sample)
+                    for choice in choices:
+                        chain = _corrected(sample, chain, choice, self.features, advance)
         self.monotone_, self.corrections_ = chain.monotone, chain.corrections
         self.support_ = Support.of(
             sample.points, _few(sample).points, self.edge_, chain.monotone_logits
@@ -246,7 +258,7 @@ class Local(Recalibrator):
 
     def _monotone_chain(self, sample: Sample) -> _Chain:
         method = self._monotone_method(sample)
-        return _Chain(self.edge_, None if method is None else method().fit(sample))
+        return _Chain(self.edge_, None if method is None else _fitted(method, sample))
 
     def _monotone_method(self, sample: Sample) -> type[Sigmoid] | None:
         """The plainest map that no other beats by a standard error; None: as given."""
@@ -260,7 +272,7 @@ class Local(Recalibrator):
             if one_class(learn):
                 return None
             for own, method in zip(losses, MONOTONE, strict=True):
-                monotone = None if method is None else method().fit(learn)
+                monotone = None if method is None else _fitted(method, learn)
                 own[out] = _losses(some.y[out], _monotone_logits(monotone, judge, self.edge_))
         best = 0
         for number in range(1, len(MONOTONE)):
@@ -268,7 +280,7 @@ class Local(Recalibrator):
                 best = number
         return MONOTONE[best]
 
-    def _choices(self, sample: Sample) -> list[Choice]:
+    def _choices(self, sample: Sample, advance: Advance) -> list[Choice]:
         """Corrections that calibration rows ask for; adds to `steps_`."""
         if _units(sample) < MIN_ROWS:
             return []
@@ -281,8 +293,8 @@ class Local(Recalibrator):
         steps = [Step(f"monotone ({name})", None, pvalue, True)]
         choices: list[Choice] = []
         while len(choices) < self.rounds and (not choices or pvalue <= self.alpha):
-            choice, gains, rows = self._tuned(learn, chain.logits(learn.points))
-            longer = _corrected(learn, chain, choice, self.features)
+            choice, gains, rows = self._tuned(learn, chain.logits(learn.points), advance)
+            longer = _corrected(learn, chain, choice, self.features, advance)
             if judge.n > TUNING_ROWS:  # more rows than settings were chosen on
                 before, after = (_losses(judge.y, c.logits(judge.points)) for c in (chain, longer))
                 gains, rows = before - after, judge
@@ -297,16 +309,19 @@ class Local(Recalibrator):
         self.steps_ += tuple(steps)
         return choices
 
-    def _tuned(self, sample: Sample, z: FloatArray) -> tuple[Choice, FloatArray, Sample]:
+    def _tuned(
+        self, sample: Sample, z: FloatArray, advance: Advance
+    ) -> tuple[Choice, FloatArray, Sample]:
         """Width and ridge with the least log loss on other folds; gains of rows, and the rows."""
         some, z = _few(sample), z[_few_rows(sample)]
         fold, w = _folds(some, self.rng), some.weights_or_ones
-        before = _losses(some.y, z)
+        before, step = _losses(some.y, z), TUNING / (len(self.widths) * FOLDS)
         best = (np.inf, Choice(self.widths[0], max(self.ridges)), before)
         for width in self.widths:
             points = Points(np.asarray(expit(z)), some.columns)
             features = Basis.of(points, width, self.features).matrix(points)
-            for ridge, told in _crossed(features, some, z, fold, self.ridges):
+            crossed = _crossed(features, some, z, fold, self.ridges, lambda: advance(step))
+            for ridge, told in crossed:
                 losses = _losses(some.y, told)
                 total = float(w @ losses)
                 if total < best[0]:
@@ -329,7 +344,7 @@ class Local(Recalibrator):
     def _pvalue(self, sample: Sample, draws: int) -> float:
         rows = smallest_tickets(tickets(0, sample.n), TESTED_ROWS)
         some = sample.take(rows) if rows.size < sample.n else sample
-        result = klce_test(some, draws=draws, rng=self.rng, progress=False)
+        result = klce_test(some, draws=draws, rng=self.rng)
         return float(result.pvalue)
 
     @property
@@ -340,9 +355,18 @@ class Local(Recalibrator):
     def _predict(self, points: Points) -> FloatArray:
         if self.unchanged_:
             return _without_certainty(points.p, self.edge_)
+        return self._recalibrated(points, self._distance(points))
+
+    def _placed(self, points: Points) -> tuple[FloatArray, FloatArray]:
+        far = self._distance(points)
+        if self.unchanged_:
+            return _without_certainty(points.p, self.edge_), far
+        return self._recalibrated(points, far), far
+
+    def _recalibrated(self, points: Points, far: FloatArray) -> FloatArray:
+        """Probabilities of rows that lie so far from the calibration rows."""
         chain = _Chain(self.edge_, self.monotone_, self.corrections_)
         given = np.asarray(logit(_without_certainty(points.p, self.edge_)))
-        far = self._distance(points)
         held = self.support_.of_prediction.held(given)
         moved = chain.monotone_logits(held)
         corrected = chain.logits(Points(np.asarray(expit(held)), points.columns))
@@ -432,7 +456,13 @@ def _few(sample: Sample) -> Sample:
     return sample if sample.n <= TUNING_ROWS else sample.take(_few_rows(sample))
 
 
-def _corrected(sample: Sample, chain: _Chain, choice: Choice, features: int) -> _Chain:
+def _fitted(method: type[Sigmoid], sample: Sample) -> Sigmoid:
+    return method().fit(sample, progress=False)
+
+
+def _corrected(
+    sample: Sample, chain: _Chain, choice: Choice, features: int, advance: Advance
+) -> _Chain:
     """The chain with one more correction."""
     z = chain.logits(sample.points)
     basis = Basis.of(_moved(_few(sample), z[_few_rows(sample)]).points, choice.width, features)
@@ -442,7 +472,8 @@ def _corrected(sample: Sample, chain: _Chain, choice: Choice, features: int) -> 
         few = _blocks(_few(sample), z[_few_rows(sample)], basis)
         start = fit_logistic(few, len(basis), choice.ridge)
         sketch = Sketch(few, sample.n / TUNING_ROWS)
-    fit = fit_logistic(_blocks(sample, z, basis), len(basis), choice.ridge, start, sketch)
+    blocks = _counted(_blocks(sample, z, basis), advance, sample.n)
+    fit = fit_logistic(blocks, len(basis), choice.ridge, start, sketch)
     added = Correction(basis, fit, choice)
     return _Chain(chain.edge, chain.monotone, (*chain.corrections, added))
 
@@ -490,7 +521,20 @@ def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterato
     return lambda: iter(kept)
 
 
-def _folds(sample: Sample, rng: int, number: int = 4) -> IntArray:
+def _counted(
+    blocks: Callable[[], Iterator[RowBlock]], advance: Advance, n: int
+) -> Callable[[], Iterator[RowBlock]]:
+    """The same rows; progress is told of those that are done with, in all passes over them."""
+
+    def counted() -> Iterator[RowBlock]:
+        for block in blocks():
+            yield block
+            advance(CORRECTING * block.y.size / (n * USUAL_PASSES))
+
+    return counted
+
+
+def _folds(sample: Sample, rng: int, number: int = FOLDS) -> IntArray:
     """The fold of every row; clusters are never torn apart."""
     drawn = np.random.default_rng(rng)
     codes = sample.design.drawn_together
@@ -498,7 +542,12 @@ def _folds(sample: Sample, rng: int, number: int = 4) -> IntArray:
 
 
 def _crossed(
-    features: FloatArray, sample: Sample, z: FloatArray, fold: IntArray, ridges: Sequence[float]
+    features: FloatArray,
+    sample: Sample,
+    z: FloatArray,
+    fold: IntArray,
+    ridges: Sequence[float],
+    fold_is_done: Callable[[], None],
 ) -> Iterator[tuple[float, FloatArray]]:
     """Each ridge, from the largest, and logits of rows by fits that did not see their fold."""
     found = {ridge: np.empty(z.size) for ridge in sorted(ridges, reverse=True)}
@@ -510,6 +559,7 @@ def _crossed(
         for ridge, told in found.items():
             start = fit_logistic(partial(_only, block), features.shape[1], ridge, start)
             told[out] = z[out] + start.added(features[out])
+        fold_is_done()
     return iter(found.items())
 
 

@@ -93,6 +93,7 @@ class _Patching(Recalibrator):
     """What both forms share."""
 
     reads_covariates = True
+    _seconds = 4.0
 
     def __init__(
         self,

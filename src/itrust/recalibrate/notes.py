@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from itrust._core import counted
-from itrust.recalibrate.local import Local
+
+if TYPE_CHECKING:
+    from itrust.recalibrate.base import Recalibrator
+    from itrust.recalibrate.local import Local
+
+
+def rows_note(fitted: Recalibrator, name: str = "") -> str:
+    """On how many rows (of what is called so) it was fitted, and whether there were more."""
+    rows = f"{counted(fitted.n_rows_, 'row')}{f' of {name}' if name else ''}"
+    if fitted.n_available_ == fitted.n_rows_:
+        return rows
+    return f"{rows}, drawn at random from {fitted.n_available_:,} without a look at their labels"
 
 
 def unchanged_note(fitted: Local) -> str:

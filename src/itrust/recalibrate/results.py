@@ -122,13 +122,17 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
     recalibrations : tuple of Recalibration
         The methods.
     calibration_rows : int
-        Number of rows that the methods were fitted on.
+        Number of rows to fit on. A method that learned from random ones of them has fewer
+        (`fitted.n_rows_`).
     test_rows : int
         Number of rows that they were judged on.
     draws : int
         Number of draws of each test.
     seed : int
         What the draws came from; the same for every method.
+    available_test_rows : int or None
+        Number of rows in files that `test_rows` of them were chosen from at random; None where
+        methods were judged on all test rows.
     """
 
     recalibrations: tuple[Recalibration, ...]
@@ -136,6 +140,7 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
     test_rows: int
     draws: int
     seed: int
+    available_test_rows: int | None = None
 
     def __len__(self) -> int:
         return len(self.recalibrations)
@@ -158,12 +163,19 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on methods that changed nothing and on rows outside the calibration rows."""
+        """Sentences on random rows, methods that changed nothing, and rows outside."""
         from itrust.recalibrate.local import Local
-        from itrust.recalibrate.notes import outside_note, unchanged_note
+        from itrust.recalibrate.notes import outside_note, rows_note, unchanged_note
 
         found = []
+        if self.available_test_rows is not None:
+            found.append(
+                f"judged on {self.test_rows:,} rows, drawn at random from "
+                f"{self.available_test_rows:,} without a look at their labels"
+            )
         for own in self.recalibrations:
+            if own.fitted is not None and own.fitted.n_rows_ < own.fitted.n_available_:
+                found.append(f"{own.name}: fitted on {rows_note(own.fitted)}")
             if not isinstance(own.fitted, Local):
                 continue
             if own.unchanged:

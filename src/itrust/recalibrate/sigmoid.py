@@ -11,13 +11,14 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from itrust._core import FloatArray, InputError, checked_share
-from itrust.data import Points, Sample
-from itrust.recalibrate.base import Recalibrator, edge_of, held_logit
+from itrust.data import Points
+from itrust.recalibrate.base import PredictionRecalibrator, held_logit
+from itrust.recalibrate.rows import Predictions
 
 STEEPEST = 1e3  # of an inverse temperature
 
 
-class Sigmoid(Recalibrator):
+class Sigmoid(PredictionRecalibrator):
     """A monotone map that is simple on the scale of logits."""
 
     @abstractmethod
@@ -69,10 +70,10 @@ class Platt(Sigmoid):
     def __init__(self, raw: bool = False) -> None:
         self.raw = raw
 
-    def _fit(self, sample: Sample) -> None:
-        self.edge_ = edge_of(sample.p)
+    def _fit_predictions(self, rows: Predictions) -> None:
+        self.edge_ = rows.edge
         model = LogisticRegression(C=1.0 if self.raw else np.inf, tol=1e-8, max_iter=1_000)
-        model.fit(self._feature(sample.p)[:, None], sample.y, sample_weight=sample.weights_or_ones)
+        model.fit(self._feature(rows.p)[:, None], rows.y, sample_weight=rows.w)
         self.slope_, self.intercept_ = float(model.coef_[0, 0]), float(model.intercept_[0])
 
     def _feature(self, p: FloatArray) -> FloatArray:
@@ -116,18 +117,18 @@ class Temperature(Sigmoid):
     def __init__(self, edge: float | None = None) -> None:
         self.edge = edge
 
-    def _fit(self, sample: Sample) -> None:
+    def _fit_predictions(self, rows: Predictions) -> None:
         if self.edge is not None:
             checked_share(self.edge, "edge")
             if self.edge >= 0.5:
                 raise InputError(
                     "{argument} must lie below 0.5, not {value}", argument="edge", value=self.edge
                 )
-        self.edge_ = edge_of(sample.p) if self.edge is None else float(self.edge)
-        z, w = held_logit(sample.p, self.edge_), sample.weights_or_ones
+        self.edge_ = rows.edge if self.edge is None else float(self.edge)
+        z = held_logit(rows.p, self.edge_)
 
         def slope_of_likelihood(inverse: float) -> float:  # falls: the log loss is convex
-            return float(w @ (z * (sample.y - expit(inverse * z))))
+            return float(rows.w @ (z * (rows.y - expit(inverse * z))))
 
         self.inverse_ = 1.0
         if np.any(z != 0):
@@ -181,14 +182,14 @@ class Beta(Sigmoid):
     (1.74, array([ True]))
     """
 
-    def _fit(self, sample: Sample) -> None:
-        self.edge_ = edge_of(sample.p)
-        design, w = self._design(sample.p), sample.weights_or_ones / sample.n
+    def _fit_predictions(self, rows: Predictions) -> None:
+        self.edge_ = rows.edge
+        design, w = self._design(rows.p), rows.w / rows.n
 
         def loss(theta: FloatArray) -> tuple[float, FloatArray]:
             z = design @ theta
-            gradient = design.T @ (w * (expit(z) - sample.y))
-            return float(w @ (np.logaddexp(0, z) - sample.y * z)), gradient
+            gradient = design.T @ (w * (expit(z) - rows.y))
+            return float(w @ (np.logaddexp(0, z) - rows.y * z)), gradient
 
         bounds = [(0, None), (0, None), (None, None)]
         found = minimize(loss, [1.0, 1.0, 0.0], jac=True, bounds=bounds, method="L-BFGS-B")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO, ClassVar, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -19,6 +22,10 @@ BATCH_ROWS = 65_536
 HEAD_ROWS = 20_000
 START_BYTES = 64  # enough to tell what a file is
 END_BYTES = 2**16  # at either end of a file, to tell whether it is still the same
+LINES_BYTES = 2**18  # enough to tell how long lines are
+PACKING = 6  # of gzip, its usual level
+
+Put: TypeAlias = Callable[[pa.Table], None]
 
 
 @dataclass(frozen=True)
@@ -41,8 +48,9 @@ class Format(ABC):
 
     `endings` are those it is read by, the first of them the usual one, `named_only` those of them
     that a file is not taken for data by unless it is named itself; `has_types` says whether a
-    file knows the types of its columns, `has_categories` whether there is one for categories;
-    `magic` are the bytes that such a file begins with;
+    file knows the types of its columns, `types_last` whether these hold for the whole file,
+    `has_categories` whether there is one for categories; `one_dictionary` says that a file has room
+    for one dictionary a column; `magic` are the bytes that such a file begins with;
     `beside` are the endings of files that hold changes which are not in the file itself yet.
     """
 
@@ -51,6 +59,8 @@ class Format(ABC):
     named_only: ClassVar[tuple[str, ...]] = ()
     has_types: ClassVar[bool] = True
     has_categories: ClassVar[bool] = False
+    types_last: ClassVar[bool] = True
+    one_dictionary: ClassVar[bool] = False
     is_written: ClassVar[bool] = True
     may_be_gzipped: ClassVar[bool] = False
     magic: ClassVar[tuple[bytes, ...]] = ()
@@ -64,15 +74,26 @@ class Format(ABC):
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Rows of some columns, in order."""
 
-    @abstractmethod
-    def untouched(self, path: Path, names: list[str]) -> pa.Table:
-        """All rows as they stand in the file."""
+    def untouched_schema(self, path: Path, names: list[str]) -> pa.Schema:
+        """The types that `untouched` gives; if they do not last, those of the first rows."""
+        schema = self.schema(path, names)
+        return pa.schema([schema.field(name) for name in names], schema.metadata)
 
-    def write(self, table: pa.Table, path: Path) -> None:  # noqa: ARG002
-        """Write all rows; refused where `is_written` is not set."""
+    def untouched(self, path: Path, names: list[str]) -> Iterator[pa.Table]:
+        """All rows as they stand in the file, in order, some at a time; by default as read."""
+        for batch in self.batches(FilePart(path), names):
+            yield pa.Table.from_batches([batch]).select(names)
+
+    def writer(self, path: Path, schema: pa.Schema) -> AbstractContextManager[Put]:  # noqa: ARG002
+        """Open a file for rows that come some at a time; refused where `is_written` is not set."""
         raise InputError(
             f"{self.title} files are read, not written; take .csv or .parquet", file=path.name
         )
+
+    def write(self, table: pa.Table, path: Path) -> None:
+        """Write all rows."""
+        with self.writer(path, table.schema) as put:
+            put(table)
 
     def begins(self, head: bytes) -> bool:
         """Whether these are the first bytes of such a file, as far as bytes can tell."""
@@ -117,6 +138,10 @@ class Format(ABC):
         """The file in pieces of about so many rows that can be read alone; by default, whole."""
         return [FilePart(path)]
 
+    def about_rows(self, path: Path) -> float | None:  # noqa: ARG002
+        """How many rows there are, or about how many; None where that takes reading them."""
+        return None
+
 
 class SeveralTables(Format):
     """A file that holds several tables; one is named behind its path, as in `homes.db::scores`.
@@ -142,6 +167,32 @@ class SeveralTables(Format):
                 value=name,
                 details={"guess": did_you_mean(name, present)},
             )
+
+
+def about_lines(path: Path) -> float:
+    """About how many lines a text file has, by its first ones; it may be gzipped."""
+    with path.open("rb") as raw, _unpacked(path, raw) as file:
+        try:
+            lines = file.read(LINES_BYTES).count(b"\n")
+        except (OSError, EOFError, zlib.error):  # the reader says what is wrong with it
+            lines = 0
+        return path.stat().st_size * lines / max(raw.tell(), 1)
+
+
+def _unpacked(path: Path, raw: BinaryIO) -> AbstractContextManager[BinaryIO]:
+    packed = path.suffix == ".gz"
+    return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else nullcontext(raw)
+
+
+@contextmanager
+def sink(path: Path) -> Iterator[BinaryIO]:
+    """A file for text; packed where its ending says so, with nothing about when and where."""
+    with path.open("wb") as raw:
+        if path.suffix != ".gz":
+            yield raw
+            return
+        with gzip.GzipFile("", "wb", PACKING, raw, mtime=0) as packed:
+            yield cast(BinaryIO, packed)
 
 
 def optional_package(name: str, kind: Format, extra: str, path: Path) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
@@ -11,7 +12,10 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 
-from itrust.data.formats.base import BATCH_ROWS, HEAD_ROWS, FilePart, Format, refuse_lack_of
+from itrust.data.formats.base import BATCH_ROWS, HEAD_ROWS, FilePart, Format, Put, refuse_lack_of
+
+GROUP_ROWS, GROUP_BYTES = 2**20, 2**27  # of a row group that is written, whichever comes first
+PACKED = "lz4" if pa.Codec.is_available("lz4") else None
 
 LENGTH_BYTES = 4  # of the number that says how long a footer is
 
@@ -56,15 +60,31 @@ class Parquet(Columnar):
         with pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16) as file:
             return next(file.iter_batches(HEAD_ROWS, columns=names), None)
 
-    def untouched(self, path: Path, names: list[str]) -> pa.Table:
-        """With types and zones."""
-        self.schema(path, names)
-        with pa.parquet.ParquetFile(path) as file:
-            return file.read().select(names)
+    @contextmanager
+    def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:
+        """With Arrow's defaults; rows are gathered to groups of a good size."""
+        held: list[pa.Table] = []
 
-    def write(self, table: pa.Table, path: Path) -> None:
-        """With Arrow's defaults."""
-        pa.parquet.write_table(table, path)
+        def flush() -> None:
+            if held:
+                file.write_table(pa.concat_tables(held), GROUP_ROWS)
+                held.clear()
+
+        def put(table: pa.Table) -> None:
+            held.append(table)
+            rows, size = (
+                sum(getattr(own, what) for own in held) for what in ("num_rows", "nbytes")
+            )
+            if rows >= GROUP_ROWS or size >= GROUP_BYTES:
+                flush()
+
+        with pa.parquet.ParquetWriter(path, schema) as file:
+            yield put
+            flush()
+
+    def about_rows(self, path: Path) -> float | None:
+        """From the footer."""
+        return float(pa.parquet.read_metadata(path).num_rows)
 
     def parts(self, path: Path, rows: int) -> list[FilePart]:
         """Some row groups at a time."""
@@ -87,6 +107,7 @@ class Feather(Columnar):
     title, endings = "Feather", (".feather", ".arrow", ".ipc")
     magic = (b"ARROW1", b"FEA1")
     ending = b"ARROW1"
+    one_dictionary = True
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """From the file's head."""
@@ -95,17 +116,23 @@ class Feather(Columnar):
         return schema
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Those of the file, empty ones left out."""
-        data = pa.dataset.dataset(part.path, format="feather")
-        for batch in data.to_batches(columns=names, batch_size=BATCH_ROWS, batch_readahead=4):
-            if batch.num_rows:
-                yield batch
+        """Those of the file, large ones cut and empty ones left out."""
+        schema = self.schema(part.path, names)
+        fields = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(n) for n in names])
+        # Not the dataset reader: it reads ahead as far as memory goes if its rows are not wanted.
+        with pa.OSFile(str(part.path)) as raw, pa.ipc.open_file(raw, options=fields) as file:
+            for number in range(file.num_record_batches):
+                batch = file.get_batch(number).select(names)
+                for first in range(0, batch.num_rows, BATCH_ROWS):
+                    yield batch.slice(first, BATCH_ROWS)
 
-    def untouched(self, path: Path, names: list[str]) -> pa.Table:
-        """With types, zones and dictionaries."""
-        self.schema(path, names)
-        return pa.feather.read_table(path).select(names)
+    @contextmanager
+    def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:
+        """As Arrow writes tables by default."""
+        packing = pa.ipc.IpcWriteOptions(compression=PACKED)
+        with pa.ipc.new_file(str(path), schema, options=packing) as file:
+            yield lambda table: file.write_table(table, BATCH_ROWS)
 
-    def write(self, table: pa.Table, path: Path) -> None:
-        """With Arrow's defaults."""
-        pa.feather.write_feather(table, str(path))
+    def about_rows(self, path: Path) -> float | None:
+        """From the heads of its batches."""
+        return float(pa.dataset.dataset(path, format="feather").count_rows())

@@ -51,12 +51,6 @@ class Database(SeveralTables):
             )
         return own[0]
 
-    def untouched(self, path: Path, names: list[str]) -> pa.Table:
-        """With the types of the table."""
-        schema = self.schema(path, names)
-        wanted = pa.schema([schema.field(name) for name in names])
-        return pa.Table.from_batches(self.batches(FilePart(path), names), wanted)
-
 
 class Sqlite(Database):
     """SQLite, where every value has a type of its own; a column has one that fits all of them."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,19 @@ import pyarrow as pa
 import pyarrow.csv
 
 from itrust._core import InputError
-from itrust.data.formats.base import BATCH_ROWS, FilePart, Format, refuse_lack_of
+from itrust.data.formats.base import (
+    BATCH_ROWS,
+    FilePart,
+    Format,
+    Put,
+    about_lines,
+    refuse_lack_of,
+    sink,
+)
 from itrust.data.formats.text_form import AS_SEEN, Dialect, TextForm, dialect_of
 
 CSV_BLOCK_BYTES = 2**23
+MAX_BLOCK_BYTES = 2**22  # once types are known: Arrow reads up to 32 blocks ahead
 NULLS = pa.csv.ConvertOptions().null_values
 
 
@@ -53,25 +64,43 @@ class Delimited(Format):
         """One batch a block."""
         yield from self._open(part.path, names)
 
-    def untouched(self, path: Path, names: list[str]) -> pa.Table:
+    def untouched_schema(self, path: Path, names: list[str]) -> pa.Schema:
+        """Text."""
+        self.schema(path, names)
+        return pa.schema([(name, pa.string()) for name in names])
+
+    def untouched(self, path: Path, names: list[str]) -> Iterator[pa.Table]:
         """Every cell as text."""
         with self._open(path, names, types=dict.fromkeys(names, pa.string())) as reader:
-            return reader.read_all()
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
 
-    def write(self, table: pa.Table, path: Path) -> None:
+    @contextmanager
+    def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:
         """Text as it was read; Arrow, which is faster, would put quotes around all of it."""
         separator = self.form.separator or self.separator
-        if self.form.decimal == ",":
-            table = _with_commas(table)
-        if not all(pa.types.is_string(kind) for kind in table.schema.types[:-1]):
-            pa.csv.write_csv(table, path, pa.csv.WriteOptions(delimiter=separator))
-            return
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter=separator, lineterminator="\n")
-            writer.writerow(table.column_names)
-            for batch in table.to_batches(BATCH_ROWS):
-                cells = (column.to_pylist() for column in batch.columns)
-                writer.writerows(zip(*cells, strict=True))
+        told = _with_commas if self.form.decimal == "," else _as_it_is
+        kept = told(schema.empty_table()).schema
+        with sink(path) as raw:
+            if not all(pa.types.is_string(kind) for kind in kept.types[:-1]):
+                options = pa.csv.WriteOptions(delimiter=separator)
+                with pa.csv.CSVWriter(raw, kept, write_options=options) as arrow:
+                    yield lambda table: arrow.write_table(told(table))
+                return
+            with io.TextIOWrapper(raw, "utf-8", newline="") as file:
+                writer = csv.writer(file, delimiter=separator, lineterminator="\n")
+                writer.writerow(schema.names)
+
+                def put(table: pa.Table) -> None:
+                    for batch in told(table).to_batches(BATCH_ROWS):
+                        cells = (column.to_pylist() for column in batch.columns)
+                        writer.writerows(zip(*cells, strict=True))
+
+                yield put
+
+    def about_rows(self, path: Path) -> float | None:
+        """By the length of its first lines."""
+        return about_lines(path)
 
     def _open(
         self, path: Path, names: list[str], types: dict[str, pa.DataType] | None = None
@@ -104,7 +133,13 @@ class Delimited(Format):
         convert = pa.csv.ConvertOptions(
             column_types=types, include_columns=names, strings_can_be_null=nullable, **seen
         )
+        if names:
+            read.block_size = min(CSV_BLOCK_BYTES, MAX_BLOCK_BYTES)
         return pa.csv.open_csv(path, read, parse, convert)
+
+
+def _as_it_is(table: pa.Table) -> pa.Table:
+    return table
 
 
 def _with_commas(table: pa.Table) -> pa.Table:

@@ -58,12 +58,12 @@ class Excel(SeveralTables):
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Parts of the sheet, which is in memory as a whole."""
-        yield from self.untouched(part.path, names).to_batches(BATCH_ROWS)
+        self.schema(part.path, names)
+        yield from self._sheet(part.path).rows.select(names).to_batches(BATCH_ROWS)
 
-    def untouched(self, path: Path, names: list[str]) -> pa.Table:
-        """With the types of the cells; errors of formulas are missing."""
-        self.schema(path, names)
-        return self._sheet(path).rows.select(names)
+    def about_rows(self, path: Path) -> float | None:
+        """Of the sheet in memory."""
+        return float(self._sheet(path).rows.num_rows)
 
     def notes(self, path: Path) -> list[str]:
         """Which sheet was taken, and what of it was left out."""

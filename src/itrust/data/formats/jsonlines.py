@@ -9,6 +9,7 @@ import math
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +19,16 @@ import pyarrow as pa
 import pyarrow.json
 
 from itrust._core import InputError
-from itrust.data.formats.base import BATCH_ROWS, FilePart, Format, refuse_lack_of, unreadable
+from itrust.data.formats.base import (
+    BATCH_ROWS,
+    FilePart,
+    Format,
+    Put,
+    about_lines,
+    refuse_lack_of,
+    sink,
+    unreadable,
+)
 
 BLOCK_BYTES = 2**23
 BOM = b"\xef\xbb\xbf"
@@ -39,6 +49,7 @@ class JsonLines(Format):
 
     title, endings = "JSON lines", (".jsonl", ".ndjson")
     may_be_gzipped = True
+    types_last = False
 
     def begins(self, head: bytes) -> bool:
         """An object comes first."""
@@ -71,25 +82,36 @@ class JsonLines(Format):
                 raise unreadable(part.path, error, "give the column one type") from None
             yield from rows.combine_chunks().to_batches()
 
-    def untouched(self, path: Path, names: list[str]) -> pa.Table:
-        """Whole numbers stay whole, dates stay text, nested values stay."""
-        blocks = []
+    def untouched_schema(self, path: Path, names: list[str]) -> pa.Schema:
+        """As the first block looks; a column that comes later holds nothing there."""
+        first = next(self.untouched(path, names), pa.table({}))
+        return pa.schema([_field(first.schema, name) for name in names])
+
+    def untouched(self, path: Path, names: list[str]) -> Iterator[pa.Table]:
+        """Whole numbers stay whole, dates stay text, nested values stay; types as in the block."""
         for block in _blocks(path):
             inferred = _parsed(path, block).schema
             dates = [_as_read(field) for field in inferred if pa.types.is_temporal(field.type)]
-            blocks.append(_parsed(path, block, pa.schema(dates), others="infer"))
-        table = pa.concat_tables(blocks, promote_options="permissive")
-        refuse_lack_of(names, table.column_names, path)
-        return table.select(names)
+            rows = _parsed(path, block, pa.schema(dates), others="infer")
+            yield rows.select([name for name in names if name in rows.column_names])
 
-    def write(self, table: pa.Table, path: Path) -> None:
+    @contextmanager
+    def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:  # noqa: ARG002
         """Missing values are null, dates text."""
-        with path.open("w", encoding="utf-8", newline="") as file:
+
+        def put(table: pa.Table) -> None:
             for batch in table.to_batches(BATCH_ROWS):
                 for row in batch.to_pylist():
                     cells = {name: _without_nan(value) for name, value in row.items()}
                     line = json.dumps(cells, ensure_ascii=False, allow_nan=False, default=_as_json)
                     file.write(f"{line}\n")
+
+        with sink(path) as raw, io.TextIOWrapper(raw, "utf-8", newline="") as file:
+            yield put
+
+    def about_rows(self, path: Path) -> float | None:
+        """By the length of its first lines."""
+        return about_lines(path)
 
     def _first_schema(self, path: Path) -> pa.Schema:
         block = next(_blocks(path), None)
@@ -156,6 +178,10 @@ def _told(path: Path, error: pa.ArrowInvalid) -> InputError:
             column=twice[1],
         )
     return unreadable(path, error)
+
+
+def _field(schema: pa.Schema, name: str) -> pa.Field:
+    return schema.field(name) if name in schema.names else pa.field(name, pa.null())
 
 
 def _as_read(field: pa.Field) -> pa.Field:

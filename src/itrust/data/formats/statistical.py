@@ -68,11 +68,10 @@ class Statistical(Format):
             if rows:
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
 
-    def untouched(self, path: Path, names: list[str]) -> pa.Table:
-        """Codes, not what they mean."""
-        schema = self.schema(path, names)
-        wanted = pa.schema([schema.field(name) for name in names])
-        return pa.Table.from_batches(self.batches(FilePart(path), names), wanted)
+    def about_rows(self, path: Path) -> float | None:
+        """From the file's head."""
+        rows = self._about(path).number_rows
+        return None if rows is None else float(rows)
 
     def value_labels(self, path: Path) -> dict[str, dict[Any, str]]:
         """What codes mean, without those that stand for a missing value."""

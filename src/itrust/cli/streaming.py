@@ -1,0 +1,111 @@
+"""Files too large for memory: when rows are read some at a time, and the scan that names them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import itrust as it
+from itrust.cli.columns import said_of_columns
+from itrust.cli.inputs import InputFiles
+from itrust.cli.options import Options
+from itrust.cli.roles import Roles, positive_value, typed_units
+from itrust.data import Scan
+
+SHARE = 1 / 5  # of free memory; rows take several times the room of their file
+UNPACKED = 5  # a gzipped text is about so many times as large
+MEMINFO = Path("/proc/meminfo")
+LIMITS = (  # of a container, and what it uses
+    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+    (
+        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ),
+)
+
+
+def free_memory() -> float:
+    """Bytes that this process may still take; infinite where nothing tells."""
+    return min((*_of_machine(), *_of_container(), *_of_process()), default=float("inf"))
+
+
+def streams(files: Sequence[Path], asked: bool, free: Callable[[], float] | None = None) -> bool:
+    """Whether files are to be read some rows at a time.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        The files themselves.
+    asked : bool
+        Whether the user said so.
+    free : callable, optional
+        Gives the bytes of free memory; default: `free_memory`.
+
+    Returns
+    -------
+    bool
+        True if the user said so, or if the files are larger than a fifth of free memory.
+    """
+    sizes = (file.stat().st_size * (UNPACKED if file.suffix == ".gz" else 1) for file in files)
+    return asked or sum(sizes) > SHARE * (free or free_memory)()
+
+
+def read_scan(
+    source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options
+) -> Scan:
+    """Name the rows of files, as `read_samples` reads them; for one column of probabilities."""
+    said = said_of_columns(source, options)
+    said.condition_columns(source, roles.prob)
+    positive = None
+    if options.positive is not None:
+        labels = (batch[roles.label] for batch in source.batches([roles.label]))
+        positive = positive_value(labels, options.positive)
+    return it.scan(
+        source.file_set,
+        label=roles.label,
+        prob=roles.prob[0],
+        on=covariates,
+        weights=roles.weights,
+        cluster=roles.cluster or None,
+        strata=roles.strata or None,
+        replicate_weights=typed_units(source, roles.replicate_weights) or None,
+        replicate_method=options.replicate_method,
+        positive=positive,
+        missing=options.missing,
+        categories=said.kinds.categories,
+        numbers=said.kinds.numbers,
+        value_labels=said.kinds.value_labels,
+        na_values=list(said.na_values),
+        where=said.where,
+        form=source.form,
+    )
+
+
+def _of_machine() -> Iterator[float]:
+    with suppress(OSError):
+        for line in MEMINFO.read_text().splitlines():
+            name, _, rest = line.partition(":")
+            if name == "MemAvailable":
+                yield float(rest.split()[0]) * 1024
+                return
+    with suppress(OSError, ValueError, AttributeError):  # all of it, where only that is known
+        yield float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _of_container() -> Iterator[float]:
+    for limit, used in LIMITS:
+        with suppress(OSError, ValueError):  # "max" is no limit
+            yield max(float(limit.read_text()) - float(used.read_text()), 0.0)
+
+
+def _of_process() -> Iterator[float]:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        yield float(limit)

@@ -1,0 +1,152 @@
+"""A recalibrator at work on the rows of files, some at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from itrust._core import FloatArray, InputError, Setting, Write, progress_stages, write_all
+from itrust.data import (
+    FileCopy,
+    FileSet,
+    MissingRule,
+    Points,
+    column_names_known,
+    prepare_copy,
+    read_covariates,
+    read_probabilities,
+    refuse_among_covariates,
+    settle_missing,
+)
+
+if TYPE_CHECKING:
+    from itrust.recalibrate.base import Recalibrator
+
+LOOKING, WRITING = "looking through the rows", "recalibrating"
+
+
+class Application:
+    """Recalibrates rows that come some at a time, and counts what was done to them.
+
+    Parameters
+    ----------
+    learned : Recalibrator
+        The fitted method.
+    prob : str
+        The column of probabilities.
+    missing : {"error", "level"}
+        Whether a missing covariate is refused or is a level of its own.
+
+    Attributes
+    ----------
+    rows : int
+        How many rows there were.
+    outside, at_edge : int
+        How many of them lie outside the calibration rows, and at their edge.
+    unseen : Counter
+        By covariate, how many of them have a level that the fit has not seen.
+    """
+
+    def __init__(self, learned: Recalibrator, prob: str, missing: MissingRule) -> None:
+        refuse_among_covariates("prob", prob, list(learned.columns_))
+        self.learned, self.prob, self.missing = learned, prob, missing
+        self.rows = self.outside = self.at_edge = 0
+        self.unseen: Counter[str] = Counter()
+        self._before = self._after = self._moved = 0.0
+
+    def __call__(self, frame: pa.Table) -> FloatArray:
+        """Recalibrate some rows: a table with the probabilities and the covariates of the fit."""
+        learned = self.learned
+        with _every_row_gets_its_answer():
+            with column_names_known({"prob": self.prob}):
+                p = read_probabilities(frame[self.prob], frame.num_rows)
+            x = {name: frame[name] for name in learned.columns_}
+            columns = read_covariates(x, None, partial=True, kinds=learned.kinds_)
+            settle_missing({"columns": columns}, self.missing)
+        told, far = learned._placed(Points(p, learned._aligned(columns)))
+        after = np.clip(told, 0.0, 1.0)
+        self.rows += p.size
+        self.outside += int((far >= 1).sum())
+        self.at_edge += int(((far > 0) & (far < 1)).sum())
+        self.unseen.update(learned.unseen(columns))
+        self._before += float(p.sum())
+        self._after += float(after.sum())
+        self._moved += float(np.abs(after - p).sum())
+        return after
+
+    @property
+    def before(self) -> float:
+        """Mean probability as given."""
+        return self._before / self.rows
+
+    @property
+    def after(self) -> float:
+        """Mean recalibrated probability."""
+        return self._after / self.rows
+
+    @property
+    def moved(self) -> float:
+        """Mean distance between the two."""
+        return self._moved / self.rows
+
+
+def write_recalibrated(
+    made: Application,
+    source: FileSet,
+    out: Path,
+    column: str,
+    read: Sequence[str],
+    *,
+    na_values: Sequence[Any],
+    others: Mapping[Path, Write] | None = None,
+    progress: bool | None = None,
+) -> FileCopy:
+    """Write the rows of files with the recalibrated probabilities, whole or not at all.
+
+    Parameters
+    ----------
+    made : Application
+        What is done to the rows; it counts them.
+    source : FileSet
+        The files to read.
+    out : Path
+        The file to write; it changes when all is done.
+    column : str
+        Name of the new column.
+    read : sequence of str
+        Columns to read, those of `made` among them. Where text becomes a file that has types,
+        these get theirs.
+    na_values : sequence
+        Codes that stand for a missing value.
+    others : mapping of Path to callable, optional
+        Other files to be written together with it, as for `write_all`.
+    progress : bool, optional
+        As for `Recalibrator.apply`.
+
+    Returns
+    -------
+    FileCopy
+        What was written.
+    """
+    rows = source.about_rows
+    with progress_stages({LOOKING: 1.0, WRITING: 4.0}, show=progress) as begin:
+        copy = prepare_copy(source, out, column, read, begin(LOOKING, rows), na_values)
+        first = {out: lambda path: copy.write(path, made, begin(WRITING, rows))}
+        write_all({**first, **(others or {})})
+    return copy
+
+
+@contextmanager
+def _every_row_gets_its_answer() -> Iterator[None]:
+    """Dropping rows is no cure here: it is about the rows of the fit."""
+    try:
+        yield
+    except InputError as error:
+        left = tuple(cure for cure in error.settings if cure != Setting("missing", "drop"))
+        raise error.at(settings=left) from None

@@ -324,7 +324,7 @@ class _PlacesPartial:
         work = self.work
         later = slice(self.drawn, self.drawn + len(draws))
         shares = (weights * (self.w * (self.chunk.y - self.chunk.p))[rows]).astype(work.dtype)
-        normals = _normals(work.seed, draws, work.dtype)
+        normals = _normals(work.seed, draws, work.dtype == np.float32)
         block, place = np.divmod(self.chunk.first + rows, NORMAL_ROWS)
         for number in np.unique(block).tolist():
             here = block == number
@@ -339,7 +339,7 @@ class _PlacesPartial:
 
 
 @lru_cache(maxsize=2)
-def _normals(seed: int, draws: range, dtype: DTypeLike) -> AnyArray:
+def _normals(seed: int, draws: range, single: bool) -> AnyArray:
     """Normal numbers of the first rows, (rows, draws).
 
     To draw others for every row would cost more than all else that is done with them. With signs
@@ -347,7 +347,7 @@ def _normals(seed: int, draws: range, dtype: DTypeLike) -> AnyArray:
     variances, and that is all that multipliers are for.
     """
     bits = keyed_bits(seed, range(NORMAL_ROWS), draws, np.uint16)
-    return NORMALS.astype(dtype)[bits]
+    return NORMALS.astype(np.float32 if single else np.float64)[bits]
 
 
 def _signs(seed: int, stretch: int, draws: range, dtype: DTypeLike) -> AnyArray:

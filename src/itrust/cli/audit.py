@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,8 @@ from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import Roles, read_samples, settle
+from itrust.cli.streaming import read_scan, streams
+from itrust.data import Scan
 
 if TYPE_CHECKING:
     from itrust.auditing import Audit, Comparison
@@ -45,10 +47,10 @@ def run(options: Options) -> int:
         covariates = _needed(source, tasks, roles)
         log.say(*source.about_checksum)
         checksum = source.checksum  # of what is read next: a file that has changed is refused
-        samples = read_samples(source, roles, covariates, options)
+        rows = _rows(source, roles, covariates, options, log)
         load("itrust.auditing.audits", "itrust.render.text")
-        audit, comparison = _judge(options, roles, samples, tasks, log)
-        learned = _recalibration(options, roles, covariates, samples)
+        audit, comparison = _judge(options, roles, rows, tasks, log)
+        learned = _recalibration(options, roles, covariates, rows)
         command = options.echo(roles.typed(source.columns))
         made = auditing.Provenance(
             command, source.name, checksum, title=options.title, model=options.model
@@ -60,6 +62,23 @@ def run(options: Options) -> int:
     _tell(options, shown, facts)
     log.say(*(f"{option[2:]} in {path}" for option, path in options.outputs.items() if path))
     return _gate(options, audit, roles, log)
+
+
+def _rows(
+    source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options, log: Log
+) -> Mapping[str, it.Sample | Scan]:
+    """The rows of every column of probabilities: in memory, or named where they are too many."""
+    if not streams(source.places, options.stream):
+        return read_samples(source, roles, covariates, options)
+    if options.missing == "drop" and len(roles.prob) > 1:
+        raise it.InputError(
+            "{argument}: of files that are read some rows at a time, one model is judged; models "
+            "lack different rows",
+            argument="prob",
+        )
+    log.say("reading the file some rows at a time")
+    one = (replace(roles, prob=(prob,)) for prob in roles.prob)
+    return {own.prob[0]: read_scan(source, own, covariates, options) for own in one}
 
 
 @contextmanager
@@ -89,11 +108,11 @@ def _needed(source: InputFiles, tasks: Sequence[it.tasks.Task], roles: Roles) ->
 def _judge(
     options: Options,
     roles: Roles,
-    samples: dict[str, it.Sample],
+    rows: Mapping[str, it.Sample | Scan],
     tasks: Sequence[it.tasks.Task],
     log: Log,
 ) -> tuple[Audit, Comparison | None]:
-    first, *others = samples.values()
+    first, *others = rows.values()
     settings: dict[str, Any] = {"alpha": options.alpha, "draws": options.draws, "rng": options.seed}
     audit = it.audit(
         first,
@@ -106,12 +125,22 @@ def _judge(
     )
     if not others:
         return audit, None
-    log.say(f"audited: {roles.prob[0]!r}, the first of {len(samples)} models; all are compared")
+    log.say(f"audited: {roles.prob[0]!r}, the first of {len(rows)} models; all are compared")
+    samples = {
+        name: own if isinstance(own, it.Sample) else own.extract().some
+        for name, own in rows.items()
+    }
+    compared = samples[roles.prob[0]].n
+    if compared < audit.n:
+        log.say(f"models are compared on {compared:,} random rows")
     return audit, it.compare(samples, tasks, on=roles.on, **settings)
 
 
 def _recalibration(
-    options: Options, roles: Roles, covariates: Sequence[str], samples: dict[str, it.Sample]
+    options: Options,
+    roles: Roles,
+    covariates: Sequence[str],
+    rows: Mapping[str, it.Sample | Scan],
 ) -> recalibrate.RecalibrationTable | None:
     """Recalibrations learned from another file, judged on the audited rows."""
     if options.recalibrate is None:
@@ -122,16 +151,21 @@ def _recalibration(
         for name in (*roles.used, *covariates):
             if name not in roles.prob[1:]:
                 source.require("recalibrate", name)
-        learn = read_samples(source, replace(roles, prob=(prob,)), covariates, options)[prob]
-    chosen = {name: recalibrate.METHODS[name]() for name in COMPARED}
-    return recalibrate.compare(
-        chosen,
-        learn.only(*roles.on),
-        samples[prob].only(*roles.on),
-        alpha=options.alpha,
-        draws=options.draws,
-        rng=options.seed,
-    )
+        own = replace(roles, prob=(prob,))
+        learn: it.Sample | Scan
+        if streams(source.places, options.stream):
+            learn = read_scan(source, own, covariates, options)
+        else:
+            learn = read_samples(source, own, covariates, options)[prob]
+        chosen = {name: recalibrate.METHODS[name]() for name in COMPARED}
+        return recalibrate.compare(
+            chosen,
+            learn.with_names(roles.on),
+            rows[prob].with_names(roles.on),
+            alpha=options.alpha,
+            draws=options.draws,
+            rng=options.seed,
+        )
 
 
 def _needs_facts(options: Options) -> bool:

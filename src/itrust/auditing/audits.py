@@ -113,6 +113,11 @@ class Audit(Result):
     whole: Audit | None = None
 
     @property
+    def rows_at_hand(self) -> int:
+        """Rows that slices were searched in, and that what needs rows in memory was made from."""
+        return self.diagnosis.bias.whole.n
+
+    @property
     def verdict(self) -> Verdict:
         """What the audit comes to."""
         return self.judgement.verdict
@@ -220,6 +225,7 @@ class Audit(Result):
             "version": __version__,
             "summary": {"rows": self.n, **self.overall.mean.to_dict(), "text": self.summary},
             "n": self.n,
+            "rows_at_hand": self.rows_at_hand,
             "design": self.sample.design.to_dict(),
             "on": list(self.test.names),
             "verdict": self.verdict.value,

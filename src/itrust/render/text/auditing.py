@@ -162,7 +162,7 @@ def sections(audit: Audit) -> list[Section]:
         Section("test", f"Calibration given {given} (competency)", _test(audit)),
         Section("overall", "Overall calibration (reliance)", _overall(audit)),
         Section("missed", "What this audit could have missed (confidence)", _missed(audit)),
-        Section("rows", "Rows", [_rows(audit), *in_time(audit.autocorrelation)]),
+        Section("rows", "Rows", [_rows(audit), *_at_hand(audit), *in_time(audit.autocorrelation)]),
     ]
 
 
@@ -195,6 +195,15 @@ def _told(part: PartBias) -> str:
 
 def _rows(audit: Audit) -> str:
     return f"{audit.n:,}{by_cluster(audit)}, judged on {judged_on(audit)}"
+
+
+def _at_hand(audit: Audit) -> list[str]:
+    """What was made from random rows only, if anything was."""
+    if audit.rows_at_hand == audit.n:
+        return []
+    at_hand = f"{audit.rows_at_hand:,} random rows"
+    told = f"slices searched in {at_hand} and judged on all others"
+    return [f"{told}; what could have been missed from random rows, too; all else from all rows"]
 
 
 def in_time(found: Mapping[str, Autocorrelation]) -> list[str]:

@@ -24,7 +24,7 @@ from itrust.calibration import (
     reliability_curve,
     scores,
 )
-from itrust.data import EXTRACT_ROWS, Sample, Scan, share_codes
+from itrust.data import Sample, Scan, rows_at_hand, share_codes
 from itrust.recalibrate.base import READ_A_SECOND, Recalibrator
 from itrust.recalibrate.results import Recalibration, RecalibrationTable
 from itrust.recalibrate.rows import CalibrationRows, random_rows, rows_in_files, unseen
@@ -120,7 +120,7 @@ def compare(
     with progress_stages(stages, _step_words, progress) as begin:
         advance = begin(None, to_read) if to_read else unseen
         learn = CalibrationRows(calibration, lambda _: advance)
-        judge, test_rows = random_rows(test, EXTRACT_ROWS, advance)
+        judge, test_rows = random_rows(test, rows_at_hand(None), advance)
         _refuse_same_rows(learn.sample, judge)
         if reads_alone:
             _ = learn.predictions

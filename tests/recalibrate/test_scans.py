@@ -18,7 +18,6 @@ from itrust._core import progress, smallest_tickets, tickets
 from itrust.data import copying
 from itrust.data.formats import jsonlines
 from itrust.recalibrate import METHODS, Local, Platt, compare, rows
-from itrust.recalibrate import comparison as comparison_module
 
 QUICK = {"local": {"draws": 39, "widths": (0.4,), "ridges": (8.0,), "rounds": 1}}
 NAMES = [name for name in METHODS if name != "mcgrad"]
@@ -448,7 +447,7 @@ def test_methods_are_compared_on_rows_of_files(tmp_path, monkeypatch):
     ]
     assert facts[0] == facts[1]
     assert streamed.available_test_rows is None
-    monkeypatch.setattr(comparison_module, "EXTRACT_ROWS", 100)
+    monkeypatch.setattr("itrust.data.extract.EXTRACT_ROWS", 100)
     monkeypatch.setattr(rows, "MAX_ROWS", 200)
     some = compare(methods, learn, judge, **settings)
     assert (some.calibration_rows, some.test_rows, some.available_test_rows) == (500, 100, 400)

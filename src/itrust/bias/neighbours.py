@@ -31,7 +31,7 @@ from itrust.kernels import (
 )
 
 CUT = 0.05  # 2.4 widths of a Gaussian
-ROWS_IN_LEAF, PLACES_IN_LEAF = 256, 64
+ROWS_IN_LEAF, PLACES_IN_LEAF = 512, 64
 MAX_WEIGHTS = 2**22  # in a tile that holds all rows
 PILOT_ROWS, PILOT_PLACES = 8_192, 256
 NARROWEST, WIDEST = 1 / 64, 4.0  # of the spread of a column

@@ -26,7 +26,7 @@ from itrust.nulls import RowwiseNull, is_symmetric
 
 CHUNK_ROWS = 8_192
 CHUNK_BYTES = 2**26  # of random numbers held at once by a thread
-MAX_IN_DOUBLE = 2e10  # rows x places x draws
+MAX_IN_DOUBLE = 2e9  # rows x places x draws
 BEYOND_DOUBT = 1e5  # score of a label that was called impossible: above all others
 
 Tile = tuple[IntArray, IntArray, FloatArray]  # places, rows and the weights between them

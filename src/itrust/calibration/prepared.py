@@ -21,7 +21,7 @@ from itrust.engines import (
 from itrust.kernels import LocalKernel
 from itrust.nulls import Null, SimulatedNull
 
-SMALL_WORK = 2e10  # multiply-adds up to which double precision costs nothing
+SMALL_WORK = 2e9  # multiply-adds up to which double precision costs nothing
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,7 +121,7 @@ def test_spectral_tail_of_a_rank_one_kernel_is_one_chi_square():
 
 def test_spectral_and_redraws_agree_in_the_body():
     s = it.simulate.survey(800, rng=3).sample
-    exact = it.klce_test(s, LocalKernel(), draws=2999, rng=0)
+    exact = it.klce_test(s, LocalKernel(), draws=9_999, rng=0)
     limit = it.klce_test(s, null=nulls.Spectral())
     values = np.quantile(exact.null_distribution, [0.5, 0.9, 0.99])
     gram = exact.kernel.gram(s.points)

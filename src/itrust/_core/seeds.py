@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from itrust._core.arrays import FloatArray, IntArray
+from itrust._core.arrays import BoolArray, FloatArray, IntArray
 from itrust._core.errors import Code, InputError
 
 Rng: TypeAlias = int | np.random.Generator | None
 UnsignedArray = NDArray[np.unsignedinteger[Any]]
+ByteArray = NDArray[np.uint8]
 
-COUNTER_BYTES = 32  # one Philox 4x64 output
+ROW_BYTES = 128  # that a row has side by side in a stream
+FLIP_BYTES = 16  # the same where each draw takes one bit
 
 
 def as_seed(rng: Rng) -> int:
@@ -46,9 +49,7 @@ def keyed_bits(
 ) -> UnsignedArray:
     """Uniform integers that depend on (seed, row, draw) and on nothing else.
 
-    With m words of `dtype` in 32 bytes, draw b of row i is word b mod m of the Philox output
-    with key (seed, b div m) and counter i, so any block of rows and draws can be made alone,
-    in any order, on any machine.
+    So any block of rows and draws can be made alone, in any order, on any machine.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def keyed_bits(
     rows, draws : range
         Consecutive positions (step 1).
     dtype : unsigned integer type
-        Different types give different, dependent numbers: use one for one purpose.
+        Different types give different numbers.
 
     Returns
     -------
@@ -64,24 +65,75 @@ def keyed_bits(
 
     Examples
     --------
-    >>> whole = keyed_bits(0, range(10), range(20))
-    >>> bool((keyed_bits(0, range(4, 6), range(7, 19)) == whole[4:6, 7:19]).all())
+    >>> whole = keyed_bits(0, range(10), range(200))
+    >>> bool((keyed_bits(0, range(4, 6), range(7, 99)) == whole[4:6, 7:99]).all())
     True
     """
-    key = _key(seed)
-    words = COUNTER_BYTES // np.dtype(dtype).itemsize
-    little = np.dtype(dtype).newbyteorder("<")
-    first, last = draws.start // words, -(-draws.stop // words)
-    bits = np.empty((len(rows), (last - first) * words), dtype=dtype)
-    for block in range(first, last):
-        philox = np.random.Philox(
-            key=np.array([key, block], dtype=np.uint64), counter=[rows.start, 0, 0, 0]
-        )
-        raw = philox.random_raw(4 * len(rows)).astype("<u8", copy=False).view(little)
-        at = (block - first) * words
-        bits[:, at : at + words] = raw.reshape(len(rows), words)
-    offset = draws.start - first * words
-    return bits[:, offset : offset + len(draws)]
+    bits = np.empty((len(rows), len(draws)), dtype=dtype)
+    for some, part in keyed_blocks(seed, rows, draws, dtype):
+        bits[:, some.start - draws.start : some.stop - draws.start] = part
+    return bits
+
+
+def keyed_blocks(
+    seed: int, rows: range, draws: range, dtype: type[np.unsignedinteger[Any]]
+) -> Iterator[tuple[range, UnsignedArray]]:
+    """The same integers, some draws at a time, as they are made.
+
+    The draws that fill 128 bytes have a stream of their own (PCG64DXSM), in which row i has bytes
+    128 i to 128 i + 127; the generator can go to any place of it at once.
+
+    Parameters
+    ----------
+    seed, rows, draws, dtype
+        As for `keyed_bits`.
+
+    Returns
+    -------
+    iterator of range and (len(rows), len(range)) array of `dtype`
+        Numbers of some draws, in order, and their integers.
+    """
+    size = np.dtype(dtype).itemsize
+    for some, inside, block in _blocks(draws, ROW_BYTES // size):
+        raw = _stream(seed, size, block, rows, ROW_BYTES)
+        yield some, raw.view(np.dtype(dtype).newbyteorder("<"))[:, inside]
+
+
+def keyed_flips(seed: int, rows: range, draws: range) -> BoolArray:
+    """Fair coins that depend on (seed, row, draw) and on nothing else, apart from `keyed_bits`.
+
+    Parameters
+    ----------
+    seed : int
+    rows, draws : range
+        Consecutive positions (step 1).
+
+    Returns
+    -------
+    (len(rows), len(draws)) array of bool
+    """
+    flips = np.empty((len(rows), len(draws)), dtype=bool)
+    for some, inside, block in _blocks(draws, 8 * FLIP_BYTES):
+        packed = _stream(seed, 0, block, rows, FLIP_BYTES)
+        coins = np.unpackbits(packed, axis=1, bitorder="little").view(bool)
+        flips[:, some.start - draws.start : some.stop - draws.start] = coins[:, inside]
+    return flips
+
+
+def _blocks(draws: range, size: int) -> Iterator[tuple[range, slice, int]]:
+    """Draws by blocks: their numbers, their places in the block, and the number of the block."""
+    for block in range(draws.start // size, -(-draws.stop // size)):
+        start, stop = max(draws.start, block * size), min(draws.stop, (block + 1) * size)
+        yield range(start, stop), slice(start - block * size, stop - block * size), block
+
+
+def _stream(seed: int, purpose: int, block: int, rows: range, width: int) -> ByteArray:
+    """Bytes of some rows in the stream of a block, (rows, width)."""
+    words = width // 8
+    stream = np.random.PCG64DXSM(np.random.SeedSequence(seed, spawn_key=(purpose, block)))
+    stream.advance(words * rows.start)
+    raw = stream.random_raw(words * len(rows)).astype("<u8", copy=False)
+    return raw.view(np.uint8).reshape(len(rows), width)
 
 
 def keyed_fractions(seed: int, rows: IntArray, draws: IntArray) -> FloatArray:

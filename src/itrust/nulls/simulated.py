@@ -7,12 +7,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from itrust._core import AnyArray, BoolArray, FloatArray, keyed_bits, keyed_fractions
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    keyed_bits,
+    keyed_blocks,
+    keyed_flips,
+    keyed_fractions,
+)
 from itrust.data import Chunk, Sample
 from itrust.nulls.base import RowwiseNull, SimulatedNull, column_blocks
 
 BITS = 32
-DIGIT_BITS = 16
+DIGITS = 256  # that one byte tells apart
 
 
 @dataclass(frozen=True)
@@ -88,20 +95,37 @@ class Rademacher(RowwiseNull):
     keeps_residuals: ClassVar[bool] = True
 
     def draw(self, chunk: Chunk, draws: range, seed: int) -> FloatArray:
-        flip: AnyArray
+        return (chunk.y - chunk.p)[:, None] * (1.0 - 2.0 * self.flips(chunk, draws, seed))
+
+    def flips(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+        """Tell whose signs are flipped.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Consecutive rows, n of them.
+        draws : range
+            Numbers of the draws.
+        seed : int
+            What the randomness comes from.
+
+        Returns
+        -------
+        (n, len(draws)) array of bool
+            True where a residual changes its sign.
+        """
         if chunk.cluster is None:
-            flip = keyed_bits(seed, chunk.rows, draws) >> np.uint32(BITS - 1)
-        else:
-            units, unit = np.unique(chunk.cluster, return_inverse=True)
-            flip = (keyed_fractions(seed, units[:, None], np.array(draws)) < 0.5)[unit]
-        return (chunk.y - chunk.p)[:, None] * (1.0 - 2.0 * flip)
+            return keyed_flips(seed, chunk.rows, draws)
+        units, unit = np.unique(chunk.cluster, return_inverse=True)
+        flips: BoolArray = keyed_fractions(seed, units[:, None], np.array(draws)) < 0.5
+        return flips[unit]
 
 
 def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolArray:
     """Draw Bernoulli(p) labels that depend on (seed, row, draw) alone.
 
-    A label is 1 when a uniform number is below p. Its first 16 bits decide nearly always; the
-    one pair in 65,536 where they equal those of p takes 53 more, so that the probability is p
+    A label is 1 when a uniform number is below p. Its first 8 bits decide nearly always; the
+    one pair in 256 where they equal those of p takes 53 more, so that the probability is p
     to its last digit, and 0 and 1 are kept.
 
     Parameters
@@ -121,12 +145,15 @@ def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolA
     (n, len(draws)) array of bool
         The labels.
     """
-    scaled = p * 2.0**DIGIT_BITS
-    digit = np.minimum(scaled, 2.0**DIGIT_BITS - 1).astype(np.uint16)
-    drawn = keyed_bits(seed, rows, draws, np.uint16)
-    labels: BoolArray = drawn < digit[:, None]
-    # Ties are rare, and a flat search for them is several times faster than a two-way one.
-    at, draw = np.divmod(np.flatnonzero(drawn == digit[:, None]), len(draws))
-    fraction = keyed_fractions(seed, at + rows.start, draw + draws.start)
-    labels[at, draw] = fraction < (scaled - digit)[at]
+    scaled = p * DIGITS
+    digit = np.minimum(scaled, DIGITS - 1).astype(np.uint8)
+    limit, rest = digit[:, None], scaled - digit
+    labels = np.empty((len(rows), len(draws)), dtype=bool)
+    for some, drawn in keyed_blocks(seed, rows, draws, np.uint8):
+        part = labels[:, some.start - draws.start : some.stop - draws.start]
+        np.less(drawn, limit, out=part)
+        # A flat search for ties is several times faster than a two-way one.
+        at, draw = np.divmod(np.flatnonzero(drawn == limit), len(some))
+        fraction = keyed_fractions(seed, at + rows.start, draw + some.start)
+        part[at, draw] = fraction < rest[at]
     return labels

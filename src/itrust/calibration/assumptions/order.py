@@ -6,7 +6,7 @@ import numpy as np
 
 from itrust._core import FloatArray, IntArray
 from itrust.calibration.assumptions.rows import MAX_ROWS, Rows
-from itrust.data import Column, Sample
+from itrust.data import Column
 
 MIN_ROWS = 100
 BLOCK = range(25, 51)  # rows among which the order is permuted
@@ -28,10 +28,12 @@ def neighbour_correlation(whole: Rows) -> float | None:
     by p or a covariate, neighbours agree where the model is biased, too: nothing is said then.
     """
     n = whole.sample.n
-    if n < MIN_ROWS or _is_sorted_by_label(whole.sample.y) or _is_sorted(whole.sample):
+    if n < MIN_ROWS or _is_sorted_by_label(whole.sample.y):
         return None
     block = min(BLOCK, key=lambda size: (n % size, -size))
     rows, chosen = _stretches(whole, block)
+    if _is_sorted(rows):
+        return None
     order = chosen[_ties_shuffled(rows, chosen)]
     lined = _unexplained(rows)[order].reshape(-1, block)
     products = lined.T @ lined
@@ -50,9 +52,9 @@ def _is_sorted_by_label(y: FloatArray) -> bool:
     return bool(changes < SORTED_BY_LABEL * min(y.sum(), y.size - y.sum()))
 
 
-def _is_sorted(sample: Sample) -> bool:
+def _is_sorted(rows: Rows) -> bool:
     """Whether rows next to each other nearly share a category, the prediction or another number."""
-    return any(_runs(column) for column in (sample.points.prediction, *sample.columns))
+    return any(_runs(column) for column in rows.columns)
 
 
 def _runs(column: Column) -> bool:

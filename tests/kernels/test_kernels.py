@@ -240,3 +240,15 @@ def test_to_dict_names_widths():
     assert kernel.to_dict()["prob"] == {"kernel": "RBF", "width": 0.1}
     factors = kernel.to_dict()["x"]["factors"]
     assert factors[1] == {"kernel": "Delta", "otherwise": 0.2, "on": ["sex"]}
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.05), Laplace(0.05), RBF(0.5) * RBF(2.0)])
+def test_blocks_in_single_precision_have_its_digits_and_no_number_too_small_for_it(kernel):
+    column = [encode("a", np.random.default_rng(0).uniform(0, 3, 200))]
+    gram = kernel.gram(column, column)
+    exact = gram.block(ALL, ALL)
+    for dtype, error in ((np.float32, 1.5e-7), (np.float64, 1e-15)):
+        values = gram.block_as(ALL, ALL, dtype)
+        assert values.dtype == dtype
+        np.testing.assert_allclose(values, exact, atol=error, rtol=0)
+        assert values[values > 0].min() > 1e-21

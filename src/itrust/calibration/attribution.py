@@ -27,7 +27,7 @@ from itrust.calibration.prepared import Prepared
 from itrust.calibration.results import JOINT_FAMILIES, Finding
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Chunk
-from itrust.engines import Additive, Drawing, Drawn, columns_at_once
+from itrust.engines import Additive, Drawing, Drawn, Products, columns_at_once
 from itrust.nulls import Rademacher
 
 JUDGED = 0.2  # findings with larger p-values from redraws keep these
@@ -167,21 +167,19 @@ class _FlippedPart:
     """What one chunk contributes, being made."""
 
     def __init__(self, matrix: AnyArray, w: FloatArray, p: FloatArray, columns: int) -> None:
-        self.weighted = matrix * w.astype(matrix.dtype)
-        self.p = p
-        self.products = (self.weighted @ matrix.T).astype(np.float64)
+        weighted = matrix * w.astype(matrix.dtype)
+        none = np.empty((len(p), 0), dtype=matrix.dtype)
+        self.products = [Products(weighted.T, none, p)]
+        self.squares = (weighted @ matrix.T).astype(np.float64)
         self.forms = np.zeros((len(matrix), columns))
 
     def add(self, drawn: Drawn) -> None:
         """Take in some columns."""
-        values = drawn.as_type(self.weighted.dtype)
-        if drawn.is_label:
-            values = values - self.p.astype(values.dtype)[:, None]
-        self.forms[:, drawn.columns] = self.weighted @ values
+        self.forms[:, drawn.columns] = self.products[0].of(drawn)[0]
 
     def finished(self) -> FlippedSums:
         """The sums of the chunk."""
-        return FlippedSums(self.forms, self.products)
+        return FlippedSums(self.forms, self.squares)
 
 
 def _flipped(prepared: Prepared, entries: Sequence[int], draws: int, seed: int) -> _Flips:

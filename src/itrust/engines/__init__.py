@@ -13,9 +13,7 @@ from itrust.engines.outcome import Outcome as Outcome
 from itrust.engines.outcome import finite as finite
 from itrust.engines.passes import Additive as Additive
 from itrust.engines.passes import Drawing as Drawing
-from itrust.engines.passes import Drawn as Drawn
 from itrust.engines.passes import Job as Job
-from itrust.engines.passes import Products as Products
 from itrust.engines.passes import Tally as Tally
 from itrust.engines.passes import Totals as Totals
 from itrust.engines.passes import Work as Work
@@ -24,6 +22,8 @@ from itrust.engines.plan import Plan as Plan
 from itrust.engines.plan import Purpose as Purpose
 from itrust.engines.plan import amount_of_work as amount_of_work
 from itrust.engines.plan import columns_at_once as columns_at_once
+from itrust.engines.products import Drawn as Drawn
+from itrust.engines.products import Products as Products
 from itrust.engines.protocol import Engine
 from itrust.engines.rowwise import RowwiseWork as RowwiseWork
 from itrust.engines.sharing import Part as Part

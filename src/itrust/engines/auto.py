@@ -7,7 +7,7 @@ from typing import Literal
 
 from itrust._core import InputError
 from itrust.data import Source
-from itrust.engines.factor import Factor
+from itrust.engines.factor import TOLERANCE, Factor
 from itrust.engines.lowrank import LowRankPlan
 from itrust.engines.needs import refuse_what_needs_all_rows, what_needs_all_rows
 from itrust.engines.passes import Job, Totals
@@ -21,6 +21,7 @@ from itrust.nulls import AnalyticNull
 MAX_ROWS_FOR_EXACT = 20_000  # the statistic alone
 MAX_ROWS_FOR_TILES = 60_000  # where the rank does not suffice
 MAX_ROWS_FOR_MANY_TILES = 8_000  # the same where many kernels are tested together
+MAX_ROWS_FOR_OTHER_TILES = 3_000  # and for those of them that lend power only
 FINE = 0.001  # tolerance for the statistic alone
 # Seconds, measured on two AVX-512 cores; only their ratios matter.
 KERNEL_VALUE, FLOP_64, FLOP_32, REDRAW, PLAN = 2e-9, 7e-12, 3.5e-12, 2e-9, 0.04
@@ -58,7 +59,8 @@ class Auto(Engine):
     """The cheaper one of `Tiles` and `Factor` that keeps the error at 1 %.
 
     Rows in files take the factor; so do many rows, unless the rank does not suffice for one
-    kernel on up to 60,000 rows. What needs all rows at once takes tiles.
+    kernel on up to 60,000 rows. What needs all rows at once takes tiles. A dictionary of checks on
+    many rows takes the factor with an error of 5 % (`Factor`).
     """
 
     def _survey(self, source: Source, min_rows: int) -> Survey:
@@ -72,7 +74,7 @@ class Auto(Engine):
 
     def _chosen(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> tuple[Engine, Plan]:
         n, null = survey.n, purpose.null
-        factor = Factor().asked_for(purpose)
+        factor = Factor().asked_for(purpose, n)
         if survey.source.in_memory is None:
             refuse_what_needs_all_rows(kernel, null)
             factor = replace(factor, tolerance=FINE) if null is None else factor
@@ -109,7 +111,10 @@ def _tile_seconds(n: int, draws: int) -> float:
 
 def _tiles_are_better(n: int, plan: LowRankPlan, factor: Factor, purpose: Purpose) -> bool:
     draws = purpose.draws
-    if plan.error > factor.tolerance:
+    tolerance = factor.tolerance or TOLERANCE
+    if not purpose.is_main and plan.sampled_error > tolerance:
+        return n <= MAX_ROWS_FOR_OTHER_TILES
+    if purpose.is_main and plan.error > tolerance:
         return n <= (MAX_ROWS_FOR_MANY_TILES if purpose.among_many else MAX_ROWS_FOR_TILES)
     landmarks = len(plan.landmarks) / max(len(plan.blocks), 1)
     rank = plan.rank / max(len(plan.blocks), 1)

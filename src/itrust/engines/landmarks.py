@@ -38,13 +38,16 @@ def make_plan(
     *,
     tolerance: float,
     max_rank: int,
+    certified: bool = True,
     rng: np.random.Generator,
 ) -> LowRankPlan:
     """Choose landmarks among the pilot rows until the certificate is below the tolerance.
 
     Random pivots (probability proportional to the residual variance of a row, Chen et al.
     2022) come from two thirds of the pilot rows; the others, which no pivot has flattered,
-    judge the error. Then the features are rotated to their principal axes and cut.
+    judge the error. Then the features are rotated to their principal axes, and the smallest are
+    cut off: as far as the certificate allows, or until their own null standard deviation is the
+    tolerance times that of the whole, which is far more of them.
 
     Parameters
     ----------
@@ -56,6 +59,9 @@ def make_plan(
         Largest bound on the null error, relative to the null standard deviation.
     max_rank : int
         Most landmarks for rows that share their exact matches; 8 times that in all.
+    certified : bool
+        Whether the certificate is to be kept; else features are cut by what they add to the
+        standard deviation. By default it is kept.
     rng : Generator
         Chooses among the pilot rows.
 
@@ -82,7 +88,9 @@ def make_plan(
     _grow(growing, tolerance, 8 * max_rank, rng)
     norms = np.array([_norm(growing, kind) for kind in (IMPORTANCE, VARIANCE)])
     lost = _lost(growing)
-    blocks, cut = _compress(growing, SPENT_IN_ALL * tolerance * norms - lost)
+    allowance = SPENT_IN_ALL * tolerance * norms
+    left = np.maximum(allowance - lost, 0.0) if certified else allowance
+    blocks, cut = _compress(growing, left, certified=certified)
     pivots = np.concatenate([block.rows[block.pivots] for block in growing]).astype(np.int64)
     error = relative_bound(float((lost + cut)[VARIANCE]), float(norms[VARIANCE]))
     exact = LowRankPlan(kernel, points.take(pivots), blocks, error, 0.0, 0.0, np.float64, unit)
@@ -217,19 +225,35 @@ def _accepted(block: FloatArray, rng: np.random.Generator) -> tuple[list[int], F
     return chosen, np.column_stack(columns)[chosen]
 
 
+def _traces(block: _Growing, axes: FloatArray) -> FloatArray:
+    """What the axes carry of the trace of the block's judges, with both weights, (2, axes)."""
+    judges = block.is_judge
+    return np.asarray(block.weights[:, judges] @ np.square(block.features[judges] @ axes))
+
+
+def _squared_norms(block: _Growing, axes: FloatArray) -> FloatArray:
+    """What each axis adds to the squared norm of those before it, with both weights, (2, axes)."""
+    rotated = [axes.T @ block.moments(kind) @ axes for kind in (IMPORTANCE, VARIANCE)]
+    squares = [np.square(np.tril(moments)) for moments in rotated]
+    return np.array([2 * part.sum(axis=1) - np.diagonal(part) for part in squares])
+
+
 def _compress(
-    growing: list[_Growing], allowance: FloatArray
+    growing: list[_Growing], allowance: FloatArray, *, certified: bool
 ) -> tuple[tuple[LandmarkBlock, ...], FloatArray]:
-    """Rotate each block to its principal axes and drop the smallest up to the allowed traces."""
+    """Rotate each block to its principal axes and drop the smallest, as far as is allowed.
+
+    The allowance is for the traces that are dropped or, without a certificate, for their norm, with
+    both weights. Gives the blocks and those traces.
+    """
     rotated = [(g, *np.linalg.eigh(g.moments(IMPORTANCE))) for g in growing]
     values = np.concatenate([values for _, values, _ in rotated])
-    carried = [
-        g.weights[:, g.is_judge] @ np.square(g.features[g.is_judge] @ axes)
-        for g, _, axes in rotated
-    ]
-    costs = _scale(growing) * np.hstack(carried)  # (2, all axes)
-    order = np.argsort(values)
-    within = (np.cumsum(costs[:, order], axis=1) <= np.maximum(allowance, 0.0)[:, None]).all(axis=0)
+    traces = _scale(growing) * np.hstack([_traces(g, axes) for g, _, axes in rotated])
+    costs, order = traces, np.argsort(values)  # (2, all axes)
+    if not certified:
+        costs = np.hstack([_squared_norms(g, axes) for g, _, axes in rotated])
+        allowance = np.square(allowance)
+    within = (np.cumsum(costs[:, order], axis=1) <= allowance[:, None]).all(axis=0)
     dropped = np.zeros(values.size, dtype=bool)
     dropped[order[: int(np.argmin(within)) if not within.all() else within.size]] = True
     blocks, first = [], 0
@@ -240,7 +264,7 @@ def _compress(
             projection = solve_triangular(corner.T, kept, lower=False)
             blocks.append(LandmarkBlock(first + np.arange(own.size), projection))
         first += own.size
-    return tuple(blocks), np.asarray(costs[:, dropped].sum(axis=1))
+    return tuple(blocks), np.asarray(traces[:, dropped].sum(axis=1))
 
 
 def _finished(

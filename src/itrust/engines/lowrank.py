@@ -17,14 +17,14 @@ from itrust.data import Chunk, Points
 from itrust.engines.certificate import Certificate
 from itrust.engines.moments import NullMoments, some_of, third_moments
 from itrust.engines.outcome import Columns, KernelOutcome
-from itrust.engines.passes import Additive, Drawn, Products
+from itrust.engines.passes import Additive
 from itrust.engines.plan import Plan
+from itrust.engines.products import ALL, Drawn, Products
 from itrust.engines.survey import Survey
 from itrust.kernels import Gram, LocalKernel, Rows, split_match
 
-VANISHING = 1e-20
+ROWS_AT_ONCE = 1_024  # whose kernel values are in hand
 FAINT_DIAGONAL = 0.1  # of the squared norm, below which traces need no correction
-ALL = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class LowRankPlan(Plan):
         return KernelWork(self)
 
     def features(self, points: Points) -> list[tuple[Rows, int, AnyArray]]:
-        """Rows, number of the block and features (rows, rank) of every block that has rows."""
+        """Rows, number of the block and features (rank, rows) of every block that has rows."""
         points = points.like(self.landmarks)
         smooth, match = split_match(self.kernel.gram(points, self.landmarks))
         if match is None:
@@ -101,12 +101,12 @@ class LowRankPlan(Plan):
         return found
 
     def _features(self, smooth: Gram, rows: Rows, block: LandmarkBlock) -> AnyArray:
-        values = smooth.block(rows, block.landmarks)
-        values[np.abs(values) < VANISHING] = (
-            0.0  # numbers too small for their format slow a product down
-        )
-        values = values.astype(self.dtype, copy=False)
-        features: AnyArray = values @ block.projection
+        numbers = np.arange(smooth.shape[0])[rows]
+        features = np.empty((block.rank, numbers.size), dtype=self.dtype)
+        for at in range(0, numbers.size, ROWS_AT_ONCE):
+            some = numbers[at : at + ROWS_AT_ONCE]
+            values = smooth.block_as(some, block.landmarks, self.dtype)
+            np.matmul(block.projection.T, values.T, out=features[:, at : at + ROWS_AT_ONCE])
         return features
 
     def matrix(self, points: Points) -> FloatArray:
@@ -114,7 +114,7 @@ class LowRankPlan(Plan):
         result = np.zeros((len(points), len(points)))
         for rows, _, features in self.features(points):
             index = np.arange(len(points))[rows]
-            result[np.ix_(index, index)] = features @ features.T
+            result[np.ix_(index, index)] = features.T @ features
         return result
 
     def moments(self, survey: Survey) -> NullMoments:
@@ -124,9 +124,9 @@ class LowRankPlan(Plan):
         totals = np.zeros(4)
         for rows, _, features in self.features(points):
             inside = np.arange(len(points))[rows]
-            f = features[some_of(inside.size)].astype(float)
+            f = features[:, some_of(inside.size)].astype(float)
             some = inside[some_of(inside.size)]
-            p = f @ f.T
+            p = f.T @ f
             expected = float(np.diagonal(p) @ v[some])
             np.fill_diagonal(p, 0.0)
             root, more = np.sqrt(v[some]), inside.size / some.size
@@ -184,31 +184,27 @@ class _KernelPart:
     def __init__(self, plan: LowRankPlan, chunk: Chunk, w: FloatArray, columns: int) -> None:
         self.plan, self.chunk, self.w = plan, chunk, w
         self.v = w**2 * chunk.p * (1 - chunk.p)
-        blocks = plan.features(chunk.points)
         self.explained = np.zeros(len(w))
         self.moments = [np.zeros((block.rank, block.rank)) for block in plan.blocks]
-        for rows, number, features in blocks:
-            self.explained[rows] = np.einsum("ij,ij->i", features, features, dtype=np.float64)
-            scaled = features * np.sqrt(self.v[rows]).astype(plan.dtype)[:, None]
-            self.moments[number] += scaled.T @ scaled
         self.forms = [np.zeros((block.rank, columns)) for block in plan.blocks]
         self.diagonal = np.zeros(columns)
-        squares = (w**2 * self.explained).astype(plan.dtype)[:, None]
-        self.products = [
-            (
-                rows,
-                number,
-                Products(
-                    features * w[rows].astype(plan.dtype)[:, None], squares[rows], chunk.p[rows]
-                ),
-            )
-            for rows, number, features in blocks
-        ]
+        self.numbers: list[int] = []
+        self.products: list[Products] = []
+        for rows, number, features in plan.features(chunk.points):
+            explained = np.einsum("ri,ri->i", features, features)
+            self.explained[rows] = explained
+            scaled = features * np.sqrt(self.v[rows]).astype(plan.dtype)
+            self.moments[number] += scaled @ scaled.T
+            if chunk.weights is not None:
+                features *= w[rows].astype(plan.dtype)
+                explained *= np.square(w[rows])
+            self.numbers.append(number)
+            self.products.append(Products(features.T, explained[:, None], chunk.p[rows], rows))
 
     def add(self, drawn: Drawn) -> None:
         """S of every block and the diagonal term for some columns."""
-        for rows, number, products in self.products:
-            forms, diagonal = products.of(drawn, rows)
+        for number, products in zip(self.numbers, self.products, strict=True):
+            forms, diagonal = products.of(drawn)
             self.forms[number][:, drawn.columns] = forms
             self.diagonal[drawn.columns] += diagonal[0]
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from itrust._core import Advance, AnyArray, BoolArray, FloatArray
+from itrust._core import Advance, FloatArray
 from itrust.data import Chunk, called_impossible
-from itrust.nulls import Null, RowwiseNull
+from itrust.engines.products import Drawn, Scratch, join
+from itrust.nulls import Null, Rademacher, RowwiseNull
 
-DRAWS_AT_ONCE = 1_024
+DRAWS_AT_ONCE = 1_024  # in a product
 
 
 @dataclass(frozen=True)
@@ -112,102 +111,11 @@ class Totals(Additive):
     parts: tuple[Any, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """Some columns of the matrix whose column 0 is the data and whose others are draws.
-
-    A null either redraws labels, kept as booleans, or changes residuals, kept as numbers.
-
-    Attributes
-    ----------
-    columns : slice
-        Which columns.
-    values : (rows, columns) array
-        Labels (boolean) or residuals (float).
-    """
-
-    columns: slice
-    values: AnyArray
-
-    @property
-    def is_label(self) -> bool:
-        """Whether values are labels instead of residuals."""
-        return bool(self.values.dtype == bool)
-
-    @cached_property
-    def single(self) -> AnyArray:
-        """Values in single precision, converted once for all who want them."""
-        return self.values.astype(np.float32)
-
-    def as_type(self, dtype: DTypeLike) -> AnyArray:
-        """Give the values as numbers.
-
-        Parameters
-        ----------
-        dtype : numpy type
-            float32 or float64.
-
-        Returns
-        -------
-        (rows, columns) array
-            Converted once for all who want single precision.
-        """
-        return self.single if np.dtype(dtype) == np.float32 else self.values.astype(np.float64)
-
-
-class Products:
-    """F'e and Q'e^2 of some rows for many columns, by one matrix product where e comes from labels.
-
-    Parameters
-    ----------
-    features : (n, r) array
-        F, weights included.
-    squares : (n, q) array
-        Q, weights included; of the same type.
-    p : (n,) array
-        Probabilities of the rows.
-    """
-
-    def __init__(self, features: AnyArray, squares: AnyArray, p: FloatArray) -> None:
-        self.features, self.squares, self.rank = features, squares, features.shape[1]
-        self.p = p.astype(features.dtype)
-
-    @cached_property
-    def _stacked(self) -> AnyArray:
-        # e^2 = p^2 + y (1 - 2p) is linear in the label, as e is.
-        return np.hstack([self.features, self.squares * (1 - 2 * self.p)[:, None]])
-
-    @cached_property
-    def _without_labels(self) -> AnyArray:
-        """What the columns have in common, (r + q, 1)."""
-        parts = [-(self.features.T @ self.p), self.squares.T @ self.p**2]
-        return np.concatenate(parts)[:, None]
-
-    def of(self, drawn: Drawn, rows: Any = slice(None)) -> tuple[AnyArray, AnyArray]:
-        """Multiply features and squares with some columns.
-
-        Parameters
-        ----------
-        drawn : Drawn
-            The columns.
-        rows : index
-            Which rows of the drawn ones belong to the features; default: all.
-
-        Returns
-        -------
-        (r, columns) and (q, columns) arrays
-            F'e and Q'e^2.
-        """
-        values = drawn.as_type(self.features.dtype)[rows]
-        if not drawn.is_label:
-            return self.features.T @ values, self.squares.T @ np.square(values)
-        sums = self._stacked.T @ values
-        sums += self._without_labels
-        return sums[: self.rank], sums[self.rank :]
-
-
 class Partial(Protocol):
-    """The share of one chunk in a piece of work, being made."""
+    """The share of one chunk in a piece of work, being made.
+
+    One that has a sequence `products` of `Products` shares a product of matrices with others.
+    """
 
     def add(self, drawn: Drawn) -> None:
         """Take in some columns."""
@@ -268,12 +176,28 @@ class Job:
     advance: Advance | None = None
 
 
-def accumulate(job: Job, chunk: Chunk) -> Totals:
-    """What the rows of one chunk contribute to every piece of work."""
-    y, p = chunk.y, chunk.p
+def accumulate(job: Job, chunk: Chunk, scratch: Scratch | None = None) -> Totals:
+    """What the rows of one chunk contribute to every piece of work.
+
+    Parameters
+    ----------
+    job : Job
+        What to do.
+    chunk : Chunk
+        Some rows.
+    scratch : Scratch, optional
+        Arrays that are used again for the next chunk.
+
+    Returns
+    -------
+    Totals
+        The sums.
+    """
+    y, p, scratch = chunk.y, chunk.p, scratch or Scratch()
     w = np.ones(len(p)) if chunk.weights is None else chunk.weights / job.unit
     partials = [work.begin(chunk, w, job.drawing.columns) for work in job.works]
-    for drawn in _columns(chunk, job.drawing) if job.works else ():
+    join((one for partial in partials for one in getattr(partial, "products", ())), scratch)
+    for drawn in _columns(chunk, job.drawing, scratch) if job.works else ():
         for partial in partials:
             partial.add(drawn)
     tally = Tally(
@@ -291,24 +215,40 @@ def accumulate(job: Job, chunk: Chunk) -> Totals:
 
 def accumulate_all(job: Job, chunks: Iterable[Chunk]) -> Totals:
     """The same for several chunks, one after the other."""
-    parts = (accumulate(job, chunk) for chunk in chunks)
+    scratch = Scratch()
+    parts = (accumulate(job, chunk, scratch) for chunk in chunks)
     total = next(parts)
     for part in parts:
         total = total + part
     return total
 
 
-def _columns(chunk: Chunk, drawing: Drawing) -> Iterator[Drawn]:
+def _columns(chunk: Chunk, drawing: Drawing, scratch: Scratch) -> Iterator[Drawn]:
     """The data as column 0 and the draws after it, some columns at a time."""
-    observed: BoolArray = (chunk.y == 1)[:, None]
+    observed = (chunk.y == 1).astype(np.float32)
     if drawing.redraw is None:
-        yield Drawn(slice(0, 1), observed)
+        yield Drawn(slice(0, 1), observed[:, None], is_label=True)
         return
     for first in range(0, len(drawing.draws), DRAWS_AT_ONCE):
         block = drawing.draws[first : first + DRAWS_AT_ONCE]
-        drawn = drawing.redraw.draw(chunk, block, drawing.seed)
-        last = first + len(block) + 1
-        if first == 0:  # the data are a column of the same product as the draws
-            data = observed if drawn.dtype == bool else (chunk.y - chunk.p)[:, None]
-            drawn = np.hstack([data, drawn])
-        yield Drawn(slice(last - drawn.shape[1], last), drawn)
+        lead = int(first == 0)  # the data are a column of the same product as the draws
+        columns = slice(first + 1 - lead, first + 1 + len(block))
+        yield _drawn(chunk, drawing, block, columns, scratch)
+
+
+def _drawn(chunk: Chunk, drawing: Drawing, block: range, columns: slice, scratch: Scratch) -> Drawn:
+    """Some draws, after the data if there is a column for them."""
+    redraw, residuals = drawing.redraw, chunk.y - chunk.p
+    assert redraw is not None
+    flips = isinstance(redraw, Rademacher)
+    if isinstance(redraw, Rademacher):
+        drawn = 1 - 2 * redraw.flips(chunk, block, drawing.seed).view(np.int8)
+    else:
+        drawn = redraw.draw(chunk, block, drawing.seed)
+    is_label = drawn.dtype == bool
+    shape = len(chunk.p), columns.stop - columns.start
+    numbers = scratch.array("draws", shape, np.float32 if is_label or flips else np.float64)
+    numbers[:, shape[1] - len(block) :] = drawn
+    if shape[1] > len(block):
+        numbers[:, 0] = chunk.y == 1 if is_label else (1.0 if flips else residuals)
+    return Drawn(columns, numbers, is_label, residuals if flips else None)

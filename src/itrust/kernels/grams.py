@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
 
 from itrust._core import AnyArray, FloatArray, IntArray
@@ -20,6 +21,7 @@ from itrust.data import Column, share_codes
 
 # Above this squared norm the expansion |a|^2 + |b|^2 - 2ab loses more than 1e-11.
 LARGEST_EXPANDED_NORM = 1e4
+VANISHING = 1e-20  # numbers too small for their format slow a product down
 
 Rows = slice | IntArray
 
@@ -48,6 +50,28 @@ class Gram(ABC):
         array of float, one row for each left and one column for each right point
             A new array, which the caller may change.
         """
+
+    def block_as(self, rows: Rows, cols: Rows, dtype: DTypeLike) -> AnyArray:
+        """Evaluate some rows and columns in single or double precision, ready for a product.
+
+        Parameters
+        ----------
+        rows : slice or array of int
+            Which left points.
+        cols : slice or array of int
+            Which right points.
+        dtype : numpy type
+            float32 or float64.
+
+        Returns
+        -------
+        array, one row for each left and one column for each right point
+            As `block`, but values next to 0 are 0 or 1e-20, so that no number is too small for
+            its format.
+        """
+        values = self.block(rows, cols)
+        values[np.abs(values) < VANISHING] = 0.0
+        return values.astype(dtype, copy=False)
 
     @abstractmethod
     def diagonal(self) -> FloatArray:
@@ -84,29 +108,37 @@ class GaussianGram(_SidedGram):
         Features of the right points.
     """
 
-    def __post_init__(self) -> None:
-        centre = self.left.mean(axis=0)
+    @cached_property
+    def _augmented(self) -> tuple[FloatArray, FloatArray] | None:
+        """Both sides with two columns more; None where the expanded square would lose digits."""
+        centre = self.right.mean(axis=0) if len(self.right) else 0.0
         left, right = self.left - centre, self.right - centre
         norms = [np.einsum("ij,ij->i", side, side) for side in (left, right)]
-        expand = max(norm.max(initial=0.0) for norm in norms) < LARGEST_EXPANDED_NORM
+        if not max(norm.max(initial=0.0) for norm in norms) < LARGEST_EXPANDED_NORM:
+            return None
         # One product gives -|a - b|^2 / 2 = ab - |a|^2/2 - |b|^2/2 with two extra columns.
         halves = [-0.5 * norm[:, None] for norm in norms]
         ones = [np.ones_like(half) for half in halves]
-        augmented = (
-            (np.hstack([left, halves[0], ones[0]]), np.hstack([right, ones[1], halves[1]]))
-            if expand
-            else None
-        )
-        object.__setattr__(self, "_augmented", augmented)
+        return np.hstack([left, halves[0], ones[0]]), np.hstack([right, ones[1], halves[1]])
+
+    def _exponents(self, rows: Rows, cols: Rows) -> FloatArray:
+        augmented = self._augmented
+        if augmented is None:
+            exponents = cdist(self.left[rows], self.right[cols], "sqeuclidean")
+            exponents *= -0.5
+            return exponents
+        return np.asarray(augmented[0][rows] @ augmented[1][cols].T)
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        augmented: tuple[FloatArray, FloatArray] | None = self._augmented  # type: ignore[attr-defined]
-        if augmented is None:
-            exponent = cdist(self.left[rows], self.right[cols], "sqeuclidean")
-            exponent *= -0.5
-        else:
-            exponent = augmented[0][rows] @ augmented[1][cols].T
-        return np.exp(exponent, out=exponent)
+        exponents = self._exponents(rows, cols)
+        return np.exp(exponents, out=exponents)
+
+    def block_as(self, rows: Rows, cols: Rows, dtype: DTypeLike) -> AnyArray:
+        # Rounding exponents costs no more digits than rounding the values, and is faster.
+        values = self._exponents(rows, cols).astype(dtype, copy=False)
+        np.exp(values, out=values)
+        values += VANISHING
+        return values
 
     def diagonal(self) -> FloatArray:
         return np.ones(len(self.left))

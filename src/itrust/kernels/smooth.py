@@ -99,7 +99,7 @@ class SmoothKernel(Kernel):
 
     def _scaled(self, columns: Sequence[Column]) -> list[FloatArray]:
         widths = self.width if isinstance(self.width, tuple) else (self.width,) * len(columns)
-        return [np.nan_to_num(c.values) / w for c, w in zip(columns, widths, strict=True)]
+        return [_finite(c.values) / w for c, w in zip(columns, widths, strict=True)]
 
     def _check(self, columns: Sequence[Column]) -> None:
         name = type(self).__name__
@@ -133,6 +133,11 @@ class SmoothKernel(Kernel):
     def __repr__(self) -> str:
         settings = ", ".join(f"{k}={_short(v)}" for k, v in vars(self).items())
         return f"{type(self).__name__}({settings})"
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    """The values, 0 where one is missing; `nan_to_num` costs more than to look."""
+    return values if np.isfinite(values).all() else np.nan_to_num(values)
 
 
 def _short(value: object) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -15,7 +16,7 @@ from scipy.sparse import csr_array
 
 from itrust._core import AnyArray, FloatArray, IntArray
 from itrust.calibration.dictionary.entries import Entry, Feature, Scaling
-from itrust.calibration.dictionary.terms import ColumnName, Is, RankScale, Readings, Term, read
+from itrust.calibration.dictionary.terms import ColumnName, Is, RankScale, Term, read
 from itrust.data import Chunk, Pilot, Points
 from itrust.engines import Additive, Drawn, NullMoments, Products, third_moments
 
@@ -75,6 +76,11 @@ class Bank:
         """Numbers of the entries whose diagonals are added up."""
         return np.flatnonzero((self.single < 0) | self.is_studentised)
 
+    @cached_property
+    def diagonal_selector(self) -> csr_array:
+        """The rows of `selector` for these entries, of the type of the features."""
+        return csr_array(self.selector[self.diagonal_entries], dtype=self.dtype)
+
     @property
     def max_rows(self) -> int:
         """Most rows in hand at a time, so that their features fit into memory."""
@@ -92,9 +98,14 @@ class Bank:
 
     def matrix(self, points: Points) -> AnyArray:
         """All features of some rows and their mixtures, (R + Q, n)."""
-        plain = feature_matrix(self.features, self.scales, self.centres, points, self.dtype)
-        mixed = [mixture.of(plain) for mixture in self.mixtures]
-        return np.concatenate([plain, *mixed]) if mixed else plain
+        matrix = np.empty((self.selector.shape[1], len(points)), dtype=self.dtype)
+        plain, first = matrix[: len(self.features)], len(self.features)
+        fill_features(plain, self.features, self.scales, self.centres, points)
+        for mixture in self.mixtures:
+            last = first + len(mixture.matrix)
+            matrix[first:last] = mixture.of(plain)
+            first = last
+        return matrix
 
     def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _BankPart:
         """Start on a chunk."""
@@ -138,19 +149,21 @@ class _BankPart:
 
     def __init__(self, bank: Bank, chunk: Chunk, w: FloatArray, columns: int) -> None:
         matrix = bank.matrix(chunk.points)
-        squares = (bank.selector @ np.square(matrix)).astype(bank.dtype)
-        squares *= np.square(w).astype(bank.dtype)
-        weighted = matrix * w.astype(bank.dtype)
-        variances = (chunk.p * (1 - chunk.p)).astype(bank.dtype)
-        self.expected = (squares @ variances).astype(np.float64)
+        squares, variances = np.square(matrix), chunk.p * (1 - chunk.p)
+        if chunk.weights is not None:
+            weights = w.astype(bank.dtype)
+            matrix *= weights
+            squares *= np.square(weights)
+        self.expected = bank.selector @ (squares @ variances.astype(bank.dtype)).astype(np.float64)
         self.wanted = bank.diagonal_entries
-        self.products = Products(weighted.T, squares[self.wanted].T, chunk.p)
-        self.forms = np.zeros((len(weighted), columns))
-        self.diagonals = np.zeros((len(squares), columns))
+        diagonals = bank.diagonal_selector @ squares
+        self.products = [Products(matrix.T, diagonals.T, chunk.p)]
+        self.forms = np.zeros((len(matrix), columns))
+        self.diagonals = np.zeros((len(bank.entries), columns))
 
     def add(self, drawn: Drawn) -> None:
         """Take in some columns."""
-        forms, diagonals = self.products.of(drawn)
+        forms, diagonals = self.products[0].of(drawn)
         self.forms[:, drawn.columns] = forms
         self.diagonals[self.wanted, drawn.columns] = diagonals
 
@@ -266,12 +279,63 @@ def feature_matrix(
     dtype: DTypeLike,
 ) -> AnyArray:
     """Products of terms minus their centres, (R, n)."""
-    found = _Products(read(points, scales))
     matrix = np.empty((len(features), len(points)), dtype=dtype)
-    for row, feature in enumerate(features):
-        gate, rest = found.gate_and_rest(feature)
-        matrix[row] = (rest - centres[row]) * gate
+    fill_features(matrix, features, scales, centres, points)
     return matrix
+
+
+def fill_features(
+    out: AnyArray,
+    features: Sequence[Feature],
+    scales: Mapping[ColumnName, RankScale],
+    centres: FloatArray,
+    points: Points,
+) -> None:
+    """Write products of terms minus their centres into an array, (R, n)."""
+    recipe, readings = _recipe(tuple(features)), read(points, scales)
+    values = [term.of(readings[term.column]).astype(out.dtype, copy=False) for term in recipe.terms]
+    for row, centre, gates, others in zip(
+        out, centres.tolist(), recipe.gates, recipe.others, strict=True
+    ):
+        _multiply(row, [values[k] for k in others])
+        row -= centre
+        for k in gates:
+            row *= values[k]
+
+
+def _multiply(out: AnyArray, factors: Sequence[AnyArray]) -> None:
+    """Write a product of arrays; 1 where there are none."""
+    if len(factors) < 2:
+        out[...] = factors[0] if factors else 1.0
+        return
+    np.multiply(factors[0], factors[1], out=out)
+    for factor in factors[2:]:
+        out *= factor
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """How features are made: the terms that they share, and which of them each one takes.
+
+    Gates are the indicators of a feature that has other terms, too; numbers are places in `terms`.
+    """
+
+    terms: tuple[Term, ...]
+    gates: tuple[tuple[int, ...], ...]
+    others: tuple[tuple[int, ...], ...]
+
+
+@lru_cache(maxsize=32)
+def _recipe(features: tuple[Feature, ...]) -> _Recipe:
+    terms = tuple(dict.fromkeys(term for feature in features for term in feature))
+    number = {term: k for k, term in enumerate(terms)}
+    gates, others = [], []
+    for feature in features:
+        own = tuple(number[term] for term in feature if isinstance(term, Is))
+        rest = tuple(number[term] for term in feature if not isinstance(term, Is))
+        gates.append(own if rest else ())
+        others.append(rest or own)
+    return _Recipe(terms, tuple(gates), tuple(others))
 
 
 def _centres(
@@ -285,39 +349,18 @@ def _centres(
     A function within a group is centred within the group, so that it is uncorrelated with the
     group, too.
     """
-    found = _Products(read(points, scales))
-    centres = np.zeros(len(features))
-    for row, feature in enumerate(features):
-        if feature:
-            gate, rest = found.gate_and_rest(feature)
-            mass = gate * variances
+    recipe, readings = _recipe(tuple(features)), read(points, scales)
+    values = [term.of(readings[term.column]) for term in recipe.terms]
+    centres, rest = np.zeros(len(features)), np.empty(len(points))
+    for row, (gates, others) in enumerate(zip(recipe.gates, recipe.others, strict=True)):
+        if others:
+            _multiply(rest, [values[k] for k in others])
+            mass = variances.copy()
+            for k in gates:
+                mass *= values[k]
             total = float(mass.sum())
             centres[row] = float(np.sum(mass * rest)) / total if total > 0 else 0.0
     return centres
-
-
-class _Products:
-    """Values of features on some rows, every term worked out once."""
-
-    def __init__(self, readings: Readings) -> None:
-        self.readings = readings
-        self.found: dict[Term, FloatArray] = {}
-
-    def gate_and_rest(self, feature: Feature) -> tuple[FloatArray | float, FloatArray | float]:
-        """The product of a feature's indicators if there are other terms, and of its others."""
-        gates = [term for term in feature if isinstance(term, Is)]
-        others = [term for term in feature if not isinstance(term, Is)]
-        return (
-            (self._product(gates), self._product(others)) if others else (1.0, self._product(gates))
-        )
-
-    def _product(self, terms: Sequence[Term]) -> FloatArray | float:
-        values: FloatArray | float = 1.0
-        for term in terms:
-            if term not in self.found:
-                self.found[term] = term.of(self.readings[term.column])
-            values = values * self.found[term]
-        return values
 
 
 def _scales(features: Sequence[Feature], pilot: Points) -> dict[ColumnName, RankScale]:

@@ -44,7 +44,8 @@ class RankScale:
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Fractions of values, (n,); a missing value is put in the middle."""
-        return np.asarray(np.interp(np.nan_to_num(values), self.knots, self.fractions))
+        present = values if np.isfinite(values).all() else np.nan_to_num(values)
+        return np.asarray(np.interp(present, self.knots, self.fractions))
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,7 +111,8 @@ class Drawn:
     def _converted(self, dtype: DTypeLike) -> AnyArray:
         if self.flipped is None:
             return self.numbers.astype(dtype, copy=False)
-        return self.numbers.astype(dtype, copy=False) * self.flipped.astype(dtype)[:, None]
+        signs = self.numbers.astype(dtype, copy=False)
+        return np.asarray(signs * self.flipped.astype(dtype)[:, None])
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from itrust._core import FloatArray
 from itrust.data import Chunk
-from itrust.engines.passes import Additive, Drawn
+from itrust.engines.passes import Additive
+from itrust.engines.products import Drawn
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,7 +79,7 @@ class Bank:
     @cached_property
     def diagonal_selector(self) -> csr_array:
         """The rows of `selector` for these entries, of the type of the features."""
-        return csr_array(self.selector[self.diagonal_entries], dtype=self.dtype)
+        return csr_array(self.selector[self.diagonal_entries].astype(self.dtype))
 
     @property
     def max_rows(self) -> int:

@@ -6,6 +6,7 @@ become one exponential of one squared distance, all exact matches one comparison
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from itrust.data import Column, share_codes
 
 # Above this squared norm the expansion |a|^2 + |b|^2 - 2ab loses more than 1e-11.
 LARGEST_EXPANDED_NORM = 1e4
+IN_TWOS = math.log2(math.e)  # exp(x) = 2^(x times this)
 
 Rows = slice | IntArray
 
@@ -86,9 +88,10 @@ class GaussianGram(_SidedGram):
 
     def __post_init__(self) -> None:
         centre = self.left.mean(axis=0)
-        left, right = self.left - centre, self.right - centre
+        # Powers of 2 take half the time of powers of e.
+        left, right = ((side - centre) * math.sqrt(IN_TWOS) for side in (self.left, self.right))
         norms = [np.einsum("ij,ij->i", side, side) for side in (left, right)]
-        expand = max(norm.max(initial=0.0) for norm in norms) < LARGEST_EXPANDED_NORM
+        expand = max(norm.max(initial=0.0) for norm in norms) < LARGEST_EXPANDED_NORM * IN_TWOS
         # One product gives -|a - b|^2 / 2 = ab - |a|^2/2 - |b|^2/2 with two extra columns.
         halves = [-0.5 * norm[:, None] for norm in norms]
         ones = [np.ones_like(half) for half in halves]
@@ -103,10 +106,10 @@ class GaussianGram(_SidedGram):
         augmented: tuple[FloatArray, FloatArray] | None = self._augmented  # type: ignore[attr-defined]
         if augmented is None:
             exponent = cdist(self.left[rows], self.right[cols], "sqeuclidean")
-            exponent *= -0.5
+            exponent *= -0.5 * IN_TWOS
         else:
             exponent = augmented[0][rows] @ augmented[1][cols].T
-        return np.exp(exponent, out=exponent)
+        return np.exp2(exponent, out=exponent)
 
     def diagonal(self) -> FloatArray:
         return np.ones(len(self.left))

@@ -31,7 +31,7 @@ from itrust.kernels import (
 )
 
 CUT = 0.05  # 2.4 widths of a Gaussian
-ROWS_IN_LEAF, PLACES_IN_LEAF = 512, 64
+ROWS_IN_LEAF, PLACES_IN_LEAF = 256, 16
 MAX_WEIGHTS = 2**22  # in a tile that holds all rows
 PILOT_ROWS, PILOT_PLACES = 8_192, 256
 NARROWEST, WIDEST = 1 / 64, 4.0  # of the spread of a column
@@ -116,6 +116,36 @@ class Neighbours(Weights):
             np.maximum(block, 0.0, out=block)
             block /= 1 - self.cut
         return block
+
+
+@dataclass(frozen=True, eq=False)
+class Together(Weights):
+    """Several sets of places, one after another, which share one pass over the rows.
+
+    Parameters
+    ----------
+    sets : sequence of Weights
+        What the places of each set are.
+    """
+
+    sets: Sequence[Weights]
+
+    @property
+    def places(self) -> int:
+        """Number of places of all sets."""
+        return sum(own.places for own in self.sets)
+
+    @property
+    def ranges(self) -> list[IntArray]:
+        """Numbers of the places of each set."""
+        ends = np.cumsum([own.places for own in self.sets])
+        return [np.arange(end - own.places, end) for own, end in zip(self.sets, ends, strict=True)]
+
+    def tiles(self, rows: Points, *, whole: bool) -> Iterator[Tile]:
+        """Those of every set."""
+        for own, numbers in zip(self.sets, self.ranges, strict=True):
+            for places, members, weights in own.tiles(rows, whole=whole):
+                yield numbers[places], members, weights
 
 
 def _matching(

@@ -16,12 +16,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri, ndtri_exp
-from scipy.stats import norm, t
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.bias.smoothing import Averages, Moments, polynomial
-from itrust.calibration import from_normal_score, step_down, unadjusted_pvalues, upper_score
+from itrust.calibration import (
+    from_normal_score,
+    step_down,
+    student_quantile,
+    student_tail,
+    unadjusted_pvalues,
+    upper_score,
+)
 
 STEPS, PRECISION = 7, 2.0**-40  # of looking for the end of an interval
 TIE = 1e-9  # draws within this share of the largest score count as ties with the data
@@ -274,7 +280,7 @@ def judged(
         adjusted = np.maximum(together, _at_least(maxima, drawn[:, 0]))
     else:
         reach = np.asarray(ndtri(1 - alpha / 2))
-        unadjusted = np.maximum(redrawn, 2 * norm.sf(drawn[:, 0]))
+        unadjusted = np.maximum(redrawn, 2 * ndtr(-drawn[:, 0]))
         adjusted = unadjusted
     band = confidence_band(averages, reach)
     return Verdicts(_backed(band, adjusted <= alpha), unadjusted, adjusted)
@@ -356,13 +362,13 @@ def _freedom(averages: Averages) -> FloatArray:
 def _student_score(score: FloatArray, freedom: FloatArray) -> FloatArray:
     """Scores of Student's law as normal ones; 0 where a cluster or so is all there is."""
     some = freedom > MIN_FREEDOM
-    return np.where(some, norm.isf(t.sf(score, np.where(some, freedom, 1.0))), 0.0)
+    return np.where(some, -ndtri(student_tail(score, np.where(some, freedom, 1.0))), 0.0)
 
 
 def _student_reach(score: FloatArray, freedom: FloatArray) -> FloatArray:
     """The inverse: how far Student's law goes where a normal one goes this far."""
     some = freedom > MIN_FREEDOM
-    return np.where(some, t.isf(norm.sf(score), np.where(some, freedom, 1.0)), np.inf)
+    return np.where(some, student_quantile(ndtr(-score), np.where(some, freedom, 1.0)), np.inf)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from itrust._core import AnyArray, FloatArray, IntArray
 from itrust.data import Column, share_codes
@@ -105,7 +104,7 @@ class GaussianGram(_SidedGram):
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
         augmented: tuple[FloatArray, FloatArray] | None = self._augmented  # type: ignore[attr-defined]
         if augmented is None:
-            exponent = cdist(self.left[rows], self.right[cols], "sqeuclidean")
+            exponent = _distances(self.left[rows], self.right[cols], "sqeuclidean")
             exponent *= -0.5 * IN_TWOS
         else:
             exponent = augmented[0][rows] @ augmented[1][cols].T
@@ -113,6 +112,13 @@ class GaussianGram(_SidedGram):
 
     def diagonal(self) -> FloatArray:
         return np.ones(len(self.left))
+
+
+def _distances(left: FloatArray, right: FloatArray, metric: Any) -> FloatArray:
+    """Distances between features, taken directly."""
+    from scipy.spatial.distance import cdist  # slow to load, and needed by few
+
+    return np.asarray(cdist(left, right, metric))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +129,7 @@ class DistanceGram(_SidedGram):
     profile: Callable[[FloatArray], FloatArray]
 
     def block(self, rows: Rows, cols: Rows) -> FloatArray:
-        return self.profile(cdist(self.left[rows], self.right[cols], self.metric))
+        return self.profile(_distances(self.left[rows], self.right[cols], self.metric))
 
     def diagonal(self) -> FloatArray:
         return self.profile(np.zeros(len(self.left)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar, Literal
 
@@ -60,6 +60,39 @@ class Gram(ABC):
             Values of left point i with right point i.
         """
 
+    def take(self, points: IntArray) -> Gram:
+        """Keep some points; left and right must be the same.
+
+        Parameters
+        ----------
+        points : array of int
+            Which, by number.
+
+        Returns
+        -------
+        Gram
+            Of these points with themselves.
+        """
+        return TakenGram(self, points)
+
+
+@dataclass(frozen=True, eq=False)
+class TakenGram(Gram):
+    """Some points of another matrix, left and right alike."""
+
+    base: Gram
+    points: IntArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.points.size, self.points.size
+
+    def block(self, rows: Rows, cols: Rows) -> FloatArray:
+        return self.base.block(self.points[rows], self.points[cols])
+
+    def diagonal(self) -> FloatArray:
+        return self.base.diagonal()[self.points]
+
 
 @dataclass(frozen=True, eq=False)
 class _SidedGram(Gram):
@@ -71,6 +104,9 @@ class _SidedGram(Gram):
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.left), len(self.right)
+
+    def take(self, points: IntArray) -> Gram:
+        return replace(self, left=self.left[points], right=self.right[points])
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,6 +338,30 @@ class PowerGram(Gram):
 
     def _raised(self, values: FloatArray) -> FloatArray:
         return values * values if self.power == 2 else values * values * values
+
+
+def power_of(gram: Gram, power: Literal[2, 3]) -> Gram:
+    """Raise the entries of a matrix to a power; what is Gaussian stays so, and so do matches.
+
+    Parameters
+    ----------
+    gram : Gram
+        The matrix.
+    power : {2, 3}
+        What the entries are raised to.
+
+    Returns
+    -------
+    Gram
+        Of the same shape.
+    """
+    if isinstance(gram, GaussianGram):
+        return GaussianGram(gram.left * math.sqrt(power), gram.right * math.sqrt(power))
+    if isinstance(gram, MatchGram) and gram.otherwise == 0:
+        return gram
+    if isinstance(gram, ProductGram):
+        return product([power_of(part, power) for part in gram.parts])
+    return PowerGram(gram, power)
 
 
 def split_match(gram: Gram) -> tuple[Gram, MatchGram | None]:

@@ -1,14 +1,16 @@
 """Intervals of a bias: closed forms, properties, coverage."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
 import itrust as it
-from itrust.bias.bands import confidence_band, critical_value, null_band
+from itrust.bias.bands import _Law, confidence_band, critical_value, null_band
 from itrust.bias.places import average
 from itrust.bias.smoothing import Members
-from itrust.data import Everywhere
+from itrust.data import Between, Everywhere
 from itrust.nulls import Bernoulli
 from oracles import plausible
 
@@ -56,6 +58,41 @@ def test_intervals_hold_the_estimate_and_what_is_possible():
         band = confidence_band(found, 3.0)
         mean = found.moments.mean_prediction[0]
         assert -mean - 1e-9 <= band.lower[0] <= found.values[0] <= band.upper[0] <= 1 - mean + 1e-9
+
+
+def halved(averages, reach, at_zero):
+    """Ends of the intervals by plain halving of what may hold them."""
+    law, values = _Law.of(averages), averages.values
+    mean, ends = averages.moments.mean_prediction, []
+    for end in (-mean, 1 - mean):
+        near_zero = law.distance(values, 0 * values) <= at_zero
+        between = (np.minimum(values, end) <= 0) & (np.maximum(values, end) >= 0)
+        inside = np.where(between & near_zero, 0.0, values)
+        outside = np.where(between & ~near_zero, 0.0, end)
+        for _ in range(50):
+            middle = (inside + outside) / 2
+            towards = (middle * values > 0) & (np.abs(middle) < np.abs(values))
+            share = np.where(towards, middle / np.where(values == 0, 1.0, values), 1.0)
+            near = law.distance(values, middle) <= at_zero + share * (reach - at_zero)
+            inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
+        ends.append(inside)
+    return ends
+
+
+@pytest.mark.parametrize(("reach", "at_zero"), [(1.96, 1.96), (3.1, 2.7), (2.5, 2.9), (9.0, 9.0)])
+@pytest.mark.parametrize("by", [{}, {"cluster": np.arange(400) // 5}])
+def test_ends_of_intervals_are_those_of_plain_halving(reach, at_zero, by):
+    rng = np.random.default_rng(4)
+    x = rng.uniform(size=400)
+    p = np.where(x < 0.1, rng.choice([0.0, 1.0], 400), rng.beta(1, 4, 400))
+    sample = it.Sample(rng.random(400) < np.clip(p + 0.3 * (x > 0.7), 0, 1), p, {"x": x}, **by)
+    edges = np.linspace(0, 1, 15)
+    regions = [Between("x", a, b, "") for a, b in itertools.combinations(edges, 2)]
+    averages = average(sample, Members(regions), (Bernoulli(),), draws=0, seed=0)
+    band = confidence_band(averages, reach, at_zero)
+    lower, upper = halved(averages, reach, at_zero)
+    assert band.lower == pytest.approx(lower, abs=1e-11)
+    assert band.upper == pytest.approx(upper, abs=1e-11)
 
 
 def test_too_few_draws_have_no_critical_value():

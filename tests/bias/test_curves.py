@@ -5,6 +5,7 @@ import pytest
 
 import itrust as it
 from itrust._core import InputError
+from itrust.bias import CurvePlan, Ground, MapPlan, Redraws, axes, biases_at
 
 
 def town(n: int = 2_000) -> it.Sample:
@@ -171,3 +172,50 @@ def test_cubics_refuse_what_is_no_number_and_name_who_is_left_out():
 def test_wrong_types_get_a_sentence(call):
     with pytest.raises(InputError):
         call(town(100))
+
+
+def test_pictures_that_share_passes_are_those_made_alone(monkeypatch):
+    monkeypatch.setattr(axes, "MAX_PLACES", 300)
+    sample, settings = town(600), {"draws": 39, "rng": 3}
+    alone = [
+        it.bias_curve(sample, "age", points=20, **settings),
+        it.bias_curve(sample, "age", by="region", points=20, **settings),
+        it.bias_map(sample, "age", "prediction", points=15, **settings),
+        it.bias_map(sample, "region", "age", points=15, **settings),
+    ]
+    ground = Ground(sample)
+    plans = [
+        CurvePlan.of(ground, "age", points=20),
+        CurvePlan.of(ground, "age", "region", points=20),
+        MapPlan.of(ground, "age", "prediction", points=15),
+        MapPlan.of(ground, "region", "age", points=15),
+    ]
+    places = [plan.places for plan in plans]
+    assert [len(some) for some in axes.passes_over(places)] == [2, 2]
+    assert places[1].kernel is places[3].kernel  # widths of age within regions are chosen once
+    redraws = Redraws.of(sample, alpha=0.05, draws=39, rng=3)
+    found = biases_at(redraws, places, min_neighbours=20)
+    for plan, bias, own in zip(plans, found, alone, strict=True):
+        drawn = plan.drawn(bias)
+        assert drawn.to_arrow().column_names == own.to_arrow().column_names
+        for name in ("values", "size", "pvalues", "witness", "stderr"):
+            mine, theirs = getattr(drawn.bias, name), getattr(own.bias, name)
+            assert mine == pytest.approx(theirs, nan_ok=True)
+        for name in ("band", "null_band"):
+            mine, theirs = getattr(drawn.bias, name), getattr(own.bias, name)
+            assert mine.lower == pytest.approx(theirs.lower, nan_ok=True)
+            assert mine.upper == pytest.approx(theirs.upper, nan_ok=True)
+        assert drawn.bias.notes == own.bias.notes
+
+
+@pytest.mark.parametrize("by", [{}, {"cluster": np.arange(600) // 3}])
+def test_where_rows_are_enough_is_known_without_labels(by):
+    rng = np.random.default_rng(0)
+    p, income = rng.uniform(size=600), rng.lognormal(sigma=1.5, size=600)
+    sample = it.Sample(rng.random(600) < p, p, {"income": income}, **by)
+    other = it.Sample(~sample.y.astype(bool), p, {"income": income}, **by)
+    curve = it.bias_curve(sample, "income", points=40, draws=19, rng=0)
+    for rows in (sample, other):
+        ground = Ground(rows)
+        places = [CurvePlan.of(ground, "income", points=40).places]
+        assert ground.shares_known(places, 20) == [np.isfinite(curve.bias.values).mean()]

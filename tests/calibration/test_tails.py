@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import chi2, norm, pearson3
+from scipy.stats import chi2, norm, pearson3, t
 
 from itrust.calibration import from_normal_score, normal_score, upper_score
-from itrust.calibration.tails import pearson3_log_sf
+from itrust.calibration.tails import pearson3_log_sf, student_quantile, student_tail
 
 
 @pytest.mark.parametrize("skewness", [0.0, 1e-4, 0.01, 0.3, 1.0, np.sqrt(8), 6.0])
@@ -66,3 +66,11 @@ def test_upper_scores_are_those_of_scipys_tail(skewness):
 
 def test_nothing_lies_beyond_the_end_of_the_support():
     assert upper_score(np.array([3.0]), np.array([-1.5]))[0] == np.inf
+
+
+def test_student_has_the_tails_and_quantiles_of_scipy():
+    z = np.array([-np.inf, -2.0, 0.0, 1.5, 40.0, np.inf])
+    tail = np.array([0.0, 1e-12, 0.025, 0.5, 0.9, 1.0])
+    for freedom in (0.7, 1.0, 9.0, 1e6, np.inf):
+        assert student_tail(z, freedom) == pytest.approx(t.sf(z, freedom), rel=1e-12)
+        assert student_quantile(tail, freedom) == pytest.approx(t.isf(tail, freedom), rel=1e-12)

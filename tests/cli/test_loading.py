@@ -66,6 +66,31 @@ def test_an_audit_without_a_page_needs_no_scikit_learn(folder):
     assert loaded(folder, run, watched=("sklearn", "matplotlib", "jinja2")) == ["0"]
 
 
+WHOLE = """
+import gc, sys
+from itrust.__main__ import main
+sys.argv = ["itrust", *{run!r}]
+try:
+    main()
+except SystemExit as leaving:
+    print("\\n>", leaving.code, gc.isenabled(), *(m for m in {watched!r} if m in sys.modules))
+import pandas, pyarrow
+print(">", pyarrow.table({{"a": [1]}}).to_pandas().a.tolist())
+"""
+
+
+def test_the_command_loads_neither_pandas_nor_the_parts_of_scipy_that_take_long(folder):
+    run = ["audit", "homes.csv", *COLUMNS, "--on", "age", "--draws", "79", "--report", "page.html"]
+    watched = ("pandas", "scipy.stats", "scipy.optimize", "scipy.spatial", "pooch", "vl_convert")
+    code = WHOLE.format(run=run, watched=watched)
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder
+    )
+    told = [line[2:] for line in found.stdout.splitlines() if line.startswith("> ")]
+    assert told[0].removesuffix(" vl_convert") == "0 True"  # which a first page needs
+    assert told[1] == "[1]"
+
+
 def test_a_sample_needs_no_scipy():
     code = "import sys, itrust; itrust.Sample; print(*(m for m in {!r} if m in sys.modules))"
     found = subprocess.run(

@@ -9,7 +9,8 @@ from threadpoolctl import threadpool_info
 from itrust import InputError
 from itrust.data.encoding import encode
 from itrust.engines import Tiles, available_threads
-from itrust.kernels import RBF
+from itrust.engines.numerical_rank import exact_features
+from itrust.kernels import RBF, Delta, Laplace, power_of
 from itrust.kernels.grams import DenseGram
 
 ALL = slice(None)
@@ -48,11 +49,71 @@ def test_number_of_threads_changes_no_bit():
         np.testing.assert_array_equal(Tiles(100, threads=threads).forms(gram, residuals), one)
 
 
-def test_progress_adds_up_to_the_upper_triangle():
+def test_progress_adds_up_to_the_rows_as_the_upper_triangle_does():
     seen = []
     gram = DenseGram(np.eye(25))
     Tiles(10).forms(gram, np.ones((25, 1)), seen.append)
-    assert seen == [250, 150, 25]
+    assert seen == pytest.approx([25 * done / 425 for done in (250, 150, 25)])
+
+
+def columns_of(seed, n):
+    """A number, one with values far apart, and a category with a level that one row has."""
+    rng = np.random.default_rng(seed)
+    wide = np.where(rng.random(n) < 0.1, 1e6, 1.0) * rng.normal(size=n)
+    level = np.where(np.arange(n) == 3, "alone", rng.choice(["a", "b"], n))
+    return encode("a", rng.normal(size=n)), encode("wide", wide), encode("g", level.astype(object))
+
+
+KERNELS = [
+    RBF(0.5).on("a"),
+    RBF(0.001).on("a"),  # as many features as rows
+    RBF(0.5).on("wide"),
+    RBF(1.0).on("a", "wide"),
+    Delta().on("g"),
+    RBF(0.3).on("a") * Delta().on("g"),
+    RBF(0.3).on("a", "wide") * Delta().on("g"),
+    Laplace(0.3).on("a") * Delta().on("g"),
+    RBF(0.3).on("a") * Delta(0.2).on("g"),
+    RBF(0.3).on("a") + Delta().on("g"),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("n", [20, 300])
+def test_categories_and_single_numbers_give_the_dense_answer(kernel, n):
+    columns = columns_of(n, n)
+    gram = kernel.gram(columns, columns)
+    residuals = np.random.default_rng(1).normal(size=(n, 4))
+    matrix, absolute = gram.block(ALL, ALL), np.abs(residuals)
+    for own, dense in (
+        (gram, matrix),
+        (power_of(gram, 2), matrix**2),
+        (power_of(gram, 3), matrix**3),
+    ):
+        found = Tiles(64, threads=2).forms(own, residuals)
+        error = np.abs(found - dense_forms(dense, residuals))
+        assert (error <= 1e-11 * (1 + dense_forms(dense, absolute))).all()
+
+
+@pytest.mark.parametrize("width", [5.0, 0.5, 0.2])
+def test_few_features_are_a_gaussian_kernel_of_one_number(width):
+    column = columns_of(0, 700)[:1]
+    gram = RBF(width).gram(column, column)
+    features = exact_features(gram)
+    assert features.shape[1] <= 700 // 8
+    assert np.abs(features @ features.T - gram.block(ALL, ALL)).max() < 1e-12
+
+
+def test_other_kernels_have_no_few_features():
+    a, wide, g = columns_of(0, 700)
+    for kernel, columns in (
+        (RBF(0.001), [a]),
+        (RBF(0.5), [wide]),
+        (RBF(5.0), [a, wide]),
+        (Laplace(5.0), [a]),
+        (Delta(), [g]),
+    ):
+        assert exact_features(kernel.gram(columns, columns)) is None
 
 
 def test_blas_threads_are_restored():

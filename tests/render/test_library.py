@@ -1,4 +1,8 @@
+from pathlib import Path
+
+import pooch
 import pytest
+from jinja2 import Environment, FunctionLoader
 
 from itrust.render.page import library
 
@@ -57,3 +61,41 @@ def test_a_folder_that_cannot_be_written_is_no_error(bundling, tmp_path):
     again()
     again()
     assert len(bundling) == 2
+
+
+def test_the_cache_folder_is_that_of_downloads():
+    assert library.cache_folder() == Path(pooch.os_cache("itrust"))
+
+
+def template(settings, text="<p>{{ 1 + 1 }}</p>"):
+    made = Environment(
+        loader=FunctionLoader(lambda _: text),
+        bytecode_cache=library.CompiledTemplates(settings),
+        **settings,
+    )
+    return made.get_template("page").render(name="<b>")
+
+
+def test_a_template_is_compiled_once_for_each_source_and_setting(tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "cache_folder", lambda: tmp_path / "itrust")
+    compiled = []
+    original = Environment._generate
+    monkeypatch.setattr(
+        Environment, "_generate", lambda *a, **k: compiled.append(True) or original(*a, **k)
+    )
+    escaping, plain = {"autoescape": True}, {"autoescape": False}
+    assert template(escaping) == template(escaping) == "<p>2</p>"
+    assert len(compiled) == 1
+    text = "{{ name }}"
+    assert template(escaping, text) == "&lt;b&gt;"
+    assert template(plain, text) == "<b>"
+    assert len(compiled) == 3
+    for file in (tmp_path / "itrust").iterdir():
+        file.write_bytes(file.read_bytes()[:-9])
+    assert template(escaping, text) == "&lt;b&gt;"
+
+
+def test_a_template_needs_no_folder(tmp_path, monkeypatch):
+    (tmp_path / "itrust").write_text("a file, no folder")
+    monkeypatch.setattr(library, "cache_folder", lambda: tmp_path / "itrust")
+    assert template({"autoescape": True}) == "<p>2</p>"

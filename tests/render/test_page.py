@@ -213,7 +213,7 @@ def refuse(*_, **__):
 
 
 NUMERIC = [
-    *("itrust.auditing.charts.bias_curve", "itrust.auditing.charts.bias_map"),
+    *("itrust.auditing.charts.biases_at", "itrust.auditing.charts.CurvePlan.of"),
     *("itrust.auditing.audits.prepared_test", "itrust.auditing.audits.local_bias"),
     *("itrust.auditing.audits.bias_groups", "itrust.auditing.audits.bias_slices"),
     *("itrust.auditing.audits.detectable_by", "itrust.auditing.audits.klce2"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -21,7 +21,20 @@ from itrust._core import (
     smallest_tickets,
     tickets,
 )
-from itrust.bias import MIN_NEIGHBOURS, Axis, BiasMap, CurvePart, bias_curve, bias_map, has_order
+from itrust.bias import (
+    MIN_NEIGHBOURS,
+    Axis,
+    BiasCurve,
+    BiasMap,
+    CurvePart,
+    CurvePlan,
+    Ground,
+    MapPlan,
+    Redraws,
+    biases_at,
+    has_order,
+    passes_over,
+)
 from itrust.calibration import CalibrationResult, EqualMass, ReliabilityCurve, reliability_curve
 from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
 
@@ -486,11 +499,7 @@ def charts_of(
         Plain numbers.
     """
     drawer = _Drawer(sample, alpha, draws, seed, telling)
-    curves: tuple[CurveChart, ...] = ()
-    maps: tuple[MapChart, ...] = ()
-    if computed:
-        with progress_bar("charts", drawer.amount):
-            curves, maps = drawer.curves(), drawer.maps()
+    curves, maps = drawer.drawn() if computed else ((), ())
     # One closed test with what would imply them.
     if test.refused is None and not test.refutes(alpha):
         curves = tuple(
@@ -524,14 +533,9 @@ class _Drawer:
         self.sample: Sample = (
             whole if self.rows == whole.n else whole.take(_some_rows(whole.n, self.rows))
         )
-        self.alpha = alpha
-        self.settings: dict[str, Any] = {
-            "min_neighbours": MIN_NEIGHBOURS,
-            "alpha": alpha,
-            "draws": min(draws, max(DRAWS, math.ceil(2 / alpha))),
-            "rng": seed,
-        }
-        self.shares: dict[str, float] = {}
+        self.alpha, self.seed = alpha, seed
+        self.draws = min(draws, max(DRAWS, math.ceil(2 / alpha)))
+        self.ground = Ground(self.sample)
         self.telling = telling
         first = dict.fromkeys(name for names in telling for name in names)
         known = {column.name: column for column in self.sample.columns}
@@ -549,30 +553,53 @@ class _Drawer:
         """Categories to draw by, those of what was found first."""
         return [c.name for c in self.columns if 2 <= _level_count(c) <= MAX_GROUPS]
 
-    def curves(self) -> tuple[CurveChart, ...]:
-        """Along each number and the prediction: all rows, then every group of few enough."""
-        made = (self._curve(name) for name in self._ordered)
-        return tuple(curve for curve in made if curve.parts)
+    def drawn(self) -> tuple[tuple[CurveChart, ...], tuple[MapChart, ...]]:
+        """Curves along each number and the prediction, and maps; first those of a finding.
 
-    def _known(self, name: str) -> float:
-        """Share of the range of a covariate that has enough rows; long tails have few."""
-        if name not in self.shares:
-            settings = self.settings | {"draws": math.ceil(1 / self.alpha)}
-            part = bias_curve(self.sample, name, points=POINTS, **settings).parts[0]
-            self.shares[name] = float(np.isfinite(part.values).mean())
-        return self.shares[name]
+        All are settled before anything is estimated, so that they share their passes.
+        """
+        curves = {name: self._curve_plans(name) for name in self._ordered}
+        maps = [self._map_plan(*pair) for pair in self._pairs]
+        places = [plan.places for plans in curves.values() for plan in plans.values()]
+        places += [plan.places for plan in maps]
+        redraws = Redraws.of(self.sample, alpha=self.alpha, draws=self.draws, rng=self.seed)
+        with progress_bar("charts", len(passes_over(places))):
+            found = iter(biases_at(redraws, places, min_neighbours=MIN_NEIGHBOURS))
+        lines = [
+            self._curve(name, {by: plan.drawn(next(found)) for by, plan in plans.items()})
+            for name, plans in curves.items()
+        ]
+        charts = [_map(plan.drawn(next(found))) for plan in maps]
+        return (
+            tuple(curve for curve in lines if curve.parts),
+            tuple(chart for chart in charts if chart.bias),
+        )
 
-    def _curve(self, name: str) -> CurveChart:
-        parts: list[CurveLine] = []
-        points = round(POINTS / max(self._known(name), 0.25))
-        whole = bias_curve(self.sample, name, points=points, **self.settings)
-        for by in [None, *self._levels[:MAX_SPLITS]]:
-            found = whole
-            if by is not None:
-                found = bias_curve(self.sample, name, by, points=points, **self.settings)
-            parts.extend(self._line(found.axis, part, by) for part in found.parts if part.known)
-        notes = tuple(whole.bias.notes_on_points)
-        return CurveChart(name, _kind(whole.axis), tuple(parts), notes)
+    @cached_property
+    def _shares(self) -> dict[str, float]:
+        """Share of the range of each number that has enough rows; long tails have few."""
+        paired = (name for pair in self._pairs for name in pair)
+        names = [n for n in dict.fromkeys([*self._ordered, *paired]) if n not in self._levels]
+        places = [CurvePlan.of(self.ground, name, points=POINTS).places for name in names]
+        shares = self.ground.shares_known(places, MIN_NEIGHBOURS) if names else []
+        return dict(zip(names, shares, strict=True))
+
+    def _curve_plans(self, name: str) -> dict[str | None, CurvePlan]:
+        """All rows, then every group of few enough."""
+        points = round(POINTS / max(self._shares[name], 0.25))
+        splits = self._levels[:MAX_SPLITS]
+        plans: dict[str | None, CurvePlan] = {None: CurvePlan.of(self.ground, name, points=points)}
+        return plans | {by: CurvePlan.of(self.ground, name, by, points=points) for by in splits}
+
+    def _curve(self, name: str, found: Mapping[str | None, BiasCurve]) -> CurveChart:
+        whole = found[None]
+        parts = tuple(
+            self._line(curve.axis, part, by)
+            for by, curve in found.items()
+            for part in curve.parts
+            if part.known
+        )
+        return CurveChart(name, _kind(whole.axis), parts, tuple(whole.bias.notes_on_points))
 
     def _line(self, axis: Axis, part: CurvePart, by: str | None) -> CurveLine:
         # Ends without a value would only tell the smallest and largest value of the file.
@@ -603,17 +630,6 @@ class _Drawer:
             for line in _reliability_lines(whole, whole.column(name))
         )
 
-    def maps(self) -> tuple[MapChart, ...]:
-        """Over pairs of covariates, and of each with the prediction; first those of a finding."""
-        made = (self._map_of(first, second) for first, second in self._pairs)
-        return tuple(chart for chart in made if chart.bias)
-
-    @property
-    def amount(self) -> int:
-        """Number of estimates: two of each curve, one for each split of it, one of each map."""
-        splits = len(self._levels[:MAX_SPLITS])
-        return len(self._ordered) * (2 + splits) + len(self._pairs)
-
     @cached_property
     def _pairs(self) -> list[tuple[str, str]]:
         covariates = [name for name in self._ordered if name != PREDICTION]
@@ -638,10 +654,10 @@ class _Drawer:
         ]
         return sorted(pairs, key=lambda pair: PREDICTION in pair)
 
-    def _map_of(self, first: str, second: str) -> MapChart:
-        shares = [self._known(name) for name in (first, second) if name not in self._levels]
+    def _map_plan(self, *pair: str) -> MapPlan:
+        shares = [self._shares[name] for name in pair if name not in self._levels]
         points = round(SIDE / max(min(shares, default=1.0), 0.5))
-        return _map(bias_map(self.sample, first, second, points=points, **self.settings))
+        return MapPlan.of(self.ground, *pair, points=points)
 
 
 def _reliability_lines(sample: Sample, column: Column) -> list[ReliabilityLine]:

@@ -2,10 +2,14 @@
 
 from itrust.bias.axes import ALL_ROWS as ALL_ROWS
 from itrust.bias.axes import Axis as Axis
+from itrust.bias.axes import Ground as Ground
+from itrust.bias.axes import biases_at as biases_at
 from itrust.bias.axes import has_order as has_order
+from itrust.bias.axes import passes_over as passes_over
 from itrust.bias.bands import Band
 from itrust.bias.cubic import CubicFit, CubicGroup
 from itrust.bias.curves import BiasCurve, CurvePart, bias_curve
+from itrust.bias.curves import CurvePlan as CurvePlan
 from itrust.bias.groups import GroupBias, GroupTable, bias_groups
 from itrust.bias.groups import group_plan as group_plan
 from itrust.bias.halves import beyond as beyond
@@ -15,6 +19,7 @@ from itrust.bias.local import MIN_NEIGHBOURS as MIN_NEIGHBOURS
 from itrust.bias.local import HeldOut, LocalBias, local_bias
 from itrust.bias.local import local_plan as local_plan
 from itrust.bias.maps import BiasMap, bias_map
+from itrust.bias.maps import MapPlan as MapPlan
 from itrust.bias.neighbours import Neighbours as Neighbours
 from itrust.bias.neighbours import neighbour_kernel as neighbour_kernel
 from itrust.bias.parts import SIGN as SIGN

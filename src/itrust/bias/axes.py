@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
 
 from itrust._core import FloatArray, InputError, checked_count, counted
-from itrust.bias.local import LocalBias, estimated_at
-from itrust.bias.neighbours import CUT, neighbour_kernel
+from itrust.bias.local import LocalBias, LocalPlan
+from itrust.bias.neighbours import CUT, Neighbours, Together, neighbour_kernel
+from itrust.bias.places import average
 from itrust.bias.redraws import Redraws
 from itrust.data import (
     MAX_VALUES,
@@ -24,8 +26,10 @@ from itrust.data import (
     all_of,
     level_of,
 )
+from itrust.kernels import LocalKernel
 
 MAX_LEVELS = 40
+MAX_PLACES = 2**13  # whose sums over all draws are held at once
 ALL_ROWS = "all rows"
 
 
@@ -143,56 +147,158 @@ def _values(column: Column) -> list[tuple[Predicate, float]]:
     return [*found, (Missing(column.name), np.nan)] if column.missing.any() else found
 
 
-def bias_over(
-    redraws: Redraws,
-    columns: tuple[Column, ...],
-    exact: Sequence[str],
-    *,
-    min_neighbours: int,
-    width: float | None = None,
-) -> LocalBias:
-    """The local bias over some covariates, or the prediction, alone.
+@dataclass(frozen=True, eq=False)
+class PicturePlaces:
+    """Where a picture asks for the bias, and who is near there.
+
+    Attributes
+    ----------
+    points : Points
+        The places; whatever they do not name is averaged over.
+    kernel : LocalKernel
+        Nearness, with explicit widths.
+    notes : tuple of str
+        What has no place in the picture.
+    """
+
+    points: Points
+    kernel: LocalKernel
+    notes: tuple[str, ...]
+
+    def plan(self, redraws: Redraws, min_neighbours: int) -> LocalPlan:
+        """Ask for the local bias.
+
+        Parameters
+        ----------
+        redraws : Redraws
+            The rows, and how their labels are redrawn.
+        min_neighbours : int
+            Effective neighbours below which a place has no value.
+
+        Returns
+        -------
+        LocalPlan
+            Before any label was redrawn.
+        """
+        notes, kernel = (*self.notes, *redraws.notes), self.kernel
+        sample, least = redraws.sample, int(min_neighbours)
+        return LocalPlan(redraws, sample, self.points, None, kernel, CUT, least, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """The rows behind some pictures: widths are chosen once for all that name the same covariates.
+
+    Attributes
+    ----------
+    sample : Sample
+        The rows.
+    """
+
+    sample: Sample
+    _kernels: dict[tuple[frozenset[str], ...], LocalKernel] = field(default_factory=dict)
+
+    def places(
+        self, columns: tuple[Column, ...], exact: Sequence[str], width: float | None = None
+    ) -> PicturePlaces:
+        """Say who is near some places, over some covariates, or the prediction, alone.
+
+        Parameters
+        ----------
+        columns : tuple of Column
+            The places, one row each; whatever is not named is averaged over.
+        exact : sequence of str
+            Covariates that have to match exactly.
+        width : float, optional
+            Width of the kernel; default: from the rows.
+
+        Returns
+        -------
+        PicturePlaces
+            Nothing is estimated yet.
+        """
+        own = self.sample.names
+        p = next((c.values for c in columns if c.name == PREDICTION and c.name not in own), None)
+        covariates = tuple(c for c in columns if c.name in own)
+        names = [c.name for c in covariates]
+        key = frozenset(names), frozenset(exact), frozenset([PREDICTION] * (p is not None))
+        kernel = self._kernels.get(key) if width is None else None
+        if kernel is None:
+            kernel = neighbour_kernel(
+                self.sample.points, names, exact=exact, prediction=p is not None, width=width
+            )
+        if width is None:
+            self._kernels[key] = kernel
+        points = Points(np.zeros(len(columns[0])) if p is None else p, covariates)
+        return PicturePlaces(points, kernel, tuple(_without_place(self.sample, covariates, exact)))
+
+    def shares_known(self, places: Sequence[PicturePlaces], min_neighbours: int) -> list[float]:
+        """Tell at how many places there are rows enough; no label is looked at.
+
+        Parameters
+        ----------
+        places : sequence of PicturePlaces
+            Of several pictures.
+        min_neighbours : int
+            Effective neighbours below which a place has no value.
+
+        Returns
+        -------
+        list of float
+            The share of the places of each picture.
+        """
+        together = Together([Neighbours(own.points, own.kernel, CUT) for own in places])
+        sizes = average(self.sample, together, (), draws=0, seed=0).moments.size
+        enough = np.nan_to_num(sizes) >= min_neighbours
+        return [float(enough[some].mean()) for some in together.ranges]
+
+
+def biases_at(
+    redraws: Redraws, places: Sequence[PicturePlaces], *, min_neighbours: int
+) -> list[LocalBias]:
+    """The local bias at the places of several pictures; as few passes over the rows as fit memory.
 
     Parameters
     ----------
     redraws : Redraws
         The rows, and how their labels are redrawn.
-    columns : tuple of Column
-        The places, one row each; whatever is not named is averaged over.
-    exact : sequence of str
-        Covariates that have to match exactly.
+    places : sequence of PicturePlaces
+        Of each picture.
     min_neighbours : int
         Effective neighbours below which a place has no value.
-    width : float, optional
-        Width of the kernel; default: from the rows.
 
     Returns
     -------
-    LocalBias
-        At the places.
+    list of LocalBias
+        At the places of each picture, with bands that hold for each picture by itself.
     """
     checked_count(min_neighbours, "min_neighbours")
-    sample = redraws.sample
-    own = sample.names
-    p = next((c.values for c in columns if c.name == PREDICTION and c.name not in own), None)
-    covariates = tuple(c for c in columns if c.name in own)
-    kernel = neighbour_kernel(
-        sample.points,
-        [c.name for c in covariates],
-        exact=exact,
-        prediction=p is not None,
-        width=width,
-    )
-    return estimated_at(
-        Points(np.zeros(len(columns[0])) if p is None else p, covariates),
-        None,
-        redraws,
-        whole=sample,
-        kernel=kernel,
-        cut=CUT,
-        min_neighbours=min_neighbours,
-        notes=(*_without_place(sample, covariates, exact), *redraws.notes),
-    )
+    found: list[LocalBias] = []
+    for some in passes_over(places):
+        begun = time.perf_counter()
+        plans = [own.plan(redraws, min_neighbours) for own in some]
+        together = Together([plan.weights for plan in plans])
+        averages = redraws.averages(together, title="curves and maps")
+        estimates = [
+            plan.finished(averages.take(numbers))
+            for plan, numbers in zip(plans, together.ranges, strict=True)
+        ]
+        elapsed = time.perf_counter() - begun
+        found += [replace(estimate, elapsed=elapsed) for estimate in estimates]
+    return found
+
+
+def passes_over(places: Sequence[PicturePlaces]) -> list[list[PicturePlaces]]:
+    """Pictures that share a pass: as many as their sums can be held at once."""
+    passes: list[list[PicturePlaces]] = []
+    held = MAX_PLACES
+    for own in places:
+        held += len(own.points)
+        if held > MAX_PLACES:
+            passes.append([])
+            held = len(own.points)
+        passes[-1].append(own)
+    return passes
 
 
 def _without_place(

@@ -16,14 +16,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri, ndtri_exp
-from scipy.stats import norm, t
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.bias.smoothing import Averages, Moments, polynomial
-from itrust.calibration import from_normal_score, step_down, unadjusted_pvalues, upper_score
+from itrust.calibration import (
+    from_normal_score,
+    step_down,
+    student_quantile,
+    student_tail,
+    unadjusted_pvalues,
+    upper_score,
+)
 
-HALVINGS = 40
+STEPS, PRECISION = 7, 2.0**-40  # of looking for the end of an interval
 TIE = 1e-9  # draws within this share of the largest score count as ties with the data
 FAR_OUT = 40.0  # normal score beyond which all is alike
 MIN_FREEDOM = 0.5  # effective clusters less one, below which nothing can be said
@@ -109,16 +115,18 @@ def null_band(averages: Averages, critical: FloatArray, by_design: float) -> Ban
 def confidence_band(
     averages: Averages, reach: FloatArray | float, reach_at_zero: float | None = None
 ) -> Band:
-    """Biases b whose law puts the observed mean within the reach, by bisection.
+    """Biases b whose law puts the observed mean within the reach.
 
     The reach is a normal score: one for all, or (2, m) for means above and below b at each place.
     Where redrawn labels give the reach at b = 0, it changes in proportion to b up to the estimate.
     """
     law, values = _Law.of(averages), averages.values
-    above, below = np.broadcast_to(reach, (2, values.size))
     predicted = averages.moments.mean_prediction
-    lower = _farthest(law, values, -predicted, above, reach_at_zero)
-    upper = _farthest(law, values, 1 - predicted, below, reach_at_zero)
+    sides = np.array(np.broadcast_to(reach, (2, values.size))).ravel()
+    at_zero = sides if reach_at_zero is None else np.full_like(sides, reach_at_zero)
+    both = np.tile(np.arange(values.size), 2)
+    search = _Search(law.take(both), values[both], sides, at_zero)
+    lower, upper = search.farthest(np.append(-predicted, 1 - predicted)).reshape(2, -1)
     known = np.isfinite(values)
     return Band(np.where(known, lower, np.nan), np.where(known, upper, np.nan))
 
@@ -272,7 +280,7 @@ def judged(
         adjusted = np.maximum(together, _at_least(maxima, drawn[:, 0]))
     else:
         reach = np.asarray(ndtri(1 - alpha / 2))
-        unadjusted = np.maximum(redrawn, 2 * norm.sf(drawn[:, 0]))
+        unadjusted = np.maximum(redrawn, 2 * ndtr(-drawn[:, 0]))
         adjusted = unadjusted
     band = confidence_band(averages, reach)
     return Verdicts(_backed(band, adjusted <= alpha), unadjusted, adjusted)
@@ -311,6 +319,12 @@ class _Law:
         freedom = _freedom(averages) if averages.has_clusters else None
         return cls(moments, averages.inflation, excess, astray, freedom)
 
+    def take(self, places: IntArray) -> _Law:
+        """Some places."""
+        parts = (self.inflation[places], self.excess[places], self.astray[places])
+        freedom = None if self.freedom is None else self.freedom[places]
+        return _Law(self.moments.take(places), *parts, freedom)
+
     def variance(self, bias: FloatArray, labels: FloatArray) -> FloatArray:
         """Of the sum: that of labels and the excess; of residuals where labels go astray."""
         modelled = labels + self.excess
@@ -348,35 +362,93 @@ def _freedom(averages: Averages) -> FloatArray:
 def _student_score(score: FloatArray, freedom: FloatArray) -> FloatArray:
     """Scores of Student's law as normal ones; 0 where a cluster or so is all there is."""
     some = freedom > MIN_FREEDOM
-    return np.where(some, norm.isf(t.sf(score, np.where(some, freedom, 1.0))), 0.0)
+    return np.where(some, -ndtri(student_tail(score, np.where(some, freedom, 1.0))), 0.0)
 
 
 def _student_reach(score: FloatArray, freedom: FloatArray) -> FloatArray:
     """The inverse: how far Student's law goes where a normal one goes this far."""
     some = freedom > MIN_FREEDOM
-    return np.where(some, t.isf(norm.sf(score), np.where(some, freedom, 1.0)), np.inf)
+    return np.where(some, student_quantile(ndtr(-score), np.where(some, freedom, 1.0)), np.inf)
 
 
-def _farthest(
-    law: _Law,
-    values: FloatArray,
-    end: FloatArray,
-    reach: FloatArray,
-    reach_at_zero: float | None,
-) -> FloatArray:
-    """The compatible bias farthest from the estimate, towards `end`; 0 is tried first."""
-    at_zero = reach if reach_at_zero is None else np.full_like(reach, reach_at_zero)
-    slope = (reach - at_zero) / np.where(values == 0, 1.0, values)
-    inside, outside = values.copy(), end.copy()
-    zero = np.zeros_like(values)
-    between = (np.minimum(values, end) <= 0) & (np.maximum(values, end) >= 0)
-    near = law.distance(values, zero) <= at_zero
-    inside = np.where(between & near, zero, inside)
-    outside = np.where(between & ~near, zero, outside)
-    for _ in range(HALVINGS):
-        middle = (inside + outside) / 2
-        towards_zero = (middle * values > 0) & (np.abs(middle) < np.abs(values))
-        allowed = np.where(towards_zero, at_zero + slope * middle, reach)
-        near = law.distance(values, middle) <= allowed
-        inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
-    return inside
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Looks for the ends of k intervals.
+
+    Attributes
+    ----------
+    law : _Law
+        Of the mean at the place of each end.
+    values : (k,) array
+        Observed means.
+    reach, reach_at_zero : (k,) array
+        Normal scores that are compatible, and those at a bias of 0: between 0 and the observed
+        mean they change in proportion.
+    """
+
+    law: _Law
+    values: FloatArray
+    reach: FloatArray
+    reach_at_zero: FloatArray
+
+    def take(self, some: IntArray) -> _Search:
+        """Some of the ends."""
+        parts = (self.values[some], self.reach[some], self.reach_at_zero[some])
+        return _Search(self.law.take(some), *parts)
+
+    def farthest(self, ends: FloatArray) -> FloatArray:
+        """The compatible bias farthest from the estimate, towards an end; 0 is tried first."""
+        values, zero = self.values, np.zeros_like(self.values)
+        between = (np.minimum(values, ends) <= 0) & (np.maximum(values, ends) >= 0)
+        near = self.law.distance(values, zero) <= self.reach_at_zero
+        inside = np.where(between & near, zero, values)
+        return self.last_with_room(inside, np.where(between & ~near, zero, ends))
+
+    def room(self, bias: FloatArray) -> FloatArray:
+        """How much farther out the observed mean might be if this were the bias."""
+        values, at_zero = self.values, self.reach_at_zero
+        towards_zero = (bias * values >= 0) & (np.abs(bias) < np.abs(values))
+        slope = (self.reach - at_zero) / np.where(values == 0, 1.0, values)
+        allowed = np.where(towards_zero, at_zero + slope * bias, self.reach)
+        distance = self.law.distance(values, bias)
+        return np.minimum(allowed, FAR_OUT) - np.minimum(distance, 2 * FAR_OUT)
+
+    def last_with_room(self, inside: FloatArray, outside: FloatArray) -> FloatArray:
+        """The last bias with room on the way outside; all the way where nothing stops it.
+
+        Chandrupatla's method: interpolation where three values allow it, halving where they do not.
+        Most ends are found in a few steps; the rest go on alone.
+        """
+        new, old = inside, outside
+        at_new, at_old = np.maximum(self.room(inside), 0.0), self.room(outside)
+        all_the_way = at_old >= 0
+        share, open_ = np.full_like(inside, 0.5), ~all_the_way
+        for _ in range(STEPS):
+            tried = new + share * (old - new)
+            found = self.room(tried)
+            same = (found >= 0) == (at_new >= 0)
+            third, at_third = np.where(same, new, old), np.where(same, at_new, at_old)
+            old, at_old = np.where(same, old, new), np.where(same, at_old, at_new)
+            new, at_new = tried, found
+            open_ = ~all_the_way & (np.abs(old - new) > PRECISION)
+            if not open_.any():
+                break
+            share = _next_share((new, old, third), (at_new, at_old, at_third))
+        has_room = at_new >= 0
+        last, beyond = np.where(has_room, new, old), np.where(has_room, old, new)
+        rest = np.flatnonzero(open_)
+        if rest.size:
+            last[rest] = self.take(rest).last_with_room(last[rest], beyond[rest])
+        return np.where(all_the_way, outside, last)
+
+
+def _next_share(at: Sequence[FloatArray], found: Sequence[FloatArray]) -> FloatArray:
+    """How far from the first place to the second to look next, given what a third place gave."""
+    (a, b, c), (fa, fb, fc) = at, found
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        x, y = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        straight = fa / (fb - fa) * fc / (fb - fc)
+        curved = straight + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+        least = np.minimum(0.5 * PRECISION / np.abs(b - a), 0.5)
+        smooth = (y**2 < x) & ((1 - y) ** 2 < 1 - x) & np.isfinite(curved)
+        return np.clip(np.where(smooth, curved, 0.5), least, 1 - least)

@@ -12,16 +12,18 @@ import pyarrow as pa
 from itrust._core import FloatArray, InputError, Result, Rng, counted
 from itrust.bias.axes import (
     Axis,
+    Ground,
     PictureGroup,
+    PicturePlaces,
     axis_of,
-    bias_over,
+    biases_at,
     combinations_of,
     has_order,
 )
 from itrust.bias.bands import Band
 from itrust.bias.local import MIN_NEIGHBOURS, LocalBias, cells
 from itrust.bias.redraws import Redraws, names_of
-from itrust.data import MAX_VALUES, Sample, column_of
+from itrust.data import MAX_VALUES, Predicate, Sample, column_of
 
 POINTS = 60
 
@@ -189,45 +191,118 @@ def curve_of(
     min_neighbours: int = MIN_NEIGHBOURS,
 ) -> BiasCurve:
     """The curve of `bias_curve`, with sample and draws that were checked before."""
-    sample = redraws.sample
-    column = column_of(sample.points, name)
-    if not has_order(column):
-        reason = "has no order" if column.is_category else f"has no more than {MAX_VALUES} values"
-        raise InputError(
-            "{value} {reason}, so it has no curve; use bias_groups(sample, {value})",
-            argument="name",
-            value=name,
-            details={"reason": reason},
-        )
-    axis, names = axis_of(column, points), names_of(by)
-    if name in names:
-        raise InputError(
-            "{value} cannot be both the covariate of the curve and a group",
-            argument="by",
-            value=name,
-        )
-    groups = combinations_of(sample, names)
-    grid = len(axis.column)
-    along = axis.column.take(np.tile(np.arange(grid), len(groups)))
-    codes = np.array([values for _, values in groups]).T
-    crossed = tuple(
-        replace(c, values=np.repeat(own, grid).astype(c.values.dtype))
-        for c, own in zip((sample.column(other) for other in names), codes, strict=True)
-    )
-    bias = bias_over(redraws, (along, *crossed), names, min_neighbours=min_neighbours, width=width)
-    parts = []
-    for k, (where, _) in enumerate(groups):
-        some = np.arange(k * grid, (k + 1) * grid)
-        parts.append(
-            CurvePart(
-                where=where,
-                grid=axis.positions,
-                values=bias.values[some],
-                size=bias.size[some],
-                pvalues=bias.pvalues[some],
-                band=bias.band.take(some),
-                null_band=bias.null_band.take(some),
-                rows=int((where.rows(sample.points) & ~column.missing).sum()),
+    plan = CurvePlan.of(Ground(redraws.sample), name, by, points=points, width=width)
+    (bias,) = biases_at(redraws, [plan.places], min_neighbours=min_neighbours)
+    return plan.drawn(bias)
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePlan:
+    """A curve before its bias is known.
+
+    Attributes
+    ----------
+    axis : Axis
+        The covariate, and the positions along it.
+    by : tuple of str
+        Covariates that make the groups.
+    groups : tuple of Predicate
+        Whose rows each group has.
+    places : PicturePlaces
+        All positions of the first group, then those of the next.
+    """
+
+    axis: Axis
+    by: tuple[str, ...]
+    groups: tuple[Predicate, ...]
+    places: PicturePlaces
+
+    @classmethod
+    def of(
+        cls,
+        ground: Ground,
+        name: str,
+        by: str | Sequence[str] = (),
+        *,
+        points: int = POINTS,
+        width: float | None = None,
+    ) -> CurvePlan:
+        """Check and settle where the curve asks for the bias; see `bias_curve`.
+
+        Parameters
+        ----------
+        ground : Ground
+            The rows.
+        name : str
+            The covariate, or "prediction".
+        by : str or sequence of str
+            Covariates that make the groups.
+        points : int
+            Number of positions along the curve.
+        width : float, optional
+            Width of the kernel along the covariate; default: from the rows.
+
+        Returns
+        -------
+        CurvePlan
+            Nothing is estimated yet.
+        """
+        sample = ground.sample
+        column = column_of(sample.points, name)
+        if not has_order(column):
+            few = f"has no more than {MAX_VALUES} values"
+            raise InputError(
+                "{value} {reason}, so it has no curve; use bias_groups(sample, {value})",
+                argument="name",
+                value=name,
+                details={"reason": "has no order" if column.is_category else few},
             )
+        axis, names = axis_of(column, points), names_of(by)
+        if name in names:
+            raise InputError(
+                "{value} cannot be both the covariate of the curve and a group",
+                argument="by",
+                value=name,
+            )
+        groups = combinations_of(sample, names)
+        grid = len(axis.column)
+        along = axis.column.take(np.tile(np.arange(grid), len(groups)))
+        codes = np.array([values for _, values in groups]).T
+        crossed = tuple(
+            replace(c, values=np.repeat(own, grid).astype(c.values.dtype))
+            for c, own in zip((sample.column(other) for other in names), codes, strict=True)
         )
-    return BiasCurve(axis, names, tuple(parts), bias)
+        places = ground.places((along, *crossed), names, width)
+        return cls(axis, names, tuple(where for where, _ in groups), places)
+
+    def drawn(self, bias: LocalBias) -> BiasCurve:
+        """Give the curve.
+
+        Parameters
+        ----------
+        bias : LocalBias
+            At the places.
+
+        Returns
+        -------
+        BiasCurve
+            One part for each group.
+        """
+        sample, grid = bias.sample, len(self.axis.column)
+        missing = column_of(sample.points, self.axis.name).missing
+        parts = []
+        for k, where in enumerate(self.groups):
+            some = np.arange(k * grid, (k + 1) * grid)
+            parts.append(
+                CurvePart(
+                    where=where,
+                    grid=self.axis.positions,
+                    values=bias.values[some],
+                    size=bias.size[some],
+                    pvalues=bias.pvalues[some],
+                    band=bias.band.take(some),
+                    null_band=bias.null_band.take(some),
+                    rows=int((where.rows(sample.points) & ~missing).sum()),
+                )
+            )
+        return BiasCurve(self.axis, self.by, tuple(parts), bias)

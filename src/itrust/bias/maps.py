@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from itrust._core import BoolArray, FloatArray, InputError, Result, Rng, counted
-from itrust.bias.axes import Axis, axis_of, bias_over
+from itrust.bias.axes import Axis, Ground, PicturePlaces, axis_of, biases_at
 from itrust.bias.local import MIN_NEIGHBOURS, LocalBias
 from itrust.bias.redraws import Redraws
 from itrust.data import PREDICTION, Sample, column_of
@@ -127,15 +127,72 @@ def map_of(
     redraws: Redraws, *names: str, points: int = POINTS, min_neighbours: int = MIN_NEIGHBOURS
 ) -> BiasMap:
     """The map of `bias_map` over two names, with sample and draws that were checked before."""
-    if names[0] == names[1]:
-        raise InputError("a map needs two different covariates, not {value} twice", value=names[0])
-    across, up = (axis_of(column_of(redraws.sample.points, name), points) for name in names)
-    shape = (len(up.column), len(across.column))
-    columns = (
-        across.column.take(np.tile(np.arange(shape[1]), shape[0])),
-        up.column.take(np.repeat(np.arange(shape[0]), shape[1])),
-    )
-    exact = [axis.name for axis in (across, up) if axis.labels]
-    bias = bias_over(redraws, columns, exact, min_neighbours=min_neighbours)
-    values, pvalues, size = (part.reshape(shape) for part in (bias.values, bias.pvalues, bias.size))
-    return BiasMap((across, up), values, pvalues, size, bias)
+    plan = MapPlan.of(Ground(redraws.sample), *names, points=points)
+    (bias,) = biases_at(redraws, [plan.places], min_neighbours=min_neighbours)
+    return plan.drawn(bias)
+
+
+@dataclass(frozen=True, eq=False)
+class MapPlan:
+    """A map before its bias is known.
+
+    Attributes
+    ----------
+    axes : pair of Axis
+        Across and up.
+    places : PicturePlaces
+        The cells, along `across` first.
+    """
+
+    axes: tuple[Axis, Axis]
+    places: PicturePlaces
+
+    @classmethod
+    def of(cls, ground: Ground, *names: str, points: int = POINTS) -> MapPlan:
+        """Check and settle where the map asks for the bias; see `bias_map`.
+
+        Parameters
+        ----------
+        ground : Ground
+            The rows.
+        *names : str
+            The two covariates, across and up.
+        points : int
+            Number of positions along each side that is a grid.
+
+        Returns
+        -------
+        MapPlan
+            Nothing is estimated yet.
+        """
+        if names[0] == names[1]:
+            raise InputError(
+                "a map needs two different covariates, not {value} twice", value=names[0]
+            )
+        across, up = (axis_of(column_of(ground.sample.points, name), points) for name in names)
+        columns = (
+            across.column.take(np.tile(np.arange(len(across.column)), len(up.column))),
+            up.column.take(np.repeat(np.arange(len(up.column)), len(across.column))),
+        )
+        exact = [axis.name for axis in (across, up) if axis.labels]
+        return cls((across, up), ground.places(columns, exact))
+
+    def drawn(self, bias: LocalBias) -> BiasMap:
+        """Give the map.
+
+        Parameters
+        ----------
+        bias : LocalBias
+            In the cells.
+
+        Returns
+        -------
+        BiasMap
+            Its values as a table.
+        """
+        across, up = self.axes
+        shape = (len(up.column), len(across.column))
+        values, pvalues, size = (
+            part.reshape(shape) for part in (bias.values, bias.pvalues, bias.size)
+        )
+        return BiasMap(self.axes, values, pvalues, size, bias)

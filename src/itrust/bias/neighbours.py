@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, IntArray, smallest_tickets, tickets
+from itrust._core import AnyArray, FloatArray, InputError, IntArray, smallest_tickets, tickets
 from itrust.bias.smoothing import Tile, Weights
 from itrust.data import Column, Points
 from itrust.kernels import (
@@ -31,11 +31,12 @@ from itrust.kernels import (
 )
 
 CUT = 0.05  # 2.4 widths of a Gaussian
-ROWS_IN_LEAF, PLACES_IN_LEAF = 512, 64
+ROWS_IN_LEAF, PLACES_IN_LEAF = 256, 16
 MAX_WEIGHTS = 2**22  # in a tile that holds all rows
 PILOT_ROWS, PILOT_PLACES = 8_192, 256
 NARROWEST, WIDEST = 1 / 64, 4.0  # of the spread of a column
-EVERYBODY = 1e6  # so wide that all rows are near
+STEPS, FIRST_STEP = 512, 288  # of factors between them; the one to begin with, 0.35
+PAIRS_AT_ONCE = 2**16  # of a place and a row, whose weights are made at once
 FEW = 40.0  # neighbours to aim at in small groups
 
 
@@ -117,6 +118,36 @@ class Neighbours(Weights):
         return block
 
 
+@dataclass(frozen=True, eq=False)
+class Together(Weights):
+    """Several sets of places, one after another, which share one pass over the rows.
+
+    Parameters
+    ----------
+    sets : sequence of Weights
+        What the places of each set are.
+    """
+
+    sets: Sequence[Weights]
+
+    @property
+    def places(self) -> int:
+        """Number of places of all sets."""
+        return sum(own.places for own in self.sets)
+
+    @property
+    def ranges(self) -> list[IntArray]:
+        """Numbers of the places of each set."""
+        ends = np.cumsum([own.places for own in self.sets])
+        return [np.arange(end - own.places, end) for own, end in zip(self.sets, ends, strict=True)]
+
+    def tiles(self, rows: Points, *, whole: bool) -> Iterator[Tile]:
+        """Those of every set."""
+        for own, numbers in zip(self.sets, self.ranges, strict=True):
+            for places, members, weights in own.tiles(rows, whole=whole):
+                yield numbers[places], members, weights
+
+
 def _matching(
     match: MatchGram | None, shape: tuple[int, int]
 ) -> Iterator[tuple[IntArray, IntArray]]:
@@ -188,24 +219,87 @@ def neighbour_kernel(
     pilot = points.take(smallest_tickets(tickets(0, len(points)), PILOT_ROWS))
     places = pilot.take(np.linspace(0, len(pilot) - 1, PILOT_PLACES).astype(int))
     smooth = sum(c.kind in ("number", "date") and c.name not in exact for c in columns)
-    wanted = _wanted_share(kernel, places, pilot, n or len(points), smooth + prediction)
-    low, high = math.log(NARROWEST), math.log(WIDEST)
-    if _typical_share(kernel.widened(WIDEST), places, pilot) < wanted:
-        return kernel.widened(WIDEST)
-    while high - low > 0.02:
-        middle = (low + high) / 2
-        enough = _typical_share(kernel.widened(math.exp(middle)), places, pilot) >= wanted
-        low, high = (low, middle) if enough else (middle, high)
-    return kernel.widened(math.exp(high))
+    spacing = _Spacing.of(kernel, places, pilot)
+    wanted = _wanted_share(spacing.matching, n or len(points), smooth + prediction)
+    return kernel.widened(_factor(spacing, wanted, smooth + prediction))
 
 
-def _wanted_share(
-    kernel: LocalKernel, places: Points, pilot: Points, n: int, dimensions: int
-) -> float:
+def _wanted_share(matching: float, n: int, dimensions: int) -> float:
     """Effective neighbours of a typical row to aim at, as a share of all rows."""
-    matching = n * _typical_share(kernel.widened(EVERYBODY), places, pilot)
-    aim = (1.0 if dimensions == 1 else 0.7) * math.pow(matching, 0.8)
-    return max(aim, min(FEW, 0.9 * matching)) / n
+    aim = (1.0 if dimensions == 1 else 0.7) * math.pow(n * matching, 0.8)
+    return max(aim, min(FEW, 0.9 * n * matching)) / n
+
+
+def _factor(spacing: _Spacing, wanted: float, dimensions: int) -> float:
+    """The narrowest of some factors, a hundredth apart, with which a typical place has enough.
+
+    Shares grow about as a power of the factor: a few steps along such lines come so near that only
+    two neighbouring factors are left to look at.
+    """
+    factors = np.geomspace(NARROWEST, WIDEST, STEPS + 1)
+    power = max(dimensions, 1) * math.log(WIDEST / NARROWEST) / STEPS  # of a step, to begin with
+    low, high, at = 0, STEPS, FIRST_STEP
+    tried: dict[int, float] = {}
+    while high - low > 1:
+        tried[at] = math.log(max(spacing.share(factors[at]), 1e-300) / wanted)
+        low, high = (low, at) if tried[at] >= 0 else (at, high)
+        near = sorted(tried, key=lambda k: abs(tried[k]))[:2]
+        if len(near) == 2:
+            slope = (tried[near[1]] - tried[near[0]]) / (near[1] - near[0])
+            power = slope if slope > 0 else power
+        at = min(max(math.ceil(near[0] - tried[near[0]] / power), low + 1), high - 1)
+    return float(factors[high])
+
+
+@dataclass(frozen=True, eq=False)
+class _Spacing:
+    """Half the squared distances between places and the rows that match them, at widths of 1.
+
+    Attributes
+    ----------
+    halves : tuple of (places, rows) arrays
+        Places of one crossing of categories, some at a time; single precision.
+    rows : int
+        Number of all rows.
+    """
+
+    halves: tuple[AnyArray, ...]
+    rows: int
+
+    @classmethod
+    def of(cls, kernel: LocalKernel, places: Points, rows: Points) -> _Spacing:
+        """Measure the distances, once for all widths."""
+        smooth, match = split_match(kernel.gram(places, rows))
+        halves: list[AnyArray] = []
+        for some, members in _matching(match, smooth.shape):
+            at_once = max(1, PAIRS_AT_ONCE // members.size)
+            for first in range(0, some.size, at_once):
+                own = some[first : first + at_once]
+                half = np.zeros((own.size, members.size), dtype=np.float32)
+                if isinstance(smooth, GaussianGram):
+                    for left, right in zip(smooth.left.T, smooth.right.T, strict=True):
+                        half += 0.5 * np.square(left[own][:, None] - right[members])
+                halves.append(half)
+        return cls(tuple(halves), len(rows))
+
+    @property
+    def matching(self) -> float:
+        """Share of the rows that match a typical place."""
+        return self._typical([np.full(len(half), half.shape[1]) for half in self.halves])
+
+    def share(self, factor: float) -> float:
+        """Effective share of the rows that count at a typical place, with widths of this factor."""
+        sizes = []
+        for half in self.halves:
+            weights = half * np.float32(-(factor**-2))
+            np.exp(weights, out=weights)
+            weights -= np.float32(CUT)
+            np.maximum(weights, 0.0, out=weights)
+            sizes.append(weights.sum(axis=1) ** 2 / np.einsum("ij,ij->i", weights, weights))
+        return self._typical(sizes)
+
+    def _typical(self, sizes: list[AnyArray]) -> float:
+        return float(np.median(np.concatenate(sizes))) / self.rows
 
 
 def _covariate_kernel(columns: Sequence[Column], exact: Sequence[str], smooth: Kernel) -> Kernel:
@@ -215,13 +309,3 @@ def _covariate_kernel(columns: Sequence[Column], exact: Sequence[str], smooth: K
     if not parts:
         return Constant()
     return parts[0] if len(parts) == 1 else Product(tuple(parts))
-
-
-def _typical_share(kernel: LocalKernel, places: Points, rows: Points) -> float:
-    """Median over places of the effective share of rows that count."""
-    sums, squares = np.zeros(len(places)), np.zeros(len(places))
-    for chosen, _, weights in Neighbours(places, kernel).tiles(rows, whole=False):
-        sums[chosen] += weights.sum(axis=1)
-        squares[chosen] += np.square(weights).sum(axis=1)
-    size = np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
-    return float(np.median(size)) / len(rows)

@@ -52,6 +52,8 @@ from itrust.calibration.scores import smooth_ece_of_cells as smooth_ece_of_cells
 from itrust.calibration.scores import surprise as surprise
 from itrust.calibration.tails import from_normal_score as from_normal_score
 from itrust.calibration.tails import normal_score as normal_score
+from itrust.calibration.tails import student_quantile as student_quantile
+from itrust.calibration.tails import student_tail as student_tail
 from itrust.calibration.tails import upper_score as upper_score
 from itrust.calibration.tuning import TunedKernel as TunedKernel
 from itrust.calibration.tuning import tune_widths, tuned_test

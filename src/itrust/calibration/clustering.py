@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import t
 
 from itrust._core import AnyArray, FloatArray, InputError, checked_share
+from itrust.calibration.tails import student_quantile
 from itrust.data import Design, Sample, checked_sample
 
 MIN_CLUSTERS = 10  # that an interval for the correlation takes
@@ -131,7 +131,7 @@ def intra_cluster_correlation(
             "{argument} has no cluster with two rows whose labels can vary", argument="sample"
         )
     pairs = _Pairs.of(sample)
-    quantile = float(t.isf((1 - confidence) / 2, design.freedom))
+    quantile = float(student_quantile((1 - confidence) / 2, design.freedom))
     return IntraClusterCorrelation(
         estimate=pairs.estimate,
         lower=pairs.end(-quantile),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from itrust._core import FloatArray, checked_count
 
@@ -79,7 +79,7 @@ class Forward(Folds):
         return ((range(k), k) for k in range(1, self.number))
 
     def _combined(self, pvalues: FloatArray) -> float:
-        return float(chi2.sf(-2 * np.log(pvalues).sum(), 2 * pvalues.size))
+        return float(chdtrc(2 * pvalues.size, -2 * np.log(pvalues).sum()))
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.fft import dct, idct
-from scipy.optimize import brentq
-from scipy.stats import norm, t
+from scipy.special import ndtri
 
 from itrust._core import (
     FloatArray,
@@ -34,6 +32,7 @@ from itrust.calibration.score_inputs import (
     refuse_beside_rows,
     rows_to_score,
 )
+from itrust.calibration.tails import student_quantile
 from itrust.data import (
     Chunk,
     Covariates,
@@ -337,7 +336,7 @@ def reliability_curve(
     held = np.flatnonzero(sums[1] > 0)
     sizes = np.square(sums[1, held]) / sums[2, held]
     sizes = _design_sizes(source, np.searchsorted(edges, source.p), held, sizes)
-    quantile = float(t.ppf((1 + confidence) / 2, source.design.freedom))
+    quantile = float(student_quantile((1 - confidence) / 2, source.design.freedom))
     lower, upper = _wilson(curve.observed, sizes, quantile)
     return replace(curve, lower=lower, upper=upper)
 
@@ -379,7 +378,7 @@ def curve_of_bins(sums: FloatArray, confidence: float = 0.95) -> ReliabilityCurv
     """
     _positive(float(sums[1].sum()))
     rows, mass, mass2, ones, predictions = sums[:, sums[1] > 0]
-    quantile = float(norm.ppf((1 + confidence) / 2))
+    quantile = float(ndtri((1 + confidence) / 2))
     observed = ones / mass
     lower, upper = _wilson(observed, mass**2 / mass2, quantile)
     shares = mass / mass.sum()
@@ -540,16 +539,20 @@ def residuals_in_cells(y: FloatArray, p: FloatArray, w: FloatArray) -> FloatArra
 def smooth_ece_of_cells(residual: FloatArray) -> float:
     """The smooth calibration error, from shares of the cells in the mean residual."""
     # Reflected Gaussians are diagonal in the cosine transform: the heat equation on [0, 1].
-    spectrum = dct(residual, norm="ortho")
-    frequency = np.pi * np.arange(SMOOTH_CELLS)
+    spectrum = np.fft.rfft(np.append(residual, residual[::-1]))
+    frequency = np.pi * np.arange(SMOOTH_CELLS + 1)
 
-    def excess(width: float) -> float:
-        smoothed = idct(spectrum * np.exp(-0.5 * (frequency * width) ** 2), norm="ortho")
-        return float(np.abs(smoothed).sum()) - width
+    def exceeds(width: float) -> bool:
+        smoothed = np.fft.irfft(spectrum * np.exp(-0.5 * (frequency * width) ** 2))
+        return float(np.abs(smoothed[:SMOOTH_CELLS]).sum()) > width
 
-    if excess(1e-9) <= 0:
+    low, high = 1e-9, 1.0
+    if not exceeds(low):
         return 0.0
-    return float(brentq(excess, 1e-9, 1.0, xtol=1e-9)) if excess(1.0) < 0 else 1.0
+    while high - low > 1e-10:
+        middle = (low + high) / 2
+        low, high = (middle, high) if exceeds(middle) else (low, middle)
+    return high
 
 
 def klce(

@@ -25,13 +25,13 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import ndtr, ndtri
-from scipy.stats.qmc import Sobol
 
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.pipeline import Scores
 from itrust.calibration.power_clusters import ClusterLaw, SharedNoise
 from itrust.calibration.prepared import Prepared
+from itrust.calibration.sobol import sobol_points
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.data import Points
 
@@ -45,7 +45,7 @@ ROOM = 0.8  # of a shift that must fit between 0 and 1 on average
 LEAST_QUANTILE = 0.5  # so that Student's can be compared with it
 LIKELY = 0.84  # standard deviations beyond the critical value, for a power of .8
 # Normal numbers that fill the space of the best singles evenly.
-NORMALS = ndtri(Sobol(BEST_SINGLES, rng=0).random(256))
+NORMALS = ndtri(sobol_points(BEST_SINGLES, 256, seed=0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammainc, gammaincc, gammaln, log_ndtr, ndtri_exp
+from scipy.special import (
+    gammainc,
+    gammaincc,
+    gammaln,
+    log_ndtr,
+    ndtr,
+    ndtri,
+    ndtri_exp,
+    stdtr,
+    stdtrit,
+)
 
 from itrust._core import AnyArray, FloatArray
 
@@ -142,3 +152,52 @@ def upper_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
             log_tail[left] = np.log(gammainc(shape, x))
     return np.asarray(-ndtri_exp(log_tail))
+
+
+def student_tail(z: FloatArray | float, freedom: FloatArray | float) -> FloatArray:
+    """P(T >= z) for Student's law.
+
+    Parameters
+    ----------
+    z : array or float
+        Values.
+    freedom : array or float
+        Degrees of freedom, above 0; with infinitely many the law is normal.
+
+    Returns
+    -------
+    array
+        Broadcast.
+
+    Examples
+    --------
+    >>> round(float(student_tail(2.0, 5)), 6), round(float(student_tail(2.0, np.inf)), 6)
+    (0.05097, 0.02275)
+    """
+    many = np.isinf(freedom)
+    return np.where(many, ndtr(-np.asarray(z)), stdtr(np.where(many, 1.0, freedom), -np.asarray(z)))
+
+
+def student_quantile(tail: FloatArray | float, freedom: FloatArray | float) -> FloatArray:
+    """The value that Student's law exceeds with this probability.
+
+    Parameters
+    ----------
+    tail : array or float
+        Probabilities.
+    freedom : array or float
+        Degrees of freedom, above 0; with infinitely many the law is normal.
+
+    Returns
+    -------
+    array
+        Broadcast; infinite where the probability is 0.
+
+    Examples
+    --------
+    >>> round(float(student_quantile(0.025, 5)), 6), float(student_quantile(0.0, 5))
+    (2.570582, inf)
+    """
+    many, some = np.isinf(freedom), np.asarray(tail) > 0  # stdtrit has the wrong sign at 0
+    quantile = np.where(many, ndtri(tail), stdtrit(np.where(many, 1.0, freedom), tail))
+    return np.where(some, -quantile, np.where(np.isnan(tail), np.nan, np.inf))

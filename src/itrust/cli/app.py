@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ from itrust._core import InputError, Where, progress_shown
 from itrust.cli.console import Log, answer
 from itrust.cli.exit import Guarded, loaded
 from itrust.cli.help import Plain, PlainArgument, PlainOption
+from itrust.cli.loading import arrow_alone, nothing_collected
 from itrust.cli.options import AUDIT, DEMO, RECALIBRATE, Kind, Option, Options, options_of
 from itrust.cli.outputs import refuse_standard_output
 from itrust.cli.settings import Settings, find_settings
@@ -134,7 +136,9 @@ def _command(
 
 def _run(options: Options) -> int:
     """Do what was asked for; the heavy part is loaded here."""
-    work = import_module(f"itrust.cli.{options.command}")
+    # In a process of its own; elsewhere Arrow may be handed frames of pandas.
+    with nothing_collected(), arrow_alone() if app.while_loading else nullcontext():
+        work = import_module(f"itrust.cli.{options.command}")
     loaded(app.while_loading)
     where = Where.NOWHERE if options.quiet else Where.ANYWHERE
     with progress_shown(where):

@@ -48,7 +48,8 @@ def run(options: Options) -> int:
         log.say(*source.about_checksum)
         checksum = source.checksum  # of what is read next: a file that has changed is refused
         rows = _rows(source, roles, covariates, options, log)
-        load("itrust.auditing.audits", "itrust.render.text")
+        page = ["itrust.render.page"] if options.report is not None else []
+        load("itrust.auditing.audits", "itrust.render.text", *page)
         audit, comparison = _judge(options, roles, rows, tasks, log)
         learned = _recalibration(options, roles, covariates, rows)
         command = options.echo(roles.typed(source.columns))

@@ -21,6 +21,7 @@ from itrust._core import DatasetError, InputError, sentence, speaking
 from itrust.cli.console import complain
 from itrust.cli.door import SHELL
 from itrust.cli.help import PlainGroup
+from itrust.cli.loading import nothing_collected
 
 DONE, CLOSED, WRONG, INTERNAL, STOPPED = 0, 1, 2, 70, 130
 PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean the gate
@@ -39,7 +40,7 @@ def loaded(while_loading: object) -> None:
 
 def load(*modules: str) -> None:
     """Load modules; Ctrl-C waits until they are there, as half-loaded ones print tracebacks."""
-    with _interrupts_wait():
+    with _interrupts_wait(), nothing_collected():
         for name in modules:
             import_module(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -13,15 +14,17 @@ from itrust._core import Advance, FloatArray, InputError, Setting
 from itrust.data import Points, Sample, Source
 from itrust.engines.factor import Factor
 from itrust.engines.moments import NullMoments, third_moments, triangles_of
+from itrust.engines.numerical_rank import exact_features
 from itrust.engines.outcome import Columns, KernelOutcome
 from itrust.engines.passes import Additive, Job, Totals
 from itrust.engines.plan import Plan, Purpose
 from itrust.engines.protocol import Engine
 from itrust.engines.survey import Survey
 from itrust.engines.threads import available_threads, one_blas_thread
-from itrust.kernels import Gram, LocalKernel, PowerGram
+from itrust.kernels import Gram, LocalKernel, power_of, split_match
 
 MAX_DENSE_ROWS = 5_000  # for eigenvalues
+SMALLEST_TILE, TILES_A_SIDE = 128, 4  # where there are few rows
 ALL = slice(None)
 
 
@@ -79,7 +82,8 @@ class Tiles(Engine):
         """Sum over i != j of e_i P_ij e_j for every residual column e.
 
         Cost: n^2/2 kernel values and n^2 B multiply-adds; memory: the tiles of one row of
-        tiles, O(tile (tile + B)) a thread.
+        tiles, O(tile (tile + B)) a thread. Rows with different categories have no pairs where the
+        kernel matches these exactly, and a Gaussian kernel of a single number is a few features.
 
         Parameters
         ----------
@@ -88,7 +92,7 @@ class Tiles(Engine):
         residuals : (n, B) array
             One column for the data or a draw, weights included.
         advance : callable, optional
-            Told the number of kernel values done.
+            Told shares of the number of rows.
 
         Returns
         -------
@@ -96,38 +100,93 @@ class Tiles(Engine):
             The form of every column.
         """
         total = np.zeros(residuals.shape[1])
-        starts = range(0, len(residuals), self.tile)
-        threads = min(self.threads or available_threads(), len(starts))
-        with (
-            one_blas_thread(),
-            ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool,
-        ):
-            work = (pool.map if pool else map)(
-                lambda start: self._row_of_tiles(gram, residuals, start), starts
-            )
-            for start, part in zip(starts, work, strict=True):
-                total += part  # in the order of the rows, whatever thread came first
-                if advance:
-                    advance(min(self.tile, len(residuals) - start) * (len(residuals) - start))
+        with one_blas_thread():
+            work = [job for part in _parts(gram, residuals) for job in self._jobs(part)]
+            whole, threads = sum(job.size for job in work), self.threads or available_threads()
+            threads = min(threads, len(work))
+            with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
+                found = (pool.map if pool else map)(lambda job: job.forms(), work)
+                for job, part in zip(work, found, strict=True):
+                    total += part  # in the order of the rows, whatever thread came first
+                    if advance:
+                        advance(len(residuals) * job.size / whole)
         return total
 
-    def _row_of_tiles(self, gram: Gram, residuals: FloatArray, start: int) -> FloatArray:
-        """Contribution of the tiles on and right of the diagonal in one row of tiles, (B,)."""
+    def _jobs(self, part: _Part) -> Iterator[_Job]:
+        """What can be done at once: rows of tiles, or all of a part that has few features."""
+        features = exact_features(part.gram)
+        if features is not None:
+            yield _Featured(part, features)
+            return
+        n = len(part.residuals)
+        tile = min(self.tile, max(SMALLEST_TILE, -(-n // TILES_A_SIDE)))
+        yield from (_RowOfTiles(part, start, tile) for start in range(0, n, tile))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Rows that share their exact matches: a matrix of their own, and their residuals."""
+
+    gram: Gram
+    residuals: FloatArray
+
+
+def _parts(gram: Gram, residuals: FloatArray) -> list[_Part]:
+    """All rows, or those of each exact match: entries between different ones are 0."""
+    smooth, match = split_match(gram)
+    if match is None:
+        return [_Part(gram, residuals)]
+    order = np.argsort(match.left, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(match.left[order])) + 1)
+    return [_Part(smooth.take(rows), residuals[rows]) for rows in groups if rows.size > 1]
+
+
+class _Job(ABC):
+    """A share of the forms, computed by one thread."""
+
+    size: float  # of the work, compared with others
+
+    @abstractmethod
+    def forms(self) -> FloatArray:
+        """What it adds to every form, (B,)."""
+
+
+class _Featured(_Job):
+    """All pairs of a part whose kernel is a few features."""
+
+    def __init__(self, part: _Part, features: FloatArray) -> None:
+        self.part, self.features = part, features
+        self.size = 2.0 * features.size
+
+    def forms(self) -> FloatArray:
+        e = self.part.residuals
+        squares = np.square(self.features.T @ e).sum(axis=0)
+        # The diagonal is 1; dropped: unbiased, may be negative (eq. 4).
+        return np.asarray(squares - np.einsum("ib,ib->b", e, e))
+
+
+class _RowOfTiles(_Job):
+    """The tiles on and right of the diagonal in one row of tiles."""
+
+    def __init__(self, part: _Part, start: int, tile: int) -> None:
+        self.part, self.tile = part, tile
+        n = len(part.residuals)
+        self.rows = slice(start, min(start + tile, n))
+        self.size = float((self.rows.stop - start) * (n - start))
+
+    def forms(self) -> FloatArray:
+        gram, residuals, rows = self.part.gram, self.part.residuals, self.rows
         n = len(residuals)
-        rows = slice(start, min(start + self.tile, n))
         corner = gram.block(rows, rows)
         np.fill_diagonal(corner, 0.0)  # diagonal dropped: unbiased, may be negative (eq. 4)
         smoothed = corner @ residuals[rows]
         smoothed *= 0.5  # the tiles right of the diagonal stand for two
         part = np.empty_like(smoothed)
-        for cols in self._slices(rows.stop, n):
+        for start in range(rows.stop, n, self.tile):
+            cols = slice(start, min(start + self.tile, n))
             smoothed += np.matmul(gram.block(rows, cols), residuals[cols], out=part)
         sums: FloatArray = np.einsum("ib,ib->b", residuals[rows], smoothed)
         return 2 * sums
-
-    def _slices(self, start: int, stop: int) -> Iterator[slice]:
-        for at in range(start, stop, self.tile):
-            yield slice(at, min(at + self.tile, stop))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,14 +231,14 @@ class TiledPlan(Plan):
         p, w = self.sample.p, self.sample.weights_or_ones / survey.unit
         v = w**2 * p * (1 - p)
         gram, m = self.gram, third_moments(p, v)
-        pairs = 4 * float(self.tiles.forms(PowerGram(gram, 3), m[:, None])[0])
+        pairs = 4 * float(self.tiles.forms(power_of(gram, 3), m[:, None])[0])
         return NullMoments.of_one(
             float(gram.diagonal() @ v), self.variance(v), triangles_of(gram, v), pairs
         )
 
     def variance(self, v: FloatArray) -> float:
         """Null variance of the form: 2 sum over i != j of P_ij^2 v_i v_j."""
-        return 2 * float(self.tiles.forms(PowerGram(self.gram, 2), v[:, None])[0])
+        return 2 * float(self.tiles.forms(power_of(self.gram, 2), v[:, None])[0])
 
     def can_vary(self, moments: NullMoments) -> bool:
         """Whether the form has a variance."""
@@ -195,10 +254,8 @@ class TiledPlan(Plan):
     ) -> TiledOutcome:
         """The forms of all columns."""
         assert columns is not None
-        n, gram = self.sample.n, self.gram
-        share = 2 / (n + self.tiles.tile)  # of a row that a kernel value is, more or less
-        tell = None if advance is None else lambda values: advance(values * share)
-        over_pairs = self.tiles.forms(gram, columns.residuals, tell)
+        gram = self.gram
+        over_pairs = self.tiles.forms(gram, columns.residuals, advance)
         diagonal = gram.diagonal() @ columns.squares if diagonals else np.zeros_like(over_pairs)
         return TiledOutcome(self, columns.variances, over_pairs, diagonal)
 

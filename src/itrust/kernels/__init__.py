@@ -6,8 +6,8 @@ from itrust.kernels.discrete import Constant, Delta, Precomputed
 from itrust.kernels.grams import GaussianGram as GaussianGram
 from itrust.kernels.grams import Gram as Gram
 from itrust.kernels.grams import MatchGram as MatchGram
-from itrust.kernels.grams import PowerGram as PowerGram
 from itrust.kernels.grams import Rows as Rows
+from itrust.kernels.grams import power_of as power_of
 from itrust.kernels.grams import split_match as split_match
 from itrust.kernels.local import LocalKernel
 from itrust.kernels.local import default_covariate_kernel as default_covariate_kernel

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from itrust._core import FloatArray
 
@@ -60,7 +59,8 @@ class Median(WidthRule):
     factor: float = 1.0
 
     def __call__(self, present: FloatArray) -> float:
-        distances = pdist(_thinned(present)[:, None], "cityblock")
+        values = _thinned(present)
+        distances = np.abs(values[:, None] - values)[np.triu_indices(values.size, 1)]
         median = float(np.median(distances)) if distances.size else 0.0
         if median == 0:
             positive = distances[distances > 0]

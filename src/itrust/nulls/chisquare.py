@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from itrust._core import FloatArray
 
@@ -102,6 +101,7 @@ class _Contour:
 
 def _contour_integral(value: float, weights: FloatArray) -> float:
     """(1 / 2 pi i) times the integral of exp(K(s) - s value) / s; largest weight 1, value >= 0."""
+    from scipy.optimize import brentq  # slow to load, and needed by few
 
     def slope(s: float) -> float:
         return float(np.sum(weights / (1 - 2 * s * weights))) - value - 1 / s

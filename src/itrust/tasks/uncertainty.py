@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
-from scipy.stats import rankdata, t
 
 from itrust._core import BoolArray, FloatArray, IntArray
+from itrust.calibration import student_quantile, student_tail
 from itrust.data import Design, Sample, design_variance, variance_units
 from itrust.engines import Additive
 from itrust.tasks.bounds import Bounds
@@ -64,7 +64,7 @@ class Uncertainty:
 
     def quantile(self, alpha: float) -> float:
         """How many standard errors an interval reaches to either side."""
-        return float(t.isf(alpha / 2, self.freedom))
+        return float(student_quantile(alpha / 2, self.freedom))
 
     def interval(self, value: float, alpha: float) -> tuple[float, float]:
         """Give the symmetric interval around a value."""
@@ -94,7 +94,8 @@ class Uncertainty:
         """
         if not self.stderr > 0:  # nothing says how far it may be off
             return 0.0, 1.0
-        return self._rate_ends(value, smoothed, float(t.isf(alpha / 2, max(self.units - 1, 1))))
+        quantile = float(student_quantile(alpha / 2, max(self.units - 1, 1)))
+        return self._rate_ends(value, smoothed, quantile)
 
     def _rate_ends(self, value: float, smoothed: float, quantile: float) -> tuple[float, float]:
         size, square = smoothed * (1 - smoothed) / self.stderr**2, quantile**2
@@ -129,7 +130,7 @@ class Uncertainty:
                 enough = middle
             else:
                 too_small = middle
-        return 2 * float(t.sf(too_small, max(self.units - 1, 1)))
+        return 2 * float(student_tail(too_small, max(self.units - 1, 1)))
 
     def pvalue(self, value: float, others: int = 1) -> float:
         """Two-sided p-value of "the truth is 0", the smallest alpha whose interval excludes it.
@@ -148,7 +149,7 @@ class Uncertainty:
         """
         if value == 0 or not self.stderr > 0:
             return math.nan if math.isnan(value) else float(value == 0)
-        return min(1.0, others * 2 * float(t.sf(abs(value) / self.stderr, self.freedom)))
+        return min(1.0, others * 2 * float(student_tail(abs(value) / self.stderr, self.freedom)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -519,7 +520,9 @@ def smoothed_target(mass: float, mass2: float, mass_y: float) -> float:
 
 def _normal_scores(values: FloatArray) -> FloatArray:
     """Ranks on the normal scale, ties in the middle; 0 if all are equal."""
-    scores = ndtri((rankdata(values) - 0.5) / values.size)
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - counts / 2
+    scores = ndtri(middle[place] / values.size)
     return np.asarray(scores - scores.mean())
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.calibration.assumptions.rows import Rows
@@ -178,6 +177,8 @@ def _next(count: int) -> tuple[IntArray, IntArray]:
 
 def _nearest(rows: Rows, codes: IntArray, several: BoolArray) -> tuple[IntArray, IntArray]:
     """Units, 2,000 at most, and for each the three nearest to it in p and the covariates."""
+    from scipy.spatial import KDTree  # slow to load, and needed by few
+
     size = np.maximum(np.bincount(codes), 1)
     centres = np.column_stack([np.bincount(codes, place) / size for place in rows.places.T])
     centres = centres[several]

@@ -12,15 +12,17 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from itrust._core import counted, rounded, signed, signed_in, write_whole
 from itrust.auditing import TONES, Audit
 from itrust.render.page.content import content
-from itrust.render.page.library import chart_library
+from itrust.render.page.library import CompiledTemplates, chart_library
 from itrust.render.page.words import WORDS
 
+# Of the template.
+SETTINGS: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
 RARE = 0.1  # rates below it have a digit more
 MINUS = "\N{MINUS SIGN}"
 RECALIBRATED = ("name", "ece", "smooth_ece", "curve")  # what its charts draw
@@ -148,14 +150,14 @@ def _style() -> str:
 @lru_cache(maxsize=1)
 def _template() -> Template:
     made = Environment(
-        autoescape=True,
+        **SETTINGS,
         undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=FunctionLoader(_own),
+        bytecode_cache=CompiledTemplates(SETTINGS),
     )
     made.filters |= {"shown": shown, "fact": fact, "cell": cell, "told": told_fact, "at": _at}
     made.filters |= {"bias": bias_fact, "counted": counted}
-    return made.from_string(_own("page.html.j2"))
+    return made.get_template("page.html.j2")
 
 
 def shown(value: object, kind: str = "number") -> str:

@@ -1,12 +1,16 @@
-"""The chart library of the page: made once for each installed version, then kept on disk."""
+"""What a page takes long to make: made once for each installed version, then kept on disk."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+
+from jinja2.bccache import Bucket, FileSystemBytecodeCache
+from platformdirs import user_cache_dir
 
 from itrust._core import InputError, write_whole
 
@@ -32,10 +36,33 @@ def chart_library() -> str:
 
 
 def cache_folder() -> Path:
-    """Where downloads and the script are kept."""
-    import pooch  # slow to load, and not needed before a page is made
+    """Where downloads, the script and the template are kept: what `pooch.os_cache` says, faster."""
+    return Path(user_cache_dir("itrust"))
 
-    return Path(pooch.os_cache("itrust"))
+
+class CompiledTemplates(FileSystemBytecodeCache):
+    """Templates as Python's code, in the user's cache folder; made each time where it is none.
+
+    Parameters
+    ----------
+    settings : mapping
+        Of the environment, which the code depends on.
+    """
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        made_with = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:8]
+        super().__init__(str(cache_folder()), f"page-{made_with}-%s.cache")
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Take what was kept, if it is of the same source and versions."""
+        with suppress(OSError):
+            super().load_bytecode(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep the code, where that is allowed."""
+        with suppress(OSError):
+            Path(self.directory).mkdir(parents=True, exist_ok=True)
+            super().dump_bytecode(bucket)
 
 
 def _bundled() -> str:

@@ -143,7 +143,7 @@ class Factor(Engine):
         total: Totals | None = None
         with closing(work):  # an interrupt must not leave threads to the garbage collector
             for part in work:
-                total = part if total is None else total + part
+                total = part if total is None else total.absorbed(part)
                 if job.advance:
                     job.advance(part.tally.rows)
         if total is None:

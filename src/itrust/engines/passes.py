@@ -59,6 +59,35 @@ class Additive:
         mine, others = vars(self), vars(other)
         return type(self)(**{name: _plus(mine[name], others[name]) for name in mine})
 
+    def absorbed(self, other: Self) -> Self:
+        """Add other rows into the arrays of these, which nobody else may hold.
+
+        Parameters
+        ----------
+        other : Additive
+            Of other rows; not changed.
+
+        Returns
+        -------
+        Additive
+            Of both; sums that have their own way to add are made anew.
+        """
+        if type(self).__add__ is not Additive.__add__:
+            return self + other
+        mine, others = vars(self), vars(other)
+        return type(self)(**{name: _into(mine[name], others[name]) for name in mine})
+
+
+def _into(a: Any, b: Any) -> Any:
+    if isinstance(a, Additive):
+        return a.absorbed(b)
+    if isinstance(a, tuple):
+        return tuple(_into(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, np.ndarray) and a.dtype == b.dtype and a.flags.writeable:
+        a += b
+        return a
+    return _plus(a, b)
+
 
 def _plus(a: Any, b: Any) -> Any:
     if isinstance(a, frozenset):
@@ -219,7 +248,7 @@ def accumulate_all(job: Job, chunks: Iterable[Chunk]) -> Totals:
     parts = (accumulate(job, chunk, scratch) for chunk in chunks)
     total = next(parts)
     for part in parts:
-        total = total + part
+        total = total.absorbed(part)
     return total
 
 

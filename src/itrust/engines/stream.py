@@ -26,7 +26,7 @@ def _closed_after(items: Iterable[Item]) -> Iterator[None]:
 def ordered_map(
     function: Callable[[Item], Answer], items: Iterable[Item], threads: int
 ) -> Generator[Answer, None, None]:
-    """Apply a function in threads; at most two items a thread are under way at a time.
+    """Apply a function in threads; no more items are under way than one for each thread and two.
 
     Items are taken from their source one by one, so a file is read as it is worked on, and
     answers come in the order of the items, so sums do not depend on the number of threads.
@@ -54,7 +54,7 @@ def ordered_map(
             try:
                 for item in items:
                     waiting.append(pool.submit(function, item))
-                    if len(waiting) > 2 * threads:
+                    if len(waiting) > threads + 1:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()

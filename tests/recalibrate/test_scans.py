@@ -131,6 +131,15 @@ def test_labels_that_are_all_equal_are_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["platt", "multicalibration"])
+def test_rows_without_weight_are_nothing_to_learn_from(name, tmp_path):
+    own = table(50)
+    pa.parquet.write_table(own.set_column(4, "w", pa.array(np.zeros(50))), tmp_path / "a.parquet")
+    source = it.scan(tmp_path / "a.parquet", **ROLES, weights="w", missing="level")
+    with pytest.raises(it.InputError, match=r"two (rows )?must count"):
+        made(name).fit(source)
+
+
+@pytest.mark.parametrize("name", ["platt", "multicalibration"])
 def test_a_wrong_row_is_refused_wherever_it_stands(name, tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "MAX_ROWS", 20)
     wrong = table(300).to_pydict()

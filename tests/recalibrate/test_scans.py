@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import itrust as it
@@ -89,6 +89,7 @@ def test_methods_of_the_prediction_alone_learn_from_all_of_many_rows(
     assert gathered.predict(grid) == pytest.approx(whole.predict(grid), abs=1e-5)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40), st.integers(0, 2**16))
 def test_cells_hold_the_weights_and_means_of_their_rows(p, seed):
     p = np.array(p)

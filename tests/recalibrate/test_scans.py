@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import itrust as it
@@ -89,6 +89,7 @@ def test_methods_of_the_prediction_alone_learn_from_all_of_many_rows(
     assert gathered.predict(grid) == pytest.approx(whole.predict(grid), abs=1e-5)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40), st.integers(0, 2**16))
 def test_cells_hold_the_weights_and_means_of_their_rows(p, seed):
     p = np.array(p)
@@ -127,6 +128,15 @@ def test_labels_that_are_all_equal_are_refused(name, tmp_path):
     pa.csv.write_csv(pa.table({"y": ["no"] * 5, "p": [0.5] * 5}), tmp_path / "a.csv")
     source = it.scan(tmp_path / "a.csv", label="y", prob="p", positive="yes")
     with pytest.raises(it.InputError, match="every label is 'no', so there is nothing to learn"):
+        made(name).fit(source)
+
+
+@pytest.mark.parametrize("name", ["platt", "multicalibration"])
+def test_rows_without_weight_are_nothing_to_learn_from(name, tmp_path):
+    own = table(50)
+    pa.parquet.write_table(own.set_column(4, "w", pa.array(np.zeros(50))), tmp_path / "a.parquet")
+    source = it.scan(tmp_path / "a.parquet", **ROLES, weights="w", missing="level")
+    with pytest.raises(it.InputError, match=r"two (rows )?must count"):
         made(name).fit(source)
 
 

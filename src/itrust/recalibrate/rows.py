@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import Advance, FloatArray, InputError, IntArray
+from itrust._core import Advance, FloatArray, InputError, IntArray, counted
 from itrust.data import Chunk, Sample, Scan, checked_sample
 
 MAX_ROWS = 500_000
@@ -164,20 +164,25 @@ def _gathered(scan: Scan, advance: Advance) -> Predictions:
     rows = 0
     others: set[Any] = set()
     for chunk in scan.chunks(CHUNK_ROWS):
-        rows += chunk.y.size
-        others |= chunk.other_labels
         few.append(_counted(chunk))
+        rows += few[-1][0].size
+        others |= chunk.other_labels
         if rows > MAX_ROWS:
             cells = cells or _Cells()
             cells.add(few)
             few.clear()
         advance(chunk.y.size)
+    if rows < 2:
+        raise InputError(
+            "the files hold {rows} of a weight above 0; two must count",
+            argument="sample",
+            count=rows,
+            details={"rows": counted(rows, "row")},
+        )
     positive = 1 if scan.positive is None else scan.positive
     values = (others.pop() if len(others) == 1 else None, positive)
     if cells is not None:
         return cells.predictions(values)
-    if rows < 2:
-        raise InputError("the files hold fewer than 2 rows that count", count=rows)
     y, p, w = (np.concatenate(own) for own in zip(*few, strict=True))
     return Predictions(y, p, w / w.mean(), y.size, edge_of(p), values)
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import itrust as it
 import kit
 from baseline import dense_test
+from itrust.engines import Drawing, Purpose, one_blas_thread
 from itrust.kernels import RBF, Delta, LocalKernel
 
 DRAWS = 500
@@ -135,13 +136,12 @@ def cluster(n: int, _null: str) -> dict[str, object]:
 
 def profile(n: int, null: str) -> dict[str, object]:
     """Where the time goes, on one thread: `python benchmarks/rows.py profile 200000 exact`."""
-    y, p, x = data(n)
-    s = it.Sample(y, p, x)
     factor = it.engines.Factor(threads=1)
-    plan = factor.plan(s, KERNEL.resolve(s.points))
-    watch = cProfile.Profile()
-    draws = 0 if null == "spectral" else DRAWS
-    watch.runcall(factor.run, s, plan, it.nulls.Bernoulli(), draws, 0)
+    survey = factor.survey(it.Sample(*data(n)))
+    plan = factor.plan(survey, KERNEL, Purpose(it.nulls.Bernoulli(), DRAWS))
+    drawing = Drawing(it.nulls.Bernoulli(), range(0 if null == "spectral" else DRAWS))
+    watch = cProfile.Profile(time.process_time)
+    watch.runcall(factor.run, survey, [plan], drawing)
     pstats.Stats(watch).sort_stats("tottime").print_stats(12)
     return {}
 
@@ -165,25 +165,24 @@ def write_file(n: int) -> None:
 
 def limits() -> str:
     """What a row costs at least: exponentials, multiply-adds and random bits at measured peak."""
-    from itrust.engines import one_blas_thread
-
     with one_blas_thread():
         a = np.random.default_rng(0).random((2048, 512), dtype=np.float32)
         b = np.random.default_rng(0).random((512, 512), dtype=np.float32)
         gemm = measured(lambda: a @ b, 20)[0] / (2 * 2048 * 512 * 512)
-        values = np.full((256, 512), -1.0)
+        values = np.full((256, 512), -1.0, dtype=np.float32)
         exp = measured(lambda: np.exp(values), 20)[0] / values.size
-        bits = measured(lambda: np.random.Philox(0).random_raw(100_000), 20)[0] / 400_000
-    y, p, x = data(200_000)
-    s = it.Sample(y, p, x)
-    plan = it.engines.Factor().plan(s, KERNEL.resolve(s.points))
+        stream = np.random.PCG64DXSM(0)
+        byte = measured(lambda: stream.random_raw(100_000), 20)[0] / 800_000
+    factor = it.engines.Factor()
+    survey = factor.survey(it.Sample(*data(200_000)))
+    plan = factor.plan(survey, KERNEL, Purpose(it.nulls.Bernoulli(), DRAWS))
     marks, rank = len(plan.landmarks), plan.rank
-    flops = 2 * marks * rank + 2 * rank * rank
+    flops = 2 * marks * rank + rank * rank  # features, and C, which is symmetric
     spectral = marks * exp + flops * gemm
-    exact = spectral + 2 * rank * DRAWS * gemm + DRAWS * bits
+    exact = spectral + 2 * rank * DRAWS * gemm + DRAWS * byte
     return (
         f"one core: {1e-9 / gemm:.0f} GFlop/s (float32), {exp * 1e9:.2f} ns an exponential, "
-        f"{bits * 1e9:.2f} ns a 16-bit number; {marks} landmarks, rank {rank}\n"
+        f"{byte * 1e9:.2f} ns a random byte; {marks} landmarks, rank {rank}\n"
         f"so a million rows on two cores need at least {spectral * 5e5:.2f} s (spectral), "
         f"{exact * 5e5:.2f} s ({DRAWS} draws)"
     )

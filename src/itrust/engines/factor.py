@@ -23,9 +23,9 @@ from itrust.engines.threads import available_threads, one_blas_thread
 from itrust.kernels import LocalKernel
 
 TOLERANCE = 0.01
-# For kernels among many others, most of which lend power and no number to the report:
-ROUGHLY, ROUGH_RANK = 0.05, 128
-LARGE_WORK = 2e10  # multiply-adds of the main kernel, from which on it is one of these
+# For kernels other than the main one, which lend power and no number to the report:
+ROUGHLY, RANK_OF_OTHERS = 0.05, 128
+LARGE_WORK = 2e10  # multiply-adds from which on the main one among many is no finer
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Factor(Engine):
     Parameters
     ----------
     tolerance : float, optional
-        Largest null error relative to the null standard deviation. Default: 1 %, but 5 % with
-        128 landmarks at most where a dictionary of checks meets many rows (40,000 with 999
-        draws). In the adaptive test this is for the default kernel; other kernels, which lend
-        power only, get 5 % if it is smaller, without a certificate.
+        Largest null error relative to the null standard deviation. Default: 1 %, but 5 % where a
+        dictionary of checks meets many rows (from 40,000 with 999 draws). In the adaptive test this
+        is for the default kernel; other kernels, which lend power only, get 5 % if it is smaller,
+        and no certificate.
     max_rank : int
         Most landmarks for rows that share their categories. Where that does not suffice, the
         certificate says so; the p-value stays exact, for the approximate kernel.
@@ -106,14 +106,11 @@ class Factor(Engine):
             are many and no tolerance was asked for.
         """
         tolerance = TOLERANCE if self.tolerance is None else self.tolerance
+        if not purpose.is_main:
+            rank = min(self.max_rank, RANK_OF_OTHERS)
+            return replace(self, tolerance=max(tolerance, ROUGHLY), max_rank=rank)
         large = purpose.among_many and float(n) * purpose.draws * self.max_rank > LARGE_WORK
-        if purpose.is_main and not (large and self.tolerance is None):
-            return replace(self, tolerance=tolerance)
-        return replace(
-            self,
-            tolerance=max(tolerance, ROUGHLY),
-            max_rank=min(self.max_rank, ROUGH_RANK),
-        )
+        return replace(self, tolerance=ROUGHLY if large and self.tolerance is None else tolerance)
 
     def chunk_rows(self, n: int, works: Sequence[Work] = ()) -> int:
         """Give the number of rows at once: fewer when there are few, so that all threads have work.

@@ -50,7 +50,8 @@ def run(options: Options) -> int:
         rows = _rows(source, roles, covariates, options, log)
         page = ["itrust.render.page"] if options.report is not None else []
         load("itrust.auditing.audits", "itrust.render.text", *page)
-        audit, comparison = _judge(options, roles, rows, tasks, log)
+        with _small_products():
+            audit, comparison = _judge(options, roles, rows, tasks, log)
         learned = _recalibration(options, roles, covariates, rows)
         command = options.echo(roles.typed(source.columns))
         made = auditing.Provenance(
@@ -80,6 +81,15 @@ def _rows(
     log.say("reading the file some rows at a time")
     one = (replace(roles, prob=(prob,)) for prob in roles.prob)
     return {own.prob[0]: read_scan(source, own, covariates, options) for own in one}
+
+
+@contextmanager
+def _small_products() -> Iterator[None]:
+    """Threads of BLAS off: within products as small as an audit's they wait for each other."""
+    from itrust.engines import one_blas_thread
+
+    with one_blas_thread():
+        yield
 
 
 @contextmanager

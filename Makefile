@@ -60,6 +60,7 @@ bench: .venv/test         ## ratios against a plain implementation, peak memory,
 	@$(BIN)/python benchmarks/adaptive.py
 	@$(BIN)/python benchmarks/bias.py
 	@$(BIN)/python benchmarks/recalibration.py
+	@$(BIN)/python benchmarks/audit.py
 
 STUDIES := $(filter-out kit housing compas people paper,$(basename $(notdir $(wildcard studies/*.py))))
 

@@ -1,8 +1,8 @@
 """The whole audit with its page: seconds, peak memory and growth, in memory, from files, on Dask.
 
-`python benchmarks/audit.py`; part of `make bench`. Every cell runs in a process of its own and takes
-in loading the rows. "Apart" makes the same parts one after the other, each by its own function, so
-that every part draws its labels again. ROWS=20000000 sets the largest file.
+`python benchmarks/audit.py`; part of `make bench`. Every cell runs in a process of its own; times
+include loading the rows. "Apart" makes the same parts one after the other, each by its own
+function, so that every part draws its labels again. ROWS=20000000 sets the largest file.
 """
 
 from __future__ import annotations

@@ -70,11 +70,11 @@ def scan(
 ) -> Scan:
     """Name the rows of files without loading them.
 
-    Works on a scan, in one or two passes over the files: `klce_test` (Bernoulli, Rademacher,
-    Spectral, Hoeffding), `klce2`, `null_sd`, and the scores except equal-mass bins. Everything
-    else, and clusters, strata and replicate weights, want `scan(...).load()`. Default widths come
-    from 4,096 random rows, so they differ a little from those of all rows in memory. Rows in
-    messages count from 0 after the header. In CSV files the first 8 MB decide what a column holds.
+    Works on a scan, in a few passes over the files: `audit`, `klce_test` (Bernoulli, Rademacher,
+    Spectral, Hoeffding), `klce2`, `null_sd`, `detectable`, `local_bias`, `bias_groups`,
+    `bias_slices`, the scores, and the `fit` of recalibrators. Everything else wants
+    `scan(...).load()`. Rows with clusters, strata or replicate weights are loaded by those that
+    can use them. Rows in messages count from 0 after the header. In CSV files the first 8 MB decide what a column holds.
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ class Cluster:
             The sum.
         """
         leaves = self.map(function, items, **how)
-        self._held = self._pairwise(leaves)
+        self._held = self._pairwise(list(leaves))
         self.wait(leaves, done)
         self.wait(list(self._held))
         return self._fetched()[0]

@@ -284,6 +284,13 @@ class DatasetError(RuntimeError):
     """A data set could not be read or downloaded."""
 
 
+class ClusterError(RuntimeError):
+    """A cluster could not do the work: its workers, its scheduler or the way to it are at fault.
+
+    The same call may succeed on a cluster that is well, so this is no `InputError`.
+    """
+
+
 class AssumptionWarning(UserWarning):
     """The data contradict an assumption that the exact p-value rests on."""
 
@@ -294,6 +301,7 @@ class ApproximationWarning(UserWarning):
 
 for _public in (InputError, DatasetError, AssumptionWarning, ApproximationWarning):
     _public.__module__ = "itrust"  # where users find them, in tracebacks too
+ClusterError.__module__ = "itrust.engines"
 
 
 def sentence(error: InputError, door: Door = PYTHON) -> str:

@@ -358,7 +358,7 @@ class _Trial:
 
     def _turn(self, candidate: _Candidate) -> tuple[float, float]:
         """The smallest p-value first; of equal ones, the most striking among redraws."""
-        striking = float(self.scores.scores[list(candidate.group), 0].max())
+        striking = float(self.scores.observed[list(candidate.group)].max())
         return self.pvalues[candidate.finding.name], -striking
 
     def _scored(self, candidate: _Candidate) -> FloatArray:

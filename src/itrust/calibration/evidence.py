@@ -35,8 +35,8 @@ def findings_of_laws(scores: Scores, laws: Sequence[Scores]) -> tuple[Finding, .
     tuple of Finding
         One for each check, the largest score first.
     """
-    adjusted = np.max([step_down(law.scores) for law in laws], axis=0)
-    own = np.max([unadjusted_pvalues(law.scores) for law in laws], axis=0)
+    adjusted = np.max([step_down(law.log_tails, law.log_weights) for law in laws], axis=0)
+    own = np.max([unadjusted_pvalues(law.log_tails, law.log_weights) for law in laws], axis=0)
     return findings_of(scores, adjusted, own)
 
 
@@ -59,10 +59,10 @@ def findings_of(
     tuple of Finding
         One for each check.
     """
-    table = scores.scores
-    adjusted = step_down(table) if adjusted is None else adjusted
-    own = unadjusted_pvalues(table) if own is None else own
-    order = np.argsort(-table[:, 0], kind="stable")
+    table = scores.log_tails, scores.log_weights
+    adjusted = step_down(*table) if adjusted is None else adjusted
+    own = unadjusted_pvalues(*table) if own is None else own
+    order = np.argsort(-scores.observed, kind="stable")
     alike = _alike(scores, order[:MAX_COMPARED], adjusted)
     return tuple(
         _finding(scores, int(k), float(own[k]), float(adjusted[k]), alike.get(int(k), ()))
@@ -82,7 +82,7 @@ def _finding(
         shape=entry.shape,
         direction=int(np.sign(scores.standardised[k, 0])) if scores.is_single[k] else 0,
         weight=float(scores.weights[k]),
-        score=float(scores.scores[k, 0]),
+        score=float(scores.log_tails[k, 0] + scores.log_weights[k]),
         unadjusted_pvalue=own,
         pvalue=adjusted,
         alike=alike,

@@ -174,7 +174,9 @@ def _class_findings(
 ) -> list[tuple[Finding, ...]]:
     """Findings of every class, adjusted for the checks of all, which share their draws."""
     log_share = np.log((1 - SHARE_OF_ALL) / len(scored))
-    checks = step_down(np.vstack([scores[:1], *(found.scores + log_share for found in scored)]))[1:]
+    table = np.vstack([scores[:1], *(found.log_tails for found in scored)])
+    shift = np.concatenate([np.zeros(1), *(found.log_weights + log_share for found in scored)])
+    checks = step_down(table, shift)[1:]
     parts = np.split(checks, np.cumsum([len(found.entries) for found in scored])[:-1])
     return [
         attributed(findings_of(found, own), ready, found, seed)

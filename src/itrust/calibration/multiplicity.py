@@ -12,23 +12,25 @@ COLUMNS_AT_ONCE = 512
 TIE = 1e-9  # draws within this share of the largest value count as ties with the data
 
 
-def unadjusted_pvalues(scores: FloatArray) -> FloatArray:
+def unadjusted_pvalues(scores: FloatArray, shift: FloatArray | None = None) -> FloatArray:
     """Give (1 + draws at least as large) / (1 + draws) for every row.
 
     Parameters
     ----------
     scores : (E, 1 + draws) array
         The data first.
+    shift : (E,) array, optional
+        Added to the rows, some columns at a time, so that no copy of them is needed.
 
     Returns
     -------
     (E,) array
         As if each row had been the only one.
     """
-    return _shares(scores, np.arange(len(scores)), lambda part: part)
+    return _shares(scores, np.arange(len(scores)), lambda part: part, shift)
 
 
-def step_down(scores: FloatArray) -> FloatArray:
+def step_down(scores: FloatArray, shift: FloatArray | None = None) -> FloatArray:
     """Give step-down max-T p-values (Westfall and Young 1993).
 
     The largest score is compared with the maxima of all rows, the second with the maxima
@@ -38,6 +40,8 @@ def step_down(scores: FloatArray) -> FloatArray:
     ----------
     scores : (E, 1 + draws) array
         On one scale, the data first.
+    shift : (E,) array, optional
+        Added to the rows before they are compared.
 
     Returns
     -------
@@ -50,25 +54,41 @@ def step_down(scores: FloatArray) -> FloatArray:
     >>> step_down(np.array([[3.0, 1.0, 2.0, 0.0], [2.0, 2.5, 0.0, 0.0]]))
     array([0.25, 0.5 ])
     """
-    order = np.argsort(-scores[:, 0], kind="stable")
-    shares = _shares(scores, order, lambda part: np.maximum.accumulate(part[::-1], axis=0)[::-1])
+    observed = scores[:, 0] if shift is None else scores[:, 0] + shift
+    order = np.argsort(-observed, kind="stable")
+    shares = _shares(
+        scores, order, lambda part: np.maximum.accumulate(part[::-1], axis=0)[::-1], shift
+    )
     adjusted = np.empty(len(scores))
     adjusted[order] = np.maximum.accumulate(shares)
     return adjusted
 
 
 def _shares(
-    scores: FloatArray, order: IntArray, combined: Callable[[FloatArray], FloatArray]
+    scores: FloatArray,
+    order: IntArray,
+    combined: Callable[[FloatArray], FloatArray],
+    shift: FloatArray | None,
 ) -> FloatArray:
     """Share of columns whose combined rows reach what was observed, in this order of rows.
 
     The data, in column 0, always do. Some columns at a time, so that no copy is as large as the
     scores.
     """
-    observed = scores[order, 0]
-    tie = TIE * np.abs(scores[np.isfinite(scores)]).max(initial=0.0)
-    reached = np.ones(len(scores))
-    for at in range(1, scores.shape[1], COLUMNS_AT_ONCE):
-        part = combined(scores[order, at : at + COLUMNS_AT_ONCE])
-        reached += np.count_nonzero(part >= (observed - tie)[:, None], axis=1)
+    more = np.zeros(len(scores)) if shift is None else shift
+    blocks = [slice(at, at + COLUMNS_AT_ONCE) for at in range(0, scores.shape[1], COLUMNS_AT_ONCE)]
+    tie = TIE * max((_largest(scores[:, block] + more[:, None]) for block in blocks), default=0.0)
+    observed = (scores[order, 0] + more[order] - tie)[:, None]
+    reached = np.zeros(len(scores))
+    for block in blocks:
+        part = combined(scores[order, block] + more[order, None])
+        found = part >= observed
+        if block.start == 0:
+            found[:, 0] = True
+        reached += np.count_nonzero(found, axis=1)
     return np.asarray(reached / scores.shape[1])
+
+
+def _largest(scores: FloatArray) -> float:
+    """The largest size of a finite number."""
+    return float(np.abs(scores).max(initial=0.0, where=np.isfinite(scores)))

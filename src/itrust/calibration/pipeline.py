@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray, IntArray, progress_bar
+from itrust._core import AnyArray, BoolArray, FloatArray, IntArray, progress_bar
 from itrust.calibration.dictionary.bank import BankSums
 from itrust.calibration.dictionary.entries import Entry
+from itrust.calibration.multiplicity import COLUMNS_AT_ONCE
 from itrust.calibration.prepared import Prepared, makes_draws
 from itrust.calibration.scaling import ScaledChecks, null_law, on_one_scale, scaled_by_draws
 from itrust.calibration.symmetry import symmetric_checks
@@ -49,7 +49,8 @@ class Scores:
     log_tails : (E, 1 + draws) array
         Minus the log of the approximate null tail; KLCE^2 for a kernel that is tested alone.
     standardised : (E, 1 + draws) array
-        The values behind them, divided by their null standard deviation.
+        The values behind them, divided by their null standard deviation; in single precision,
+        unless draws give the scale.
     is_single : (E,) array
         Whether a check is the sum of residuals along a single feature, which has a sign.
     sd, skewness : (E,) arrays
@@ -72,7 +73,7 @@ class Scores:
     entries: tuple[Entry, ...]
     weights: FloatArray
     log_tails: FloatArray
-    standardised: FloatArray
+    standardised: AnyArray
     is_single: BoolArray
     sd: FloatArray
     skewness: FloatArray
@@ -84,10 +85,15 @@ class Scores:
     certificate: Certificate | None
     notes: tuple[str, ...]
 
-    @cached_property
-    def scores(self) -> FloatArray:
-        """Tails plus the logs of the weights, (E, 1 + draws): the scale of comparison."""
-        return self.log_tails + np.log(self.weights)[:, None]
+    @property
+    def log_weights(self) -> FloatArray:
+        """What is added to the tails, (E,): the sums are the scale of comparison, the scores."""
+        return np.asarray(np.log(self.weights))
+
+    @property
+    def observed(self) -> FloatArray:
+        """The score of every check on the data, (E,)."""
+        return np.asarray(self.log_tails[:, 0] + self.log_weights)
 
     @property
     def combined(self) -> FloatArray:
@@ -98,12 +104,16 @@ class Scores:
         """
         if not self.entries:
             return np.zeros(self.statistic.size)
-        return np.array(self.scores.max(axis=0))
+        found = np.empty(self.log_tails.shape[1])
+        for at in range(0, found.size, COLUMNS_AT_ONCE):  # no copy as large as the tails
+            block = slice(at, at + COLUMNS_AT_ONCE)
+            found[block] = (self.log_tails[:, block] + self.log_weights[:, None]).max(axis=0)
+        return found
 
 
 def correlation_of_draws(scores: Scores, checks: IntArray) -> FloatArray:
     """Correlation of what some checks show in the draws, whatever its sign, (E, E)."""
-    draws = scores.standardised[checks, 1:].copy()
+    draws = scores.standardised[checks, 1:].astype(np.float64)
     draws[scores.is_single[checks]] **= 2
     draws -= draws.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(draws, axis=1)
@@ -241,7 +251,11 @@ class Scoring:
         ScaledChecks and Known
             The data are in the first batch only, and so is what the pass tells.
         """
-        checks = (_alone if self.prepared.is_alone else _scaled)(self.prepared, outcome)
+        if self.prepared.is_alone:
+            checks = _alone(self.prepared, outcome)
+        else:
+            precise = _is_clustered(self.prepared, self.null)
+            checks = _scaled(self.prepared, outcome, precise=precise)
         if block.start:
             return checks.without_data(), None
         tail = _tail(self.prepared, self.null, float(checks.statistic[0]), outcome)
@@ -325,7 +339,7 @@ def _alone(prepared: Prepared, outcome: Outcome) -> ScaledChecks:
     return ScaledChecks(statistic[None], statistic[None], statistic, unknown, unknown)
 
 
-def _scaled(prepared: Prepared, outcome: Outcome) -> ScaledChecks:
+def _scaled(prepared: Prepared, outcome: Outcome, *, precise: bool = True) -> ScaledChecks:
     bank: BankSums = outcome.works[0]
     kernels = [
         (found, found.refined(kernel.moments))
@@ -334,7 +348,7 @@ def _scaled(prepared: Prepared, outcome: Outcome) -> ScaledChecks:
     ]
     law = null_law(prepared.bank, bank, kernels)
     log_tails, standardised = on_one_scale(
-        prepared.bank, bank, [found for found, _ in kernels], law
+        prepared.bank, bank, [found for found, _ in kernels], law, precise=precise
     )
     return ScaledChecks(log_tails, standardised, _statistic(prepared, outcome), *law)
 

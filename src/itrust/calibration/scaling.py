@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from itrust._core import BoolArray, FloatArray
+from itrust._core import AnyArray, BoolArray, FloatArray
 from itrust.calibration.dictionary.bank import Bank, BankSums
+from itrust.calibration.multiplicity import COLUMNS_AT_ONCE
 from itrust.calibration.tails import pearson3_log_sf
 from itrust.engines import KernelOutcome, NullMoments
 
@@ -31,7 +32,8 @@ class ScaledChecks:
     Attributes
     ----------
     log_tails, standardised : (E, 1 + draws) arrays
-        Minus the log of the approximate null tails, and the values behind them.
+        Minus the log of the approximate null tails, and the values behind them, which are in
+        single precision where nothing but their correlations is made of them.
     statistic : (1 + draws,) array
         KLCE^2 of the main kernel.
     sd, skewness : (E,) arrays
@@ -39,7 +41,7 @@ class ScaledChecks:
     """
 
     log_tails: FloatArray
-    standardised: FloatArray
+    standardised: AnyArray
     statistic: FloatArray
     sd: FloatArray
     skewness: FloatArray
@@ -52,6 +54,8 @@ class ScaledChecks:
     @classmethod
     def joined(cls, batches: Sequence[ScaledChecks]) -> ScaledChecks:
         """Several batches of draws side by side; the law of the first holds for all."""
+        if len(batches) == 1:
+            return batches[0]
         log_tails, standardised, statistic = (
             np.concatenate([getattr(batch, name) for batch in batches], axis=-1)
             for name in ("log_tails", "standardised", "statistic")
@@ -79,22 +83,42 @@ def on_one_scale(
     sums: BankSums,
     kernels: Sequence[KernelOutcome],
     law: tuple[FloatArray, FloatArray],
-) -> tuple[FloatArray, FloatArray]:
-    """Minus the log tails and the standardised values of all checks, (E, columns)."""
-    own, several = (np.flatnonzero(which) for which in (bank.single >= 0, bank.single < 0))
-    values = np.empty((len(bank.entries), sums.forms.shape[1]))
-    scales = np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel())
-    values[own] = sums.forms[bank.single[own]] * scales[own, None]
-    # Residuals that keep their size keep their squares, too: those of the data are taken.
-    diagonals = sums.diagonals[several][:, :1] if bank.is_studentised else sums.diagonals[several]
-    values[several] = bank.selector[several] @ np.square(sums.forms) - diagonals
-    is_single = np.concatenate([bank.single >= 0, np.zeros(len(kernels), dtype=bool)])[:, None]
-    values = np.concatenate([values, *(kernel.over_pairs[None] for kernel in kernels)])
+    *,
+    precise: bool = True,
+) -> tuple[FloatArray, AnyArray]:
+    """Minus the log tails and the standardised values of all checks, (E, columns).
+
+    Standardised values that need not be precise are kept in single precision.
+    """
     unit, skewness = (value[:, None] for value in law)
+    is_single = np.concatenate([bank.single >= 0, np.zeros(len(kernels), dtype=bool)])[:, None]
     if bank.is_studentised:
         unit = unit * _swollen(sums, kernels, is_single)
-    standardised = np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
-    return _log_tails(standardised, skewness, is_single), standardised
+    columns = sums.forms.shape[1]
+    log_tails = np.empty((len(unit), columns))
+    standardised = np.empty(log_tails.shape, np.float64 if precise else np.float32)
+    for at in range(0, columns, COLUMNS_AT_ONCE):  # what is made on the way stays small
+        block = slice(at, at + COLUMNS_AT_ONCE)
+        values = _values(bank, sums, kernels, block)
+        values = np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
+        log_tails[:, block] = _log_tails(values, skewness, is_single)
+        standardised[:, block] = values
+    return log_tails, standardised
+
+
+def _values(
+    bank: Bank, sums: BankSums, kernels: Sequence[KernelOutcome], block: slice
+) -> FloatArray:
+    """Sums along single features and forms of all other checks, some columns of them."""
+    own, several = (np.flatnonzero(which) for which in (bank.single >= 0, bank.single < 0))
+    forms = sums.forms[:, block]
+    values = np.empty((len(bank.entries), forms.shape[1]))
+    scales = np.sqrt(np.asarray(bank.selector.sum(axis=1)).ravel())
+    values[own] = forms[bank.single[own]] * scales[own, None]
+    # Residuals that keep their size keep their squares, too: those of the data are taken.
+    wanted = slice(0, 1) if bank.is_studentised else block
+    values[several] = bank.selector[several] @ np.square(forms) - sums.diagonals[several, wanted]
+    return np.concatenate([values, *(kernel.over_pairs[None, block] for kernel in kernels)])
 
 
 def scaled_by_draws(
@@ -143,7 +167,10 @@ def scaled_by_draws(
     more = ~symmetric & (np.abs(seen) > np.abs(known))
     skewness = np.where(more, seen, known)
     standardised = (checks.standardised - mean) / sd
-    log_tails = _log_tails(standardised, skewness, single)
+    log_tails = np.empty_like(standardised)
+    for at in range(0, log_tails.shape[1], COLUMNS_AT_ONCE):
+        block = slice(at, at + COLUMNS_AT_ONCE)
+        log_tails[:, block] = _log_tails(standardised[:, block], skewness, single)
     law = checks.sd * sd[:, 0], skewness[:, 0]
     return ScaledChecks(log_tails, standardised, checks.statistic, *law)
 

@@ -1,6 +1,7 @@
 """Exit codes: whatever happens inside, users see one sentence and scripts a number.
 
-0 done; 1 the gate is closed; 2 wrong input; 70 internal error; 130 stopped by the user.
+0 done; 1 the gate is closed; 2 wrong input; 69 a cluster failed, so that the same may work
+another time; 70 internal error; 130 stopped by the user.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typing import Any, NoReturn
 
 import click
 
-from itrust._core import DatasetError, InputError, sentence, speaking
+from itrust._core import ClusterError, DatasetError, InputError, sentence, speaking
 from itrust.cli.console import complain
 from itrust.cli.door import SHELL
 from itrust.cli.help import PlainGroup
 from itrust.cli.loading import nothing_collected
 
-DONE, CLOSED, WRONG, INTERNAL, STOPPED = 0, 1, 2, 70, 130
+DONE, CLOSED, WRONG, UNAVAILABLE, INTERNAL, STOPPED = 0, 1, 2, 69, 70, 130
 PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean the gate
 ENDED = 128  # and the number of the signal, as a shell reports it
 DEBUG = "ITRUST_DEBUG"
@@ -134,6 +135,9 @@ class Guarded(PlainGroup):
         except DatasetError as error:
             complain(f"itrust: {error}")
             return WRONG
+        except ClusterError as error:
+            complain(f"itrust: {error}")
+            return UNAVAILABLE
         except (KeyboardInterrupt, click.Abort):
             return _stopped()
         except ReaderGoneError:

@@ -74,7 +74,8 @@ def scan(
     Spectral, Hoeffding), `klce2`, `null_sd`, `detectable`, `local_bias`, `bias_groups`,
     `bias_slices`, the scores, and the `fit` of recalibrators. Everything else wants
     `scan(...).load()`. Rows with clusters, strata or replicate weights are loaded by those that
-    can use them. Rows in messages count from 0 after the header. In CSV files the first 8 MB decide what a column holds.
+    can use them. Rows in messages count from 0 after the header. In CSV files the first 8 MB decide
+    what a column holds.
 
     Parameters
     ----------
@@ -341,20 +342,21 @@ class Scan:
         """What there is to say of the files; the rest shows when the rows are read."""
         return tuple(self.file_set.notes)
 
-    def only(self, part: FilePart) -> Scan:
-        """Name the rows of one piece of the files.
+    def only(self, *parts: FilePart) -> Scan:
+        """Name the rows of some pieces of the files.
 
         Parameters
         ----------
-        part : FilePart
-            A file, or some row groups of one.
+        *parts : FilePart
+            Files, or some rows of them, that follow each other.
 
         Returns
         -------
         Scan
-            The same columns of that piece.
+            The same columns of these pieces.
         """
-        return replace(self, file_set=self.file_set.only(part.path), parts=(part,))
+        paths = dict.fromkeys(part.path for part in parts)
+        return replace(self, file_set=self.file_set.only(*paths), parts=parts)
 
     def spanning(self, parts: Sequence[FilePart], rows: range) -> Scan:
         """Name the rows with some numbers, which lie in some pieces of the files.
@@ -371,8 +373,7 @@ class Scan:
         Scan
             The same columns of these rows.
         """
-        paths = dict.fromkeys(part.path for part in parts)
-        return replace(self, file_set=self.file_set.only(*paths), parts=tuple(parts), rows=rows)
+        return replace(self.only(*parts), rows=rows)
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Read all rows in order, checked as they come.
@@ -422,10 +423,14 @@ class Scan:
         batches: list[Batch] = []
         held = dropped = 0
         last = None if self.rows is None else self.rows.stop
+        # Where a piece ends with its parts, rows that are dropped may follow, which are its own.
+        more = self.parts is not None and self.parts[-1].start + (self.parts[-1].rows or 0) != last
         for batch in self._batches():
             if self.rows is not None and first < self.rows.start:  # those of another machine
                 skipped, batch = batch.split(self.rows.start - first)
                 first += skipped.rows.num_rows
+                if not batch.rows.num_rows:  # what was dropped among them was counted there
+                    continue
             if last is not None and first + held + batch.rows.num_rows > last:
                 batch = batch.split(last - first - held)[0]
             dropped += batch.dropped
@@ -437,7 +442,7 @@ class Scan:
                 if some.rows.num_rows == room:
                     yield Window(first, tuple(batches), dropped)
                     first, batches, held, dropped = first + held, [], 0, 0
-            if first + held == last:
+            if first + held == last and more:
                 break
         if held or dropped:
             yield Window(first, tuple(batches), dropped)

@@ -1,5 +1,6 @@
 """Engines that compute e'Pe for the data and many redraws at once."""
 
+from itrust._core import ClusterError
 from itrust.engines.auto import Auto
 from itrust.engines.auto import EngineChoice as EngineChoice
 from itrust.engines.auto import as_engine as as_engine
@@ -40,6 +41,7 @@ from itrust.engines.tiles import Tiles
 __all__ = [
     "Auto",
     "Certificate",
+    "ClusterError",
     "Dask",
     "Engine",
     "Factor",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
-from itrust._core import Advance, InputError, Setting
+from itrust._core import Advance, InputError, Setting, checked_positive, counted
 from itrust.data import (
     Candidates,
     Extract,
@@ -16,7 +19,10 @@ from itrust.data import (
     Scan,
     Source,
     rows_at_hand,
+    split_table,
 )
+from itrust.engines.allocator import memory_kept
+from itrust.engines.cluster import Cluster, while_wanted
 from itrust.engines.factor import Factor
 from itrust.engines.passes import Job, Totals, accumulate_all
 from itrust.engines.plan import Plan, Purpose
@@ -25,7 +31,10 @@ from itrust.engines.survey import POINTS, Survey
 from itrust.engines.threads import one_blas_thread
 from itrust.kernels import LocalKernel
 
-PART_ROWS = 250_000
+PART_ROWS = 2**18  # of a partition, about
+MAX_PIECES = 16  # of a row group, which can only be read from its beginning
+WINDOW_ROWS = 2**16  # that the first pass reads at once
+COUNT_BYTES = 2**24  # of files that are counted by one task
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,7 @@ class Dask(Engine):
 
     Draws are keyed by the number of the row in the whole, so the p-value is that of one
     machine, to the last digit that the order of summation allows. A lost worker's
-    partitions are done again.
+    partitions are done again elsewhere. A cluster that cannot do the work is a `ClusterError`.
 
     Parameters
     ----------
@@ -42,10 +51,29 @@ class Dask(Engine):
         A client, or the address of a scheduler.
     factor : Factor
         Tolerance, rank and sizes; `threads` is the workers' own affair.
+    patience : float
+        Seconds to wait for a worker while there is none, and for a scheduler to answer. Workers
+        that have to be started first may take longer than the default.
     """
 
     client: Any
     factor: Factor = field(default_factory=Factor)
+    patience: float = 30.0
+
+    def __post_init__(self) -> None:
+        checked_positive(self.patience, "patience")
+
+    @contextmanager
+    def cluster(self) -> Iterator[Cluster]:
+        """Give tasks to the cluster; those that are not done at the end are taken back.
+
+        Yields
+        ------
+        Cluster
+            All of whose workers have the same version of the package.
+        """
+        with self.connected() as client, Cluster(client, self.patience) as cluster:
+            yield cluster
 
     @contextmanager
     def connected(self) -> Iterator[Any]:
@@ -56,14 +84,21 @@ class Dask(Engine):
         dask.distributed.Client
             Connected to its scheduler.
         """
-        if not isinstance(self.client, str) and not hasattr(self.client, "submit"):
+        given = self.client
+        if not isinstance(given, str) and not hasattr(given, "submit"):
             raise InputError(
                 "Dask needs a client or a scheduler's address, not {value}",
                 argument="client",
-                value=self.client,
+                value=given,
             )
-        if not isinstance(self.client, str):
-            yield self.client
+        if not isinstance(given, str) and getattr(given, "asynchronous", False):
+            raise InputError(
+                "Dask needs a client that waits for answers; make it without asynchronous=True",
+                argument="client",
+                value=given,
+            )
+        if not isinstance(given, str):
+            yield given
             return
         try:
             from distributed import Client
@@ -75,7 +110,7 @@ class Dask(Engine):
                 details={"auto": Setting("engine", "auto")},
             ) from None
         try:
-            client = Client(self.client)  # type: ignore[no-untyped-call]
+            client = Client(given, timeout=self.patience)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             raise InputError(
                 "no Dask scheduler answers at {value} ({error})",
@@ -92,46 +127,43 @@ class Dask(Engine):
         return self.factor
 
     def _survey(self, source: Source, min_rows: int) -> Survey:
-        # The workers cut the files into partitions, count rows and choose random ones.
+        # The workers count rows and choose random ones.
         scan = _checked(source)
         size = max(self.factor.pilot, min_rows, POINTS)
-        with scan.file_set.same_files(), self.connected() as client:
-            parts = _counted_parts(client, scan)
+        with scan.file_set.same_files(), self.cluster() as cluster:
+            parts = _counted_parts(cluster, scan)
             n = sum(part.rows or 0 for part in parts)
             max_ticket = min(1.0, 4 * size / max(n, 1))  # so that few rows travel
-            pieces = [scan.only(part) for part in parts]
-            found = client.gather(
-                client.map(_candidates, pieces, size=size, max_ticket=max_ticket, pure=False)
-            )
+            pieces = [scan.only(*lot) for lot in _partitions(parts)]
+            asked = cluster.map(_candidates, pieces, size=size, max_ticket=max_ticket)
+            found = cluster.answers(asked)
         rows = scan.pilot_of(found, size)
         return Survey(scan, rows, rows.first(self.factor.pilot), parts)
 
     def _extract(self, source: Source, size: int | None, advance: Advance | None) -> Extract:
         scan, size = _checked(source), rows_at_hand(size)
-        with scan.file_set.same_files(), self.connected() as client:
-            parts = _counted_parts(client, scan)
+        with scan.file_set.same_files(), self.cluster() as cluster:
+            parts = _counted_parts(cluster, scan)
             n = sum(part.rows or 0 for part in parts)
             max_ticket = min(1.0, 1.5 * size / max(n, 1) + 1e-3)  # so that few rows travel
-            pieces = [scan.only(part) for part in parts]
-            found = client.gather(
-                client.map(_harvest, pieces, size=size, max_ticket=max_ticket, pure=False)
-            )
-        if advance:
-            advance(n)
+            pieces = _pieces(scan, parts, WINDOW_ROWS)
+            asked = cluster.map(_harvest, pieces, size=size, max_ticket=max_ticket)
+            found = cluster.answers(asked, _told_rows(pieces, advance))
         return scan.extract_of(found, size, parts)
 
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan:
         return self.factor.plan(survey, kernel, purpose)
 
     def _pass(self, survey: Survey, job: Job) -> Totals:
-        scan = _checked(survey.source)
         chunk = self.factor.chunk_rows(survey.n, job.works)
-        pieces = list(_pieces(scan, survey.parts, chunk))
-        with scan.file_set.same_files(), self.connected() as client:
-            return _merged(client, pieces, job, chunk, survey.n)
+        scan = _checked(survey.source)
+        pieces = _pieces(scan, survey.parts, chunk)
+        with scan.file_set.same_files(), self.cluster() as cluster:
+            return _summed(cluster, pieces, job, chunk)
 
     def _describe(self, survey: Survey, plan: Plan) -> str:
-        return f"{plan.describe()} on {len(survey.parts)} Dask partitions"
+        partitions = counted(len(_bounds(survey.parts)), "Dask partition")
+        return f"{plan.describe()} on {partitions}"
 
 
 def _checked(source: Source) -> Scan:
@@ -144,90 +176,137 @@ def _checked(source: Source) -> Scan:
     return source
 
 
-def _counted_parts(client: Any, scan: Scan) -> tuple[FilePart, ...]:
-    """The partitions that have rows, and which row of the whole each begins with."""
-    parts = _partitions(scan)
+def _counted_parts(cluster: Cluster, scan: Scan) -> tuple[FilePart, ...]:
+    """All parts of the files, how many rows each has, and with which of the whole it begins."""
+    parts = _parts(scan)
     if any(part.rows is None for part in parts):
-        pieces = [scan.only(part) for part in parts]
-        counts = client.gather(client.map(_count, pieces, pure=False))
+        lots = _lots(parts, [_bytes(part) for part in parts], COUNT_BYTES)
+        pieces = [[scan.only(part) for part in lot] for lot in lots]
+        counts = [rows for found in cluster.answers(cluster.map(_count, pieces)) for rows in found]
         parts = [replace(part, rows=rows) for part, rows in zip(parts, counts, strict=True)]
     placed, start = [], 0
     for part in parts:
-        if part.rows:
-            placed.append(replace(part, start=start))
-            start += part.rows
+        placed.append(replace(part, start=start))
+        start += part.rows or 0
     return tuple(placed)
 
 
-def _pieces(scan: Scan, parts: Sequence[FilePart], chunk: int) -> Iterator[Scan]:
-    """The rows of every partition up to a multiple of `chunk`, so that chunks are never cut.
+def _parts(scan: Scan) -> list[FilePart]:
+    """Parts of all files that can be read alone; rows where they are known."""
+    parts = list(scan.file_set.parts(PART_ROWS // 4))
+    if scan.where is None and scan.missing != "drop":
+        return parts
+    return [replace(part, rows=None) for part in parts]  # fewer than the file says may count
+
+
+def _pieces(scan: Scan, parts: Sequence[FilePart], chunk: int) -> list[Scan]:
+    """What one task reads, for every partition: rows up to a multiple of `chunk`.
 
     A chunk that begins in one partition and ends in the next belongs to the first. So every chunk
     holds the rows that it would hold on one machine, and sums are the same.
     """
-    n = parts[-1].start + (parts[-1].rows or 0)
-    for k, part in enumerate(parts):
-        stop = part.start + (part.rows or 0)
-        first, last = (-(-row // chunk) * chunk for row in (part.start, stop))
-        last = min(last, n)
-        if first < last:
-            upto = k + 1
-            while parts[upto - 1].start + (parts[upto - 1].rows or 0) < last:
-                upto += 1
-            yield scan.spanning(parts[k:upto], range(first, last))
+    n = _end(parts[-1]) if parts else 0
+    bounds = sorted({0, *(min(-(-bound // chunk) * chunk, n) for bound in _bounds(parts))})
+    starts, ends = [part.start for part in parts], [_end(part) for part in parts]
+    pieces = []
+    for first, last in pairwise(bounds):
+        begin = bisect_right(ends, first) if first else 0
+        stop = bisect_left(starts, last)
+        while stop < len(parts) and ends[stop] == last:  # parts of which no row counts
+            stop += 1
+        pieces.append(scan.spanning(parts[begin:stop], range(first, last)))
+    return pieces or [scan]  # which has no rows
 
 
-def _merged(client: Any, pieces: Sequence[Scan], job: Job, chunk: int, n: int) -> Totals:
-    """The sums of all pieces, merged in pairs on the workers."""
-    from distributed import as_completed, wait
+def _bounds(parts: Sequence[FilePart]) -> list[int]:
+    """Where partitions end, if chunks did not matter."""
+    bounds = []
+    for lot in _partitions(parts):
+        first, rows = lot[0].start, _end(lot[-1]) - lot[0].start
+        pieces = min(max(round(rows / PART_ROWS), 1), MAX_PIECES)
+        bounds += [first + rows * (k + 1) // pieces for k in range(pieces)]
+    return bounds
 
-    keys = {"pure": False}
+
+def _end(part: FilePart) -> int:
+    return part.start + (part.rows or 0)
+
+
+def _partitions(parts: Sequence[FilePart]) -> list[list[FilePart]]:
+    """Neighbours joined until they have enough rows: a small file is not worth a task."""
+    return _lots(parts, [part.rows or 0 for part in parts], PART_ROWS)
+
+
+def _lots(parts: Sequence[FilePart], sizes: Sequence[int], enough: int) -> list[list[FilePart]]:
+    """Parts in order, in lots of about the same size; those without rows are never alone."""
+    total = max(sum(sizes), 1)
+    goal = total / math.ceil(total / enough)
+    lots: list[list[FilePart]] = [[]]
+    before, last = 0, None
+    for part, size in zip(parts, sizes, strict=True):
+        number = int((before + size / 2) / goal)
+        if size and last is not None and number != last:
+            lots.append([])
+        last = number if size else last
+        lots[-1].append(part)
+        before += size
+    return lots
+
+
+def _bytes(part: FilePart) -> int:
+    return split_table(part.path)[0].stat().st_size
+
+
+def _summed(cluster: Cluster, pieces: list[Scan], job: Job, chunk: int) -> Totals:
+    """The sums of all pieces."""
     # A task, not scattered data: the scheduler can make it again when a worker is lost.
-    shared = client.submit(_pass_on, replace(job, advance=None), **keys)
-    wait(shared)  # type: ignore[no-untyped-call]
-    client.replicate(shared)  # else all work queues where the job lies
-    leaves = [client.submit(_accumulate, piece, shared, chunk, **keys) for piece in pieces]
-    level = leaves
-    while len(level) > 1:
-        pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
-        level = [client.submit(_merge, *pair, **keys) for pair in pairs]
-    if job.advance:
-        for _ in as_completed(leaves):  # type: ignore[no-untyped-call]
-            job.advance(n / len(leaves))
-    total: Totals = level[0].result()
+    (shared,) = cluster.map(_pass_on, [replace(job, advance=None)])
+    cluster.spread(shared)
+    done = _told_rows(pieces, job.advance)
+    total: Totals = cluster.sum(_accumulate, pieces, done, job=shared, chunk=chunk)
     return total
 
 
-def _partitions(scan: Scan) -> list[FilePart]:
-    """Pieces of all files that can be read alone; rows where they are known."""
-    parts = list(scan.file_set.parts(PART_ROWS))
-    if (
-        scan.where is not None or scan.missing == "drop"
-    ):  # how many rows count is not what the file says
-        parts = [replace(part, rows=None) for part in parts]
-    return parts
+def _told_rows(pieces: Sequence[Scan], advance: Advance | None) -> Callable[[int], None]:
+    """Tell of the rows of a piece that is done."""
+
+    def done(number: int) -> None:
+        if advance:
+            advance(len(pieces[number].rows or ()))
+
+    return done
 
 
-def _count(piece: Scan) -> int:
-    return piece.n
+def _count(pieces: list[Scan]) -> list[int]:
+    return [_seen(piece).n for piece in while_wanted(pieces)]
 
 
 def _candidates(piece: Scan, size: int, max_ticket: float) -> Candidates:
-    return piece.candidates(size, max_ticket)
+    return _seen(piece).candidates(size, max_ticket)
 
 
 def _harvest(piece: Scan, size: int, max_ticket: float) -> Harvest:
-    return piece.harvest(size, max_ticket)
+    return _seen(piece).harvest(size, max_ticket)
 
 
 def _accumulate(piece: Scan, job: Job, chunk: int) -> Totals:
-    with one_blas_thread():
-        return accumulate_all(job, piece.chunks(chunk))
+    with one_blas_thread(), memory_kept():
+        return accumulate_all(job, while_wanted(_seen(piece).chunks(chunk)))
 
 
 def _pass_on(job: Job) -> Job:
     return job
 
 
-def _merge(first: Totals, second: Totals | None = None) -> Totals:
-    return first if second is None else first + second
+def _seen(piece: Scan) -> Scan:
+    """The same rows; raise where this worker does not find their files."""
+    for path in {part.path for part in piece.parts or ()}:
+        place = split_table(path)[0]
+        if not place.exists():
+            raise InputError(
+                "a Dask worker finds no {file} in {folder}; workers must see the files under the "
+                "same paths as this process",
+                file=place.name,
+                details={"folder": place.parent},
+            )
+    return piece

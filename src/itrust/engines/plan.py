@@ -15,7 +15,7 @@ from itrust.engines.survey import Survey
 from itrust.kernels import LocalKernel
 from itrust.nulls import Null
 
-BATCH_BYTES = 2**28  # of the numbers kept for a batch of draws
+BATCH_BYTES = 2**26  # of the numbers kept for a batch of draws; every chunk in work has as many
 MIN_COLUMNS = 256
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import distributed
 import numpy as np
@@ -22,7 +23,7 @@ from itrust import InputError, nulls
 from itrust.data import FilePart, Scan
 from itrust.engines import ClusterError, Dask, Drawing, Factor
 from itrust.engines.cluster import while_wanted
-from itrust.engines.dask import _bounds, _lots, _pieces
+from itrust.engines.dask import _bounds, _lots, _pieces, _seen
 from itrust.kernels import RBF, LocalKernel
 
 # The cluster's own processes and sockets warn as they please.
@@ -306,10 +307,10 @@ def test_files_that_change_between_passes_are_refused(client, folder, tmp_path):
 def test_a_file_that_workers_do_not_see_is_one_sentence(client, folder, tmp_path):
     file = tmp_path / "0.parquet"
     pq.write_table(pq.read_table(folder / "0.parquet"), file)
-    work = Pass(Dask(client), scan(tmp_path))
+    piece = scan(tmp_path).only(FilePart(file))
     file.unlink()
     with pytest.raises(InputError, match=r"a Dask worker finds no 0.parquet in .*; workers must"):
-        work.run()
+        client.submit(_seen, piece, pure=False).result()
 
 
 def test_a_third_label_in_another_partition_counts_as_0_and_is_named(client, tmp_path):
@@ -371,7 +372,8 @@ def test_pieces_hold_every_row_and_every_part_once_and_whole_chunks(rows, chunk,
         FilePart(Path(f"{k}.csv"), start=start, rows=size)
         for k, (start, size) in enumerate(zip(starts, rows, strict=True))
     ]
-    whole = Scan(tuple(part.path for part in parts), "y", "p", (), None, None, "error")
+    files = SimpleNamespace(only=lambda *paths: SimpleNamespace(files=paths))
+    whole = Scan(files, "y", "p", (), None, None, "error")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("itrust.engines.dask.PART_ROWS", enough)
         pieces = _pieces(whole, parts, chunk)

@@ -285,7 +285,7 @@ def test_a_mean_that_is_off_is_not_missed_because_a_covariate_was_named():
 
 def test_where_the_test_given_the_covariates_does_not_reject_overall_is_not_called_rejected():
     """Overall calibration would be rejected by itself: all say "not rejected", the same way."""
-    for seed in (8, 34):
+    for seed in (8, 27):
         rng = np.random.default_rng([20, seed])
         p = rng.uniform(0.2, 0.8, 200)
         x = {f"x{k}": rng.normal(size=200) for k in range(6)}

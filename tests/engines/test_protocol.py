@@ -36,16 +36,16 @@ def scan(tmp_path):
 @pytest.fixture
 def passes(monkeypatch):
     """How often the file is opened for its rows."""
-    from itrust.data import files
+    from itrust.data import file_set
 
     opened = []
-    read = files.sound_batches
+    read = file_set.sound_batches
 
     def counted(part, *settings):
         opened.append(part.path)
         return read(part, *settings)
 
-    monkeypatch.setattr(files, "sound_batches", counted)
+    monkeypatch.setattr(file_set, "sound_batches", counted)
     return opened
 
 

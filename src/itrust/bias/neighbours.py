@@ -31,7 +31,7 @@ from itrust.kernels import (
 )
 
 CUT = 0.05  # 2.4 widths of a Gaussian
-ROWS_IN_LEAF, PLACES_IN_LEAF = 256, 16
+ROWS_IN_LEAF = 256
 MAX_WEIGHTS = 2**22  # in a tile that holds all rows
 PILOT_ROWS, PILOT_PLACES = 8_192, 256
 NARROWEST, WIDEST = 1 / 64, 4.0  # of the spread of a column
@@ -81,7 +81,7 @@ class Neighbours(Weights):
         return len(self.points)
 
     def tiles(self, rows: Points, *, whole: bool) -> Iterator[Tile]:
-        """Leaves of rows with the leaves of places that may be near."""
+        """Leaves of rows with the places that may be near."""
         gram = self.kernel.gram(self.points, rows)
         smooth, match = split_match(gram)
         if whole or (match is None and not isinstance(smooth, GaussianGram)):
@@ -98,16 +98,15 @@ class Neighbours(Weights):
         if not isinstance(smooth, GaussianGram) or self.cut == 0:
             yield places, rows, self._cut(smooth.block(places, rows))
             return
-        reach = math.sqrt(-2 * math.log(self.cut))
-        place_leaves = _leaves(smooth.left, places, PLACES_IN_LEAF)
-        place_boxes = np.array([_box(smooth.left[leaf]) for leaf in place_leaves])
-        for row_leaf in _leaves(smooth.right, rows, ROWS_IN_LEAF):
-            low, high = _box(smooth.right[row_leaf])
-            gap = np.maximum(place_boxes[:, 0] - high, low - place_boxes[:, 1]).clip(min=0.0)
-            near = np.flatnonzero(np.linalg.norm(gap, axis=1) < reach)
+        reach2 = -2 * math.log(self.cut)
+        features = smooth.left[places]
+        for leaf in _leaves(smooth.right, rows):
+            low, high = smooth.right[leaf].min(axis=0), smooth.right[leaf].max(axis=0)
+            gap = np.maximum(features - high, low - features)
+            np.maximum(gap, 0.0, out=gap)
+            near = places[np.einsum("ij,ij->i", gap, gap) < reach2]
             if near.size:
-                chosen = np.concatenate([place_leaves[k] for k in near])
-                yield chosen, row_leaf, self._cut(smooth.block(chosen, row_leaf))
+                yield near, leaf, self._cut(smooth.block(near, leaf))
 
     def _cut(self, block: FloatArray) -> FloatArray:
         if self.cut > 0:
@@ -166,19 +165,18 @@ def _matching(
         yield found[0], found[1]
 
 
-def _box(features: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return features.min(axis=0), features.max(axis=0)
-
-
-def _leaves(features: FloatArray, index: IntArray, size: int) -> list[IntArray]:
-    """Split at the median of the widest direction until every part is small."""
-    if index.size <= size:
-        return [index]
-    chosen = features[index]
-    column = chosen[:, int(np.argmax(np.ptp(chosen, axis=0)))]
-    order = np.argpartition(column, index.size // 2)
-    halves = index[order[: index.size // 2]], index[order[index.size // 2 :]]
-    return [leaf for half in halves for leaf in _leaves(features, half, size)]
+def _leaves(features: FloatArray, rows: IntArray) -> list[IntArray]:
+    """Split rows at the median of the widest direction until every part is small."""
+    if rows.size <= ROWS_IN_LEAF:
+        return [rows]
+    chosen = features[rows]
+    if chosen.shape[1] == 1:
+        order = np.argsort(chosen[:, 0], kind="stable")
+        return np.array_split(rows[order], -(-rows.size // ROWS_IN_LEAF))
+    column = chosen[:, int(np.argmax(chosen.max(axis=0) - chosen.min(axis=0)))]
+    order = np.argpartition(column, rows.size // 2)
+    halves = rows[order[: rows.size // 2]], rows[order[rows.size // 2 :]]
+    return [leaf for half in halves for leaf in _leaves(features, half)]
 
 
 def neighbour_kernel(

@@ -1,6 +1,7 @@
 """Files too large for memory: when they are read as a stream, and `itrust recalibrate` on them."""
 
 import gzip
+import json
 import os
 import signal
 
@@ -176,3 +177,46 @@ def test_a_link_stays_a_link_and_a_wrong_ending_is_refused(tmp_path):
         result = run(*args, name)
         assert result.exit_code == 2
         assert "--out must end with one of" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory):
+    town = it.simulate.survey(600, rng=0).sample
+    region = town.column("region")
+    file = tmp_path_factory.mktemp("homes") / "homes.csv"
+    rows = zip(town.y, town.p, town.column("age").values, region.values, strict=True)
+    lines = [f"{y:.0f},{float(p)!r},{age:g},{region.levels[int(k)]}" for y, p, age, k in rows]
+    file.write_text("\n".join(["y,p,age,region", *lines]) + "\n")
+    return file
+
+
+AUDIT = ["--label", "y", "--prob", "p", "--on", "age,region", "--draws", "99", "--json", "-"]
+
+
+@pytest.mark.parametrize("at_hand", [100_000, 300])
+def test_an_audit_that_streams_is_the_same_audit(homes, at_hand, monkeypatch):
+    monkeypatch.setattr("itrust.data.extract.EXTRACT_ROWS", at_hand)
+    whole, streamed = (
+        json.loads(invoke("audit", homes, *AUDIT, "--task", "mean(age)", *flags).stdout)
+        for flags in ([], ["--stream"])
+    )
+    assert streamed["rows_at_hand"] == min(at_hand, 600)
+    assert streamed["n"] == whole["n"] == 600
+    assert streamed["provenance"]["sha256"] == whole["provenance"]["sha256"]
+    for key in ("pvalue", "verdict", "sentence"):
+        if at_hand == 100_000:
+            assert streamed[key] == whole[key]
+    assert streamed["tasks"][0]["bias"] == pytest.approx(whole["tasks"][0]["bias"])
+    assert streamed["overall"]["brier"] == pytest.approx(whole["overall"]["brier"])
+
+
+def test_an_audit_of_a_stream_says_so_and_fails_in_one_sentence(homes, tmp_path):
+    found = invoke("audit", homes, *AUDIT[:-2], "--stream")
+    assert found.exit_code == 0
+    assert "reading the file some rows at a time" in found.stderr
+    bad = tmp_path / "bad.csv"
+    bad.write_text(homes.read_text() + "2,0.5,30,south\n")
+    wrong = invoke("audit", bad, *AUDIT, "--stream")
+    assert wrong.exit_code == 2
+    assert "Traceback" not in wrong.stderr
+    assert "bad.csv" in wrong.stderr

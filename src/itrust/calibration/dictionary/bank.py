@@ -269,8 +269,11 @@ def feature_matrix(
     found = _Products(read(points, scales))
     matrix = np.empty((len(features), len(points)), dtype=dtype)
     for row, feature in enumerate(features):
-        gate, rest = found.gate_and_rest(feature)
-        matrix[row] = (rest - centres[row]) * gate
+        if len(feature) == 1:  # most of them, where covariates are many
+            matrix[row] = found.value(feature[0]) - centres[row]
+        else:
+            gate, rest = found.gate_and_rest(feature)
+            matrix[row] = (rest - centres[row]) * gate
     return matrix
 
 
@@ -314,10 +317,15 @@ class _Products:
     def _product(self, terms: Sequence[Term]) -> FloatArray | float:
         values: FloatArray | float = 1.0
         for term in terms:
-            if term not in self.found:
-                self.found[term] = term.of(self.readings[term.column])
-            values = values * self.found[term]
+            values = values * self.value(term)
         return values
+
+    def value(self, term: Term) -> FloatArray:
+        """One term on all rows."""
+        known = self.found.get(term)
+        if known is None:
+            known = self.found[term] = term.of(self.readings[term.column])
+        return known
 
 
 def _scales(features: Sequence[Feature], pilot: Points) -> dict[ColumnName, RankScale]:

@@ -191,7 +191,7 @@ def test_pictures_that_share_passes_are_those_made_alone(monkeypatch):
         MapPlan.of(ground, "region", "age", points=15),
     ]
     places = [plan.places for plan in plans]
-    assert [len(some) for some in axes.passes_over(places)] == [2, 2]
+    assert [len(some) for some in axes._passes_over(places)] == [2, 2]
     assert places[1].kernel is places[3].kernel  # widths of age within regions are chosen once
     redraws = Redraws.of(sample, alpha=0.05, draws=39, rng=3)
     found = biases_at(redraws, places, min_neighbours=20)

@@ -77,7 +77,7 @@ def test_drawing_again_computes_nothing(town, monkeypatch):
         raise AssertionError("computed while drawing")
 
     for module in (
-        "bias.smoothing.average",
+        "bias.places.average",
         "engines.protocol.Engine.run",
         "calibration.scores.reliability_curve",
     ):

@@ -214,10 +214,11 @@ def refuse(*_, **__):
 
 NUMERIC = [
     *("itrust.auditing.charts.biases_at", "itrust.auditing.charts.CurvePlan.of"),
-    *("itrust.auditing.audits.prepared_test", "itrust.auditing.audits.local_bias"),
-    *("itrust.auditing.audits.bias_groups", "itrust.auditing.audits.bias_slices"),
-    *("itrust.auditing.audits.detectable_by", "itrust.auditing.audits.klce2"),
-    *("itrust.bias.local.average", "itrust.bias.groups.average", "itrust.bias.slices.average"),
+    *("itrust.auditing.audits.measured_together", "itrust.auditing.audits.charts_of"),
+    *("itrust.auditing.measuring.planned_test", "itrust.auditing.measuring.local_plan"),
+    *("itrust.auditing.measuring.group_plan", "itrust.auditing.measuring.slice_plan"),
+    *("itrust.auditing.measuring.detectable_by", "itrust.auditing.measuring.run_together"),
+    *("itrust.bias.places.average", "itrust.bias.redraws.average", "itrust.bias.local.average"),
     *("itrust.calibration.klce_test", "itrust.bias.local_bias", "itrust.bias.bias_curve"),
     *("itrust.engines.Tiles.__init__", "itrust.engines.Factor.__init__"),
     "itrust.kernels.LocalKernel.__init__",

@@ -33,7 +33,6 @@ from itrust.bias import (
     Redraws,
     biases_at,
     has_order,
-    passes_over,
 )
 from itrust.calibration import CalibrationResult, EqualMass, ReliabilityCurve, reliability_curve
 from itrust.data import PREDICTION, Column, Predicate, Sample, level_of
@@ -45,6 +44,7 @@ POINTS, SIDE, BARS, DRAWS = 40, 26, 40, 199
 COLUMNS, NICE = 24, (1, 2, 5, 10)  # bars of predictions, about; steps between their ends
 BINS, ROWS_OF_BIN = 10, 40  # of the reliability in a group: most bins, fewest rows of each, about
 DIGITS = 5
+PLANS = 0.3  # time to settle curves and maps, compared with their estimates
 
 Numbers = tuple[float | None, ...]
 
@@ -571,12 +571,19 @@ class _Drawer:
 
         All are settled before anything is estimated, so that they share their passes.
         """
-        curves = {name: self._curve_plans(name) for name in self._ordered}
-        maps = [self._map_plan(*pair) for pair in self._pairs]
-        places = [plan.places for plans in curves.values() for plan in plans.values()]
-        places += [plan.places for plan in maps]
         redraws = Redraws.of(self.sample, alpha=self.alpha, draws=self.draws, rng=self.seed)
-        with progress_bar("charts", len(passes_over(places))):
+        curves: dict[str, dict[str | None, CurvePlan]] = {}
+        maps: list[MapPlan] = []
+        step = PLANS / max(len(self._ordered) + len(self._pairs), 1)
+        with progress_bar("charts", 1 + PLANS) as advance:
+            for name in self._ordered:
+                curves[name] = self._curve_plans(name)
+                advance(step)
+            for pair in self._pairs:
+                maps.append(self._map_plan(*pair))
+                advance(step)
+            places = [plan.places for plans in curves.values() for plan in plans.values()]
+            places += [plan.places for plan in maps]
             found = iter(biases_at(redraws, places, min_neighbours=MIN_NEIGHBOURS))
         lines = [
             self._curve(name, {by: plan.drawn(next(found)) for by, plan in plans.items()})

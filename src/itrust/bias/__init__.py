@@ -5,7 +5,6 @@ from itrust.bias.axes import Axis as Axis
 from itrust.bias.axes import Ground as Ground
 from itrust.bias.axes import biases_at as biases_at
 from itrust.bias.axes import has_order as has_order
-from itrust.bias.axes import passes_over as passes_over
 from itrust.bias.bands import Band
 from itrust.bias.cubic import CubicFit, CubicGroup
 from itrust.bias.curves import BiasCurve, CurvePart, bias_curve

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, checked_count, counted
+from itrust._core import FloatArray, InputError, checked_count, counted, progress_bar
 from itrust.bias.local import LocalBias, LocalPlan
 from itrust.bias.neighbours import CUT, Neighbours, Together, neighbour_kernel
 from itrust.bias.places import average
@@ -30,6 +30,7 @@ from itrust.kernels import LocalKernel
 
 MAX_LEVELS = 40
 MAX_PLACES = 2**13  # whose sums over all draws are held at once
+BANDS = 0.03  # time that the bands of a picture take, compared with a pass for several
 ALL_ROWS = "all rows"
 
 
@@ -274,21 +275,21 @@ def biases_at(
     """
     checked_count(min_neighbours, "min_neighbours")
     found: list[LocalBias] = []
-    for some in passes_over(places):
-        begun = time.perf_counter()
-        plans = [own.plan(redraws, min_neighbours) for own in some]
-        together = Together([plan.weights for plan in plans])
-        averages = redraws.averages(together, title="curves and maps")
-        estimates = [
-            plan.finished(averages.take(numbers))
-            for plan, numbers in zip(plans, together.ranges, strict=True)
-        ]
-        elapsed = time.perf_counter() - begun
-        found += [replace(estimate, elapsed=elapsed) for estimate in estimates]
+    passes = _passes_over(places)
+    with progress_bar("curves and maps", len(passes) + BANDS * len(places)) as advance:
+        for some in passes:
+            begun = time.perf_counter()
+            plans = [own.plan(redraws, min_neighbours) for own in some]
+            together = Together([plan.weights for plan in plans])
+            averages = redraws.averages(together, title="curves and maps")
+            for plan, numbers in zip(plans, together.ranges, strict=True):
+                estimate = plan.finished(averages.take(numbers))
+                found.append(replace(estimate, elapsed=time.perf_counter() - begun))
+                advance(BANDS)
     return found
 
 
-def passes_over(places: Sequence[PicturePlaces]) -> list[list[PicturePlaces]]:
+def _passes_over(places: Sequence[PicturePlaces]) -> list[list[PicturePlaces]]:
     """Pictures that share a pass: as many as their sums can be held at once."""
     passes: list[list[PicturePlaces]] = []
     held = MAX_PLACES

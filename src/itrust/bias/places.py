@@ -98,12 +98,15 @@ class PlacesPart:
         Of sums over draws; moments are double.
     unit : float
         Weights are divided by this.
+    normal_rows : int
+        Rows that have normal numbers of their own: all, or the first 8,192.
     """
 
     sets: tuple[PlaceSet, ...]
     seed: int
     dtype: DTypeLike
     unit: float
+    normal_rows: int = NORMAL_ROWS
 
     @classmethod
     def of(
@@ -112,7 +115,8 @@ class PlacesPart:
         """Choose the precision: large work is done in single precision, data and draws alike."""
         places = sum(own.weights.places for own in sets)
         large = float(n) * places * draws > MAX_IN_DOUBLE
-        return cls(tuple(sets), seed, np.float32 if large else np.float64, unit)
+        dtype = np.float32 if large else np.float64
+        return cls(tuple(sets), seed, dtype, unit, min(n, NORMAL_ROWS))
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -138,7 +142,8 @@ class PlacesPart:
             With the multipliers of these draws.
         """
         own_seed = as_seed(np.random.default_rng([self.seed, 1]))
-        return [PlacesWork(self.sets, block, own_seed, self.dtype, self.unit)]
+        work = PlacesWork(self.sets, block, own_seed, self.dtype, self.unit, self.normal_rows)
+        return [work]
 
     def reduced(self, outcome: Outcome, block: range) -> PlaceSums:
         """Keep the sums; those of the data once.
@@ -213,6 +218,8 @@ class PlacesWork:
         Of sums over draws.
     unit : float
         Weights are divided by this.
+    normal_rows : int
+        Rows that have normal numbers of their own.
     """
 
     sets: tuple[PlaceSet, ...]
@@ -220,6 +227,7 @@ class PlacesWork:
     seed: int
     dtype: DTypeLike
     unit: float
+    normal_rows: int = NORMAL_ROWS
 
     @property
     def max_rows(self) -> None:
@@ -324,13 +332,13 @@ class _PlacesPartial:
         work = self.work
         later = slice(self.drawn, self.drawn + len(draws))
         shares = (weights * (self.w * (self.chunk.y - self.chunk.p))[rows]).astype(work.dtype)
-        normals = _normals(work.seed, draws, work.dtype == np.float32)
+        normals = _normals(work.seed, draws, work.normal_rows, work.dtype == np.float32)
         block, place = np.divmod(self.chunk.first + rows, NORMAL_ROWS)
         for number in np.unique(block).tolist():
             here = block == number
             part = (shares if here.all() else shares[:, here]) @ normals[place[here]]
             if number:
-                part *= _signs(work.seed, number, draws, work.dtype)
+                part *= _signs(work.seed, number, draws).astype(work.dtype)
             self.sums.multiplied[k][places, later] += part
 
     def finished(self) -> PlaceSums:
@@ -339,21 +347,22 @@ class _PlacesPartial:
 
 
 @lru_cache(maxsize=2)
-def _normals(seed: int, draws: range, single: bool) -> AnyArray:
+def _normals(seed: int, draws: range, rows: int, single: bool) -> AnyArray:
     """Normal numbers of the first rows, (rows, draws).
 
     To draw others for every row would cost more than all else that is done with them. With signs
     of their own in every stretch of rows, sums over stretches are uncorrelated and have the same
     variances, and that is all that multipliers are for.
     """
-    bits = keyed_bits(seed, range(NORMAL_ROWS), draws, np.uint16)
+    bits = keyed_bits(seed, range(rows), draws, np.uint16)
     return NORMALS.astype(np.float32 if single else np.float64)[bits]
 
 
-def _signs(seed: int, stretch: int, draws: range, dtype: DTypeLike) -> AnyArray:
+@lru_cache(maxsize=64)
+def _signs(seed: int, stretch: int, draws: range) -> FloatArray:
     """1 or -1 for every draw of a stretch of rows, (draws,)."""
     numbers = keyed_fractions(seed, np.array([stretch]), np.array(draws, dtype=np.int64))
-    return np.where(numbers < 0.5, -1.0, 1.0).astype(dtype)
+    return np.where(numbers < 0.5, -1.0, 1.0)
 
 
 def average(

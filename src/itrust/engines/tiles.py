@@ -101,7 +101,7 @@ class Tiles(Engine):
         """
         total = np.zeros(residuals.shape[1])
         with one_blas_thread():
-            work = [job for part in _parts(gram, residuals) for job in self._jobs(part)]
+            work = [job for part in _matching(gram, residuals) for job in self._shares(part)]
             whole, threads = sum(job.size for job in work), self.threads or available_threads()
             threads = min(threads, len(work))
             with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
@@ -112,7 +112,7 @@ class Tiles(Engine):
                         advance(len(residuals) * job.size / whole)
         return total
 
-    def _jobs(self, part: _Part) -> Iterator[_Job]:
+    def _shares(self, part: _Matching) -> Iterator[_Share]:
         """What can be done at once: rows of tiles, or all of a part that has few features."""
         features = exact_features(part.gram)
         if features is not None:
@@ -124,24 +124,24 @@ class Tiles(Engine):
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Matching:
     """Rows that share their exact matches: a matrix of their own, and their residuals."""
 
     gram: Gram
     residuals: FloatArray
 
 
-def _parts(gram: Gram, residuals: FloatArray) -> list[_Part]:
+def _matching(gram: Gram, residuals: FloatArray) -> list[_Matching]:
     """All rows, or those of each exact match: entries between different ones are 0."""
     smooth, match = split_match(gram)
     if match is None:
-        return [_Part(gram, residuals)]
+        return [_Matching(gram, residuals)]
     order = np.argsort(match.left, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(match.left[order])) + 1)
-    return [_Part(smooth.take(rows), residuals[rows]) for rows in groups if rows.size > 1]
+    return [_Matching(smooth.take(rows), residuals[rows]) for rows in groups if rows.size > 1]
 
 
-class _Job(ABC):
+class _Share(ABC):
     """A share of the forms, computed by one thread."""
 
     size: float  # of the work, compared with others
@@ -151,10 +151,10 @@ class _Job(ABC):
         """What it adds to every form, (B,)."""
 
 
-class _Featured(_Job):
+class _Featured(_Share):
     """All pairs of a part whose kernel is a few features."""
 
-    def __init__(self, part: _Part, features: FloatArray) -> None:
+    def __init__(self, part: _Matching, features: FloatArray) -> None:
         self.part, self.features = part, features
         self.size = 2.0 * features.size
 
@@ -165,10 +165,10 @@ class _Featured(_Job):
         return np.asarray(squares - np.einsum("ib,ib->b", e, e))
 
 
-class _RowOfTiles(_Job):
+class _RowOfTiles(_Share):
     """The tiles on and right of the diagonal in one row of tiles."""
 
-    def __init__(self, part: _Part, start: int, tile: int) -> None:
+    def __init__(self, part: _Matching, start: int, tile: int) -> None:
         self.part, self.tile = part, tile
         n = len(part.residuals)
         self.rows = slice(start, min(start + tile, n))

@@ -192,7 +192,9 @@ def test_no_sentence_has_a_place_that_nothing_fills():
         details = next((word.value for word in node.keywords if word.arg == "details"), None)
         filled = known | {"subject", "title"}
         if isinstance(details, ast.Dict):
-            filled |= {key.value for key in details.keys}
+            filled |= {key.value for key in details.keys if key is not None}
+            if None in details.keys:  # others that are passed on
+                continue
         if None in known:  # **what.fields
             filled |= {"argument", "column"}
         names = set(re.findall(r"\{(\w+)\}", text))

@@ -98,6 +98,6 @@ def test_a_chunk_leaves_nothing_to_the_garbage_collector(null):
     gc.disable()
     try:
         accumulate(job, chunk)
-        assert not any(isinstance(one, Products) for one in gc.get_objects())
+        assert not any(type(one) is Products for one in gc.get_objects())
     finally:
         gc.enable()

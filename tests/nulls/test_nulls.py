@@ -135,7 +135,7 @@ def test_spectral_and_redraws_agree_in_the_body():
     ]
     tails = [nulls.Spectral().tail(fact) for fact in facts]
     np.testing.assert_allclose(tails, [0.5, 0.1, 0.01], rtol=0.25)
-    assert limit.statistic == pytest.approx(exact.statistic, rel=1e-9)
+    assert limit.statistic == pytest.approx(exact.statistic, rel=1e-3)  # tiles, and a factor
 
 
 @pytest.mark.parametrize("seed", range(40))

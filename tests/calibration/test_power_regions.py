@@ -9,7 +9,7 @@ import pytest
 import itrust as it
 from itrust import Sample
 from itrust.calibration import Dictionary
-from itrust.calibration.power_regions import crossed_columns, pairs_of
+from itrust.calibration.power_regions import cuts_of, left_out, pairs_of
 from itrust.calibration.power_setting import Demand, PowerSetting
 from itrust.data import Between, Missing, cut_of
 
@@ -85,15 +85,22 @@ def test_more_than_twenty_covariates_are_not_crossed_and_named():
     rng = np.random.default_rng(0)
     x = {f"x{k}": rng.integers(2, size=150) for k in range(22)} | {"same": np.zeros(150)}
     s = Sample(rng.random(150) < 0.5, np.full(150, 0.5), x)
-    crossed, others = crossed_columns(s.points)
-    assert [column.name for column in others] == ["x20", "x21"]
-    assert len(crossed) == 20
+    assert left_out(s.points) == ((), ("x20", "x21"))
     only = it.default_dictionary(s).only(families=["overall"])
-    assert setting_of(s, only, draws=19).uncrossed == ("x20", "x21")
+    assert setting_of(s, only, draws=19).left_out == ((), ("x20", "x21"))
     names = {
         name for cut in pairs_of(s.points, s.points) for part in cut.parts for name in part.names
     }
-    assert names == {column.name for column in crossed}
+    assert names == {f"x{k}" for k in range(20)}
+
+
+def test_only_the_first_of_very_many_covariates_are_cut():
+    rng = np.random.default_rng(0)
+    x = {"same": np.zeros(100)} | {f"x{k}": rng.normal(size=100) for k in range(62)}
+    s = Sample(rng.random(100) < 0.5, np.full(100, 0.5), x)
+    assert left_out(s.points)[0] == ("x60", "x61")
+    _, *cuts = cuts_of(s.points, s.points)
+    assert [cut.parts[0].names for cut in cuts] == [{f"x{k}"} for k in range(60)]
 
 
 def test_a_check_of_one_pair_has_a_closed_form():
@@ -143,7 +150,9 @@ def test_kernels_know_every_part_of_a_sorted_file():
     x = {"g": np.sort(rng.choice(list("abcdef"), n))}
     s = Sample(rng.random(n) < 0.5, np.full(n, 0.5), x)
     found = setting_of(s, {"mine": it.kernels.Delta().on("g")}, draws=99)
-    shifts = [found.sensitivity.smallest(region.area, 1, 0.8) for region in found.regions()[1:]]
+    shifts = [
+        found.sensitivity.smallest_both(region.area, 0.8)[0] for region in found.regions()[1:]
+    ]
     assert max(shifts) < 1.3 * min(shifts)
 
 
@@ -158,7 +167,7 @@ def test_two_categories_of_eight_levels_promise_nothing_about_their_pairs():
         assert setting.sensitivity.power(pair.area, np.array([0.05, 0.07])).max() < 0.4
     assert len(pairs) > 55
     for region in setting.regions():
-        assert setting.sensitivity.smallest(region.area, 1, 0.8) < 0.05
+        assert setting.sensitivity.smallest_both(region.area, 0.8)[0] < 0.05
 
 
 def test_the_rows_that_are_needed_are_those_of_the_neediest_pair():

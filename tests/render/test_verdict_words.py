@@ -48,6 +48,19 @@ def judged(verdict, missed, tolerance=0.05):
             Coverage(20, 9, 0, 9, paired_groups=True, paired_fifths=False, uncrossed=(*"cdefghi",)),
             "with at least 20 rows; pairs with the last 7 covariates were not looked at",
         ),
+        (
+            Coverage(
+                20,
+                9,
+                0,
+                9,
+                paired_groups=True,
+                paired_fifths=False,
+                uncrossed=(*"cdefghi",),
+                uncut=("h", "i"),
+            ),
+            "20 rows; h and i, and pairs with the last 7 covariates, were not looked at",
+        ),
     ],
 )
 def test_a_promise_names_what_was_looked_at(coverage, words):

@@ -419,6 +419,8 @@ class Charts:
         Of the predictions.
     by_group : tuple of ReliabilityLine
         Reliability in every group; empty if `audit` was told `charts=False`.
+    undrawn : tuple of str
+        Numbers that no curve is drawn along, because there are more than five.
     """
 
     null: NullChart | None
@@ -428,6 +430,7 @@ class Charts:
     computed: bool
     histogram: HistogramChart | None = None
     by_group: tuple[ReliabilityLine, ...] = ()
+    undrawn: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Charts: {counted(len(self.curves), 'curve')}, {counted(len(self.maps), 'map')}>"
@@ -455,6 +458,7 @@ class Charts:
             "reliability_by_group": [line.to_dict() for line in self.by_group],
             "rows": self.rows,
             "computed": self.computed,
+            "undrawn": list(self.undrawn),
         }
 
 
@@ -515,6 +519,7 @@ def charts_of(
         computed=computed,
         histogram=HistogramChart.of(sample.p) if histogram is None else histogram,
         by_group=drawer.by_group(sample) if computed else (),
+        undrawn=tuple(drawer.undrawn) if computed else (),
     )
 
 
@@ -544,9 +549,17 @@ class _Drawer:
     @cached_property
     def _ordered(self) -> list[str]:
         """Numbers to draw along, those of what was found first, and the prediction."""
-        named = [c.name for c in self.columns if has_order(c)]
         own = PREDICTION not in self.sample.names and has_order(self.sample.points.prediction)
-        return [*named[: MAX_AXES - 1], *([PREDICTION] if own else [])]
+        return [*self._numbers[: MAX_AXES - 1], *([PREDICTION] if own else [])]
+
+    @cached_property
+    def _numbers(self) -> list[str]:
+        return [c.name for c in self.columns if has_order(c)]
+
+    @property
+    def undrawn(self) -> list[str]:
+        """Numbers for which there is no room."""
+        return self._numbers[MAX_AXES - 1 :]
 
     @cached_property
     def _levels(self) -> list[str]:

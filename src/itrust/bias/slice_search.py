@@ -9,9 +9,9 @@ look.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -32,7 +32,7 @@ from itrust.data import (
 
 PARTS = 16
 MAX_LEVELS = 30
-MAX_CROSSED = 40  # covariates, the most striking by themselves, that are taken in pairs
+MAX_CROSSED = 40  # covariates, the most striking by themselves, that are taken together
 MIN_ROWS = 5_000  # to search in, however many covariates there are
 THRIFT = 0.6  # how much more a complex rule has to show
 FAINT = 3.0  # standard errors below which a rule is not worth a test
@@ -165,6 +165,7 @@ def _ranges(
     """Below, at or above a cut, and between two cuts; one value where cells hold one each."""
     parts = [cell for cell in cells if isinstance(cell, Between)]
     last = len(parts) - 1
+    shown = cache(partial(_exactly, column))  # every end stands in many ranges
     one_sided, two_sided = math.log(2 * last), math.log(max(len(parts) * last / 2, 1))
     for first in range(len(parts)):
         for stop in range(first, len(parts)):
@@ -175,13 +176,16 @@ def _ranges(
                 one = level_of(column, float(alone[first]))
                 yield one, [first], min(price, math.log(len(cells)))
                 continue
-            region = range_of(column, parts[first].low, parts[stop].high)
+            region = range_of(column, parts[first].low, parts[stop].high, shown)
             yield region, list(range(first, stop + 1)), price
 
 
-def range_of(column: Column, low: float, high: float) -> Between:
+def range_of(
+    column: Column, low: float, high: float, shown: Callable[[float], str] | None = None
+) -> Between:
     """Rows from `low` to below `high` in the words of a rule."""
-    ends = [_exactly(column, end) if math.isfinite(end) else "" for end in (low, high)]
+    shown = shown or partial(_exactly, column)
+    ends = [shown(end) if math.isfinite(end) else "" for end in (low, high)]
     if not math.isfinite(low):
         text = f"< {ends[1]}"
     elif not math.isfinite(high):
@@ -259,16 +263,16 @@ class Searcher:
         sums = self._sums(w, e, np.ones(e.size, dtype=bool))
         alone = [self._in_pair(axis, None, sums, 0.0) for axis in self.axes]
         found = [f for f in alone if f is not None and f.standard >= FAINT_PART]
+        worth = [-math.inf if f is None else f.worth for f in alone]
+        striking = [self.axes[k] for k in sorted(np.argsort(worth)[::-1][:MAX_CROSSED])]
         if self.max_conditions > 1:
-            worth = [-math.inf if f is None else f.worth for f in alone]
-            striking = sorted(np.argsort(worth)[::-1][:MAX_CROSSED])
-            pairs = combinations([self.axes[k] for k in striking], 2)
+            pairs = combinations(striking, 2)
             crossed = (self._in_pair(a, b, sums, FAINT_PART) for a, b in pairs)
             found.extend(f for f in crossed if f is not None)
         beam = sorted(found, key=lambda f: -f.worth)
         best = [f for f in beam if f.standard >= FAINT][:1]
         for _ in range(2, self.max_conditions):
-            longer = [self._narrowed(short, w, e) for short in beam[:BEAM]]
+            longer = [self._narrowed(short, striking, w, e) for short in beam[:BEAM]]
             beam = sorted((f for f in longer if f is not None), key=lambda f: -f.worth)
             best.extend(f for f in beam[:1] if f.standard >= FAINT)
         best.sort(key=lambda f: -f.worth)
@@ -315,14 +319,16 @@ class Searcher:
         scale = np.sqrt(np.where(enough, variance, 1.0))
         return np.asarray(np.where(enough, np.abs(lean) / scale, 0.0))
 
-    def _narrowed(self, found: _Found, w: FloatArray, e: FloatArray) -> _Found | None:
+    def _narrowed(
+        self, found: _Found, axes: Sequence[_Axis], w: FloatArray, e: FloatArray
+    ) -> _Found | None:
         """A rule with one more condition."""
         inside = all_of(found.conditions).rows(self.sample.points)
         taken = all_of(found.conditions).names
         sums = self._sums(w, e, inside)
         price = found.standard**2 / 2 - found.worth  # of the conditions so far
         best: _Found | None = None
-        for axis in self.axes:
+        for axis in axes:
             more = None if axis.name in taken else self._in_pair(axis, None, sums, FAINT)
             if more is not None and (best is None or more.worth - price > best.worth):
                 conditions = (*found.conditions, *more.conditions)

@@ -23,7 +23,7 @@ from itrust.bias.bands import Shares, Verdicts, judged
 from itrust.bias.parts import PartBias, PartTable
 from itrust.bias.places import PlaceSet, PlacesPart
 from itrust.bias.redraws import Redraws
-from itrust.bias.slice_search import Candidate, Searcher, rows_to_search
+from itrust.bias.slice_search import MAX_CROSSED, Candidate, Searcher, rows_to_search
 from itrust.bias.smoothing import Averages, Members
 from itrust.data import Sample, Scan
 from itrust.engines import EngineChoice, run_together, work_of_parts
@@ -33,6 +33,10 @@ ALIKE = 0.5  # rows in common, of rows in either
 ALIKE_SHARE = 0.3  # of the level, spread evenly
 HALVES = 2
 FOUND_SHARE = 0.8  # of a slice's error, on the side of the bias that was found
+SOME_CROSSED = (
+    f"too many covariates to search all rules: those with several conditions take the "
+    f"{MAX_CROSSED} covariates that show most by themselves"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -214,8 +218,16 @@ def slices_of(
         n=sample.n,
         elapsed=time.perf_counter() - begun,
         min_rows=int(min_rows),
-        **redraws.settings,
+        **_settings(redraws),
     )
+
+
+def _settings(redraws: Redraws) -> dict[str, Any]:
+    """What a table of slices keeps, and a note where not all covariates were crossed."""
+    settings = redraws.settings
+    if len(redraws.sample.columns) < MAX_CROSSED:  # the prediction is one more
+        return settings
+    return {**settings, "notes": (*settings["notes"], SOME_CROSSED)}
 
 
 def slice_plan(
@@ -290,7 +302,7 @@ class SlicePlan:
             n=redraws.n,
             elapsed=0.0,
             min_rows=self.min_rows,
-            **redraws.settings,
+            **_settings(redraws),
         )
 
 

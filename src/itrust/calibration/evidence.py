@@ -82,7 +82,7 @@ def _finding(
         shape=entry.shape,
         direction=int(np.sign(scores.standardised[k, 0])) if scores.is_single[k] else 0,
         weight=float(scores.weights[k]),
-        score=float(scores.log_tails[k, 0] + scores.log_weights[k]),
+        score=float(scores.observed[k]),
         unadjusted_pvalue=own,
         pvalue=adjusted,
         alike=alike,

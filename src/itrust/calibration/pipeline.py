@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -85,12 +86,12 @@ class Scores:
     certificate: Certificate | None
     notes: tuple[str, ...]
 
-    @property
+    @cached_property
     def log_weights(self) -> FloatArray:
         """What is added to the tails, (E,): the sums are the scale of comparison, the scores."""
         return np.asarray(np.log(self.weights))
 
-    @property
+    @cached_property
     def observed(self) -> FloatArray:
         """The score of every check on the data, (E,)."""
         return np.asarray(self.log_tails[:, 0] + self.log_weights)

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable
 from itertools import chain
 
-from itrust._core import InputError, Rng, checked_count, checked_share, did_you_mean
+from itrust._core import InputError, Rng, checked_count, checked_share, counted, did_you_mean
 from itrust.calibration.adaptive import Checks, PreparedTest
 from itrust.calibration.inputs import checked_source
 from itrust.calibration.power_clusters import assumed_clustering
@@ -53,8 +53,9 @@ def detectable(
 
     Regions: all rows, every level of every category, every tenth of every number, and every pair
     of levels of two covariates (of numbers, of their fifths) that has at least 1 % of the rows.
-    Pairs are those of the first 20 covariates; `coverage` names the others. Labels are not looked
-    at. The shift of the headline is tried out on `simulations` simulated samples.
+    Regions are those of the first 60 covariates, pairs those of the first 20; `coverage` names the
+    others. Labels are not looked at. The shift of the headline is tried out on `simulations`
+    simulated samples.
 
     With clusters, labels of a cluster are taken to be correlated, and rows count for less: by the
     design effect of every check (`itrust.calibration.intra_cluster_correlation`), with Student's
@@ -153,7 +154,7 @@ def _detectable(setting: PowerSetting, demand: Demand, simulations: int) -> Dete
     return Detectable(
         regions=regions,
         pairs=pairs,
-        coverage=Coverage.of(regions, pairs, setting.uncrossed, n),
+        coverage=Coverage.of(regions, pairs, setting.left_out, n),
         power=demand.power,
         alpha=demand.alpha,
         simulated=simulated,
@@ -258,8 +259,18 @@ def sample_size(
     clusters = None
     if clustering is not None:
         clusters = math.ceil(rows * clustering.clusters / setting.prepared.survey.n)
+    uncut = setting.left_out[0] if where is None else ()
+    notes = (f"no region of {counted(len(uncut), 'further covariate')} was looked at",)
     return SampleSize(
-        rows, bias, worst, by_region, power, alpha, clustering=clustering, clusters=clusters
+        rows,
+        bias,
+        worst,
+        by_region,
+        power,
+        alpha,
+        notes if uncut else (),
+        clustering=clustering,
+        clusters=clusters,
     )
 
 

@@ -2,14 +2,15 @@
 
 Everything is counted from predictions and covariates; labels are not looked at. Pairs explode with
 the number of covariates, so only the first ones are crossed, numbers by their fifths, and only
-pairs with at least 1 % of the rows are kept: at most 100 for two covariates.
+pairs with at least 1 % of the rows are kept: at most 100 for two covariates. Where covariates are
+very many, only the first ones are cut at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ from itrust._core import FloatArray, IntArray
 from itrust.calibration.power_results import SMALL_SHARE
 from itrust.data import Column, Everywhere, Points, Predicate, cut_of
 
-FIFTHS = 5
+TENTHS, FIFTHS = 10, 5
+MAX_CUT = 60  # covariates that are looked at one by one, the first ones
 MAX_CROSSED = 20  # covariates that are crossed with one another, the first ones
 NOWHERE = -1
 Codes = NDArray[np.integer]  # small ones, for there may be many rows
@@ -113,11 +115,11 @@ def cuts_of(points: Points, pilot: Points) -> Iterator[Cut]:
     Returns
     -------
     iterator of Cut
-        One for all rows and one for each covariate with parts.
+        One for all rows and one for each of the first 60 covariates with parts.
     """
     yield Cut.of((Everywhere(),), points, pilot)
-    for column in points.columns:
-        cut = Cut.of(cut_of(column), points, pilot)
+    for _, parts in islice(_with_parts(points), MAX_CUT):
+        cut = Cut.of(parts, points, pilot)
         yield cut.only(np.flatnonzero(_counts(cut.pilot, len(cut.parts)) > 0))
 
 
@@ -135,15 +137,15 @@ def pairs_of(points: Points, pilot: Points) -> Iterator[Cut]:
         One for each pair of the covariates that are crossed.
     """
     cuts = []
-    for column in crossed_columns(points)[0]:
-        cut = Cut.of(cut_of(column, FIFTHS), points, pilot)
+    for _, parts in islice(_with_parts(points, FIFTHS), MAX_CROSSED):
+        cut = Cut.of(parts, points, pilot)
         cuts.append(cut.only(np.flatnonzero(cut.shares >= SMALL_SHARE)))
     for one, other in combinations(cuts, 2):
         yield one.crossed(other, SMALL_SHARE)
 
 
-def crossed_columns(points: Points) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """Say which covariates are crossed with one another, and which are not.
+def left_out(points: Points) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Name the covariates of which no part, and no pair of parts, is looked at.
 
     Parameters
     ----------
@@ -152,8 +154,19 @@ def crossed_columns(points: Points) -> tuple[tuple[Column, ...], tuple[Column, .
 
     Returns
     -------
-    crossed, others : tuples of Column
-        The first 20 covariates that differ between rows, and those after them.
+    uncut, uncrossed : tuples of str
+        Those after the first 60, and after the first 20, that differ between rows.
     """
-    differing = tuple(column for column in points.columns if cut_of(column, FIFTHS))
-    return differing[:MAX_CROSSED], differing[MAX_CROSSED:]
+    uncut = islice(_with_parts(points), MAX_CUT, None)
+    uncrossed = islice(_with_parts(points, FIFTHS), MAX_CROSSED, None)
+    return tuple(column.name for column, _ in uncut), tuple(column.name for column, _ in uncrossed)
+
+
+def _with_parts(
+    points: Points, parts: int = TENTHS
+) -> Iterator[tuple[Column, tuple[Predicate, ...]]]:
+    """Covariates that differ between rows, in order, and their parts."""
+    for column in points.columns:
+        found = cut_of(column, parts)
+        if found:
+            yield column, tuple(found)

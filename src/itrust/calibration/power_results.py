@@ -79,6 +79,8 @@ class Coverage:
         Whether groups, and fifths of numbers, are among the pairs.
     uncrossed : tuple of str
         Covariates that are in no pair, because there are more than 20.
+    uncut : tuple of str
+        Covariates that are in no region at all, because there are more than 60.
     """
 
     min_rows: int
@@ -88,13 +90,14 @@ class Coverage:
     paired_groups: bool
     paired_fifths: bool
     uncrossed: tuple[str, ...] = ()
+    uncut: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
         regions: Sequence[RegionPower],
         pairs: Sequence[RegionPower],
-        uncrossed: tuple[str, ...],
+        left_out: tuple[tuple[str, ...], tuple[str, ...]],
         n: int,
     ) -> Coverage:
         """Count regions with enough rows, all rows not among them.
@@ -105,8 +108,8 @@ class Coverage:
             All rows first, then single groups and tenths.
         pairs : sequence of RegionPower
             All of them have enough rows.
-        uncrossed : tuple of str
-            Covariates that are in no pair.
+        left_out : two tuples of str
+            Covariates that are in no region, and those that are in no pair.
         n : int
             Number of rows in the whole.
 
@@ -124,7 +127,8 @@ class Coverage:
             pairs=len(pairs),
             paired_groups=False in paired,
             paired_fifths=True in paired,
-            uncrossed=uncrossed,
+            uncrossed=left_out[1],
+            uncut=left_out[0],
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,7 +139,7 @@ class Coverage:
         dict
             The attributes by name.
         """
-        return {**vars(self), "uncrossed": list(self.uncrossed)}
+        return {**vars(self), "uncrossed": list(self.uncrossed), "uncut": list(self.uncut)}
 
 
 def _is_part(where: Predicate) -> bool:
@@ -216,7 +220,8 @@ class Detectable(_Clustered, Result):
     Attributes
     ----------
     regions : tuple of RegionPower
-        One for everywhere, each group and each tenth of each number.
+        One for everywhere, each group and each tenth of each number; with more than 60
+        covariates, of the first 60.
     pairs : tuple of RegionPower
         One for each pair of groups, or fifths of numbers, of two covariates, that has at least
         1 % of the rows; with more than 20 covariates, of the first 20.

@@ -21,7 +21,7 @@ from itrust.calibration.adaptive import PILOT_ROWS, Checks, PreparedTest, as_dic
 from itrust.calibration.inputs import checked_draws, checked_source, resolved_kernel
 from itrust.calibration.pipeline import Scores, score
 from itrust.calibration.power_clusters import ClusterLaw
-from itrust.calibration.power_regions import Cut, crossed_columns, cuts_of, pairs_of
+from itrust.calibration.power_regions import Cut, cuts_of, left_out, pairs_of
 from itrust.calibration.power_results import Clustering
 from itrust.calibration.prepared import Prepared, prepare
 from itrust.calibration.sensitivity import Area, Sensitivity
@@ -188,9 +188,9 @@ class PowerSetting:
         return [Region(where, share, area) for where, share, area in found]
 
     @property
-    def uncrossed(self) -> tuple[str, ...]:
-        """Covariates that no pair has looked at, because there are too many."""
-        return tuple(column.name for column in crossed_columns(self._points)[1])
+    def left_out(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Covariates that no region, and no pair, is about, because there are too many."""
+        return left_out(self._points)
 
     @property
     def _points(self) -> Points:

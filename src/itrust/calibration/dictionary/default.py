@@ -87,13 +87,14 @@ def default_dictionary_for(points: Points) -> Dictionary:
     entries = [*_of_the_prediction()]
     for column in useful:
         entries.extend(_of_one(column, many=many))
-    entries.extend(_of_all(useful))
+    together, left_out = _of_all(useful)
+    entries.extend(together)
     pairs, notes = _of_pairs(useful)
     entries.extend(pairs)
     entries.extend(_of_everything(points))
     shares = SHARES_OF_MANY if many else SHARES
     families = {entry.family for entry in entries}
-    return Dictionary(tuple(_distinct(entries)), _keeping(shares, families), notes)
+    return Dictionary(tuple(_distinct(entries)), _keeping(shares, families), (*left_out, *notes))
 
 
 def _keeping(shares: Mapping[str, float], families: Collection[str]) -> dict[str, float]:
@@ -229,17 +230,24 @@ def _of_tails(column: _Described) -> Iterator[Entry]:
             yield _single(str(part), "tails", (column.name,), feature, Shape.PART, part)
 
 
-def _of_all(columns: Sequence[_Described]) -> Iterator[Entry]:
-    """Small biases along many covariates that add up."""
+def _of_all(columns: Sequence[_Described]) -> tuple[list[Entry], tuple[str, ...]]:
+    """Small biases along many covariates that add up, unless there are too many."""
     numbers = [column for column in columns if column.is_number]
     trends = [feature for column in columns for feature in _trends(column)]
     bends: list[Feature] = [(Curve(column.name, 2),) for column in numbers]
+    found: list[Entry] = []
+    left_out: list[str] = []
     for title, read, features in (
         ("all trends together", columns, trends),
         ("all quadratics together", numbers, bends),
     ):
-        if len(read) > 1 and 1 < len(features) <= MAX_JOINT:
-            yield Entry(
+        if len(read) < 2 or len(features) < 2:
+            continue
+        if len(features) > MAX_JOINT:
+            left_out.append(title)
+            continue
+        found.append(
+            Entry(
                 title,
                 "joint",
                 tuple(column.name for column in read),
@@ -248,6 +256,9 @@ def _of_all(columns: Sequence[_Described]) -> Iterator[Entry]:
                 shape=Shape.JOINT,
                 scaling=Scaling.WHITENED,
             )
+        )
+    notes = (f"too many covariates to check {' and '.join(left_out)}",) if left_out else ()
+    return found, notes
 
 
 def _trends(column: _Described) -> Iterator[Feature]:
@@ -348,17 +359,32 @@ def _of_pairs(columns: Sequence[_Described]) -> tuple[list[Entry], tuple[str, ..
     ]
     entries: list[Entry] = []
     left_out: list[str] = []
+    room = MAX_PAIR_FEATURES
     for title, pairs, make in kinds:
-        made = [entry for pair in pairs for entry in make(*pair)]
-        size = sum(len(entry.features) for entry in (*entries, *made))
-        if size <= MAX_PAIR_FEATURES:
-            entries.extend(made)
-        elif made:
+        made = _while_room(pairs, make, room)
+        if made is None:
             left_out.append(f"{title} ({len(pairs):,} pairs)")
+        else:
+            entries.extend(made)
+            room -= sum(len(entry.features) for entry in made)
     notes = (
         (f"too many covariates to check {' and '.join(left_out)} one by one",) if left_out else ()
     )
     return entries, notes
+
+
+def _while_room(
+    pairs: Sequence[tuple[_Described, _Described]], make: _Maker, room: int
+) -> list[Entry] | None:
+    """The entries of all pairs; None if they have more features than there is room for."""
+    made: list[Entry] = []
+    for pair in pairs:
+        own = make(*pair)
+        room -= sum(len(entry.features) for entry in own)
+        if room < 0:
+            return None
+        made.extend(own)
+    return made
 
 
 _Maker = Callable[[_Described, _Described], list[Entry]]

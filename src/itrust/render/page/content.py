@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from itrust import __version__
-from itrust._core import InputError
+from itrust._core import InputError, counted
 from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure, tone_of
 from itrust.calibration import Autocorrelation
 from itrust.render.text import in_words
@@ -256,6 +256,12 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
         diagnosis["slices"]["notes"],
     )
     said = [note for notes in sources for note in notes]
+    undrawn = found["charts"]["undrawn"]
+    if undrawn:
+        said.append(
+            f"no curve is drawn along {counted(len(undrawn), 'other number')}: those of what was "
+            f"found come first, then the first that were named"
+        )
     said += [f"{task['task']}: {note}" for task in found["tasks"] for note in task["notes"]]
     warned = set(found["test"]["warnings"])
     return [note for note in dict.fromkeys(said) if note not in warned]

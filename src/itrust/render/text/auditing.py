@@ -316,7 +316,9 @@ def footnotes(audit: Audit) -> list[str]:
         rest = "rests" if hidden.total == 1 else "rest"
         few = f"{rest} on fewer than {hidden.min_cell} rows or would give such away"
         withheld = [f"{counted(hidden.total, 'result')} withheld that {few}"]
-    notes = (f"note: {note}" for note in audit.test.notes)
+    known = {*audit.test.notes, *audit.diagnosis.bias.notes}
+    own = [note for note in audit.diagnosis.slices.notes if note not in known]  # on the search
+    notes = (f"note: {note}" for note in (*audit.test.notes, *own))
     return [*([tasks] if audit.tasks else []), SIGN, made, *withheld, *notes]
 
 

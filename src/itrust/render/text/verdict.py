@@ -351,7 +351,10 @@ def coverage_words(covered: Coverage) -> str:
     told = f"in {in_words(places)} with at least {counted(covered.min_rows, 'row')}"
     if not covered.uncrossed:
         return told
-    return f"{told}; pairs with {_others(covered.uncrossed)} were not looked at"
+    uncrossed = f"pairs with {_others(covered.uncrossed)}"
+    if covered.uncut:
+        uncrossed = f"{_others(covered.uncut)}, and {uncrossed},"
+    return f"{told}; {uncrossed} were not looked at"
 
 
 def _others(names: Sequence[str]) -> str:

@@ -108,7 +108,8 @@ def test_standardised_values_equal_a_plain_loop(null):
     assert expected
     for entry, values in zip(made.scores.entries, made.scores.standardised, strict=True):
         if entry.name in expected:
-            assert values[0] == pytest.approx(expected[entry.name], rel=1e-9)
+            # Kept in single precision.
+            assert values[0] == pytest.approx(expected[entry.name], rel=1e-6)
 
 
 def test_seeds_threads_batches_and_order_of_draws(monkeypatch):

@@ -32,7 +32,7 @@ from itrust.auditing.verdict import (
 from itrust.bias import PartBias, checked_reach
 from itrust.calibration import Autocorrelation, CalibrationResult, residual_autocorrelation
 from itrust.data import Classifier, Covariates, Extract, MissingRule, Sample, Scan
-from itrust.engines import Engine, EngineChoice, as_engine
+from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread
 from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import TaskResult, check_tasks, covered
 
@@ -478,7 +478,7 @@ def audit(
     settings = AuditDraws(float(alpha), draws, seed)
     steps = audit_steps(source, names, draws, len(wanted), bool(charts))
     begins = {step.stage: step for step in steps}
-    with shown_steps(steps, progress) as show:
+    with one_blas_thread(), shown_steps(steps, progress) as show:
 
         def begin(stage: Stage, parts: float = 1.0) -> Advance:
             return show(begins[stage], parts) if stage in begins else _unseen

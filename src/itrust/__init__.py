@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from itrust.data import Design, MulticlassSample, Population, Sample, blocks, scan
     from itrust.render import figures
 else:
+    from itrust._core.address_space import spare_address_space
     from itrust._core.later import loaded_later
 
+    spare_address_space()
     __getattr__ = loaded_later(__name__)
 
 __all__ = [

@@ -120,6 +120,34 @@ def test_a_cluster_gives_the_answer_of_one_machine(client, folder, null):
         np.testing.assert_allclose(many.null_distribution, one.null_distribution, rtol=1e-9)
 
 
+@pytest.fixture
+def biased(tmp_path):
+    """Rows whose bias is large enough for every way that a verdict can take."""
+    rng = np.random.default_rng(2)
+    age, region = rng.integers(18, 90, N).astype(float), rng.choice(["n", "s", "w"], N)
+    p = 1 / (1 + np.exp(-0.03 * (age - 50)))
+    truth = np.clip(p - 0.3 * ((region == "s") & (age > 50)), 0.01, 1)
+    rows = pa.table({"y": rng.random(N) < truth, "p": p, "age": age, "region": region})
+    pq.write_table(rows, tmp_path / "biased.parquet", row_group_size=700)
+    return it.scan(tmp_path / "biased.parquet", label="y", prob="p", on=["age", "region"])
+
+
+def test_a_cluster_gives_the_audit_of_one_machine(client, biased, monkeypatch):
+    monkeypatch.setattr("itrust.data.extract.EXTRACT_ROWS", 3_000)  # fewer than there are
+    task, settings = 'mean(age | region == "s")', {"draws": 99, "rng": 4, "charts": False}
+    one, many = (
+        it.audit(biased, [task], engine=engine, **settings) for engine in (Factor(), Dask(client))
+    )
+    assert many.verdict == one.verdict == it.auditing.Verdict.MISCALIBRATED
+    assert many.sentence == one.sentence
+    assert many.test.pvalue == one.test.pvalue
+    groups = [[(g.name, g.rows, g.pvalue) for g in a.diagnosis.groups] for a in (one, many)]
+    assert groups[0] == groups[1]
+    assert many.tasks[0].pvalue == one.tasks[0].pvalue
+    assert many.tasks[0].lower == pytest.approx(one.tasks[0].lower, rel=1e-9)
+    np.testing.assert_allclose(many.diagnosis.bias.values, one.diagnosis.bias.values, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     "settings", [dict(on=["a", "lab"], missing="drop"), dict(where="a > 0 and b < 1")]
 )

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from itrust._core import AnyArray, FloatArray, InputError, IntArray, smallest_tickets, tickets
 from itrust.bias.smoothing import Tile, Weights
@@ -31,7 +32,7 @@ from itrust.kernels import (
 )
 
 CUT = 0.05  # 2.4 widths of a Gaussian
-ROWS_IN_LEAF = 256
+ROWS_IN_LEAF = 512
 MAX_WEIGHTS = 2**22  # in a tile that holds all rows
 PILOT_ROWS, PILOT_PLACES = 8_192, 256
 NARROWEST, WIDEST = 1 / 64, 4.0  # of the spread of a column
@@ -80,7 +81,7 @@ class Neighbours(Weights):
         """Number of points."""
         return len(self.points)
 
-    def tiles(self, rows: Points, *, whole: bool) -> Iterator[Tile]:
+    def tiles(self, rows: Points, *, whole: bool, dtype: DTypeLike = np.float64) -> Iterator[Tile]:
         """Leaves of rows with the places that may be near."""
         gram = self.kernel.gram(self.points, rows)
         smooth, match = split_match(gram)
@@ -89,14 +90,16 @@ class Neighbours(Weights):
             at_once = max(1, MAX_WEIGHTS // max(len(rows), 1))
             for first in range(0, self.places, at_once):
                 some = np.arange(first, min(first + at_once, self.places))
-                yield some, everyone, self._cut(gram.block(some, everyone))
+                yield some, everyone, self._cut(gram.block_as(some, everyone, dtype))
             return
         for places, members in _matching(match, gram.shape):
-            yield from self._near(smooth, places, members)
+            yield from self._near(smooth, places, members, dtype)
 
-    def _near(self, smooth: Gram, places: IntArray, rows: IntArray) -> Iterator[Tile]:
+    def _near(
+        self, smooth: Gram, places: IntArray, rows: IntArray, dtype: DTypeLike
+    ) -> Iterator[Tile]:
         if not isinstance(smooth, GaussianGram) or self.cut == 0:
-            yield places, rows, self._cut(smooth.block(places, rows))
+            yield places, rows, self._cut(smooth.block_as(places, rows, dtype))
             return
         reach2 = -2 * math.log(self.cut)
         features = smooth.left[places]
@@ -106,9 +109,9 @@ class Neighbours(Weights):
             np.maximum(gap, 0.0, out=gap)
             near = places[np.einsum("ij,ij->i", gap, gap) < reach2]
             if near.size:
-                yield near, leaf, self._cut(smooth.block(near, leaf))
+                yield near, leaf, self._cut(smooth.block_as(near, leaf, dtype))
 
-    def _cut(self, block: FloatArray) -> FloatArray:
+    def _cut(self, block: AnyArray) -> AnyArray:
         if self.cut > 0:
             block /= self.kernel.supremum
             block -= self.cut
@@ -140,10 +143,10 @@ class Together(Weights):
         ends = np.cumsum([own.places for own in self.sets])
         return [np.arange(end - own.places, end) for own, end in zip(self.sets, ends, strict=True)]
 
-    def tiles(self, rows: Points, *, whole: bool) -> Iterator[Tile]:
+    def tiles(self, rows: Points, *, whole: bool, dtype: DTypeLike = np.float64) -> Iterator[Tile]:
         """Those of every set."""
         for own, numbers in zip(self.sets, self.ranges, strict=True):
-            for places, members, weights in own.tiles(rows, whole=whole):
+            for places, members, weights in own.tiles(rows, whole=whole, dtype=dtype):
                 yield numbers[places], members, weights
 
 

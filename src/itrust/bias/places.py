@@ -25,7 +25,14 @@ from itrust._core import (
     progress_bar,
     tickets,
 )
-from itrust.bias.smoothing import MAX_IN_DOUBLE, Averages, Weights, average_by_design, moments_of
+from itrust.bias.smoothing import (
+    MAX_IN_DOUBLE,
+    Averages,
+    Tile,
+    Weights,
+    average_by_design,
+    moments_of,
+)
 from itrust.bias.spreading import NORMALS
 from itrust.data import Chunk, Source
 from itrust.engines import (
@@ -112,7 +119,10 @@ class PlacesPart:
     def of(
         cls, sets: Sequence[PlaceSet], n: int, draws: int, seed: int, unit: float = 1.0
     ) -> PlacesPart:
-        """Choose the precision: large work is done in single precision, data and draws alike."""
+        """Choose the precision: large work is done in single precision, data and draws alike.
+
+        Weights of rows are then rounded, too, but sums over the data are double.
+        """
         places = sum(own.weights.places for own in sets)
         large = float(n) * places * draws > MAX_IN_DOUBLE
         dtype = np.float32 if large else np.float64
@@ -243,8 +253,8 @@ class _PlacesPartial:
     """What one chunk contributes, being made."""
 
     def __init__(self, work: PlacesWork, chunk: Chunk, w: FloatArray, columns: int) -> None:
-        self.work, self.chunk, self.w = work, chunk, w
-        self.drawn = 0  # columns that were taken in
+        self.work, self.chunk = work, chunk
+        self.drawn = 0  # draws that were taken in
         sizes = [own.weights.places for own in work.sets]
         spreads = [columns if own.spread else 1 for own in work.sets]
         self.sums = PlaceSums(
@@ -265,85 +275,92 @@ class _PlacesPartial:
         self.plain = np.column_stack([w, w * p, w * e])
         self.second = np.column_stack([np.ones_like(p), p, p**2, e**2, e]) * w[:, None] ** 2
         self.third = np.column_stack([np.ones_like(p), p, p**2, p**3]) * w[:, None] ** 3
+        # The same as what labels, their squares and multipliers are multiplied with.
+        self.w = None if chunk.weights is None else w.astype(work.dtype)
+        self.errors = (w * e).astype(work.dtype)
+        self.squares = (w**2 * (1 - 2 * p)).astype(work.dtype)
+        self.stretch, self.place = np.divmod(chunk.first + np.arange(p.size), NORMAL_ROWS)
 
     def add(self, drawn: Drawn) -> None:
         """Take in some columns."""
-        first = drawn.columns.start == 0
+        first, columns = drawn.columns.start == 0, drawn.columns
         labels = drawn.as_type(self.work.dtype)
         draws = self.work.block[self.drawn : self.drawn + labels.shape[1] - first]
+        later = slice(self.drawn, self.drawn + len(draws))
+        multipliers = self._multipliers(draws)
         for k, own in enumerate(self.work.sets):
+            sums, multiplied, spread = (
+                part[k] for part in (self.sums.sums, self.sums.multiplied, self.sums.spread)
+            )
             for places, rows, weights in self._tiles(own):
                 if first:
                     self._moments(k, places, rows, weights)
-                self._columns(k, places, rows, weights, labels, drawn.columns)
-                self._multiplied(k, places, rows, weights, draws)
+                rough = weights.astype(self.work.dtype, copy=False)
+                y = _taken(labels, rows)
+                sums[places, columns] += self._weighted(rough, rows) @ y
+                if own.spread:
+                    spread[places, columns] += (np.square(rough) * self.squares[rows]) @ y
+                if draws:
+                    part = (rough * self.errors[rows]) @ _taken(multipliers, rows)
+                    multiplied[places, later] += part
+            # What labels have in common: e = y - p, and so with its square, p^2 + y (1 - 2p).
+            sums[:, columns] -= self.sums.plain[k][1][:, None]
+            if own.spread:
+                spread[:, columns] += self.sums.second[k][2][:, None]
+            if draws and self._in_one_stretch:
+                signs = _signs(self.work.seed, int(self.stretch[0]), draws)
+                multiplied[:, later] *= signs.astype(self.work.dtype)
         self.drawn += len(draws)
 
-    def _tiles(self, own: PlaceSet) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    @property
+    def _in_one_stretch(self) -> bool:
+        """Whether all rows have the same signs, which then wait for the sums."""
+        return bool(self.stretch[0] == self.stretch[-1])
+
+    def _multipliers(self, draws: range) -> AnyArray:
+        """Normal numbers of the rows, which repeat with other signs every 8,192 rows."""
+        work = self.work
+        normals = _normals(work.seed, draws, work.normal_rows, work.dtype == np.float32)
+        if self._in_one_stretch:
+            return normals[self.place[0] : self.place[-1] + 1]
+        found = normals[self.place]
+        for number in np.unique(self.stretch).tolist():
+            found[self.stretch == number] *= _signs(work.seed, number, draws).astype(work.dtype)
+        return found
+
+    def _weighted(self, rough: AnyArray, rows: IntArray) -> AnyArray:
+        return rough if self.w is None else rough * self.w[rows]
+
+    def _tiles(self, own: PlaceSet) -> Iterator[Tile]:
         """Places, rows of the chunk that count there, and their weights (places, rows)."""
-        points, chosen = self.chunk.points, None
+        points, chosen, dtype = self.chunk.points, None, self.work.dtype
         if own.above > NOBODY:
             chosen = np.flatnonzero(tickets(self.chunk.first, len(points)) > own.above)
             points = points.take(chosen)
         if not len(points):
             return
-        for places, rows, weights in own.weights.tiles(points, whole=False):
+        for places, rows, weights in own.weights.tiles(points, whole=False, dtype=dtype):
             yield places, rows if chosen is None else chosen[rows], weights
 
-    def _moments(self, k: int, places: IntArray, rows: IntArray, weights: FloatArray) -> None:
-        sums = self.sums
-        sums.plain[k][:, places] += (weights @ self.plain[rows]).T
+    def _moments(self, k: int, places: IntArray, rows: IntArray, weights: AnyArray) -> None:
+        sums, power = self.sums, weights.astype(np.float64)
+        sums.plain[k][:, places] += (power @ self.plain[rows]).T
         sums.rows[k][places] += np.count_nonzero(weights, axis=1)
-        power = weights * weights
+        power *= weights
         sums.second[k][:, places] += (power @ self.second[rows]).T
         power *= weights
         sums.third[k][:, places] += (power @ self.third[rows]).T
 
-    def _columns(
-        self,
-        k: int,
-        places: IntArray,
-        rows: IntArray,
-        weights: FloatArray,
-        labels: AnyArray,
-        columns: slice,
-    ) -> None:
-        dtype, sums = self.work.dtype, self.sums
-        w, p = self.w[rows], self.chunk.p[rows]
-        y = labels if rows.size == len(labels) and rows[0] == 0 else labels[rows]
-        a = weights * w
-        rough = a.astype(dtype)
-        # Labels as they are, then what they have in common: e = y - p, and so with its square.
-        part = rough @ y
-        part -= (rough @ p.astype(dtype))[:, None]
-        sums.sums[k][places, columns] += part
-        if self.work.sets[k].spread:
-            squares = np.square(a)
-            part = (squares * (1 - 2 * p)).astype(dtype) @ y
-            part += (squares @ np.square(p)).astype(dtype)[:, None]
-            sums.spread[k][places, columns] += part
-
-    def _multiplied(
-        self, k: int, places: IntArray, rows: IntArray, weights: FloatArray, draws: range
-    ) -> None:
-        """Residuals times normal numbers, which repeat with other signs every 8,192 rows."""
-        if not draws:
-            return
-        work = self.work
-        later = slice(self.drawn, self.drawn + len(draws))
-        shares = (weights * (self.w * (self.chunk.y - self.chunk.p))[rows]).astype(work.dtype)
-        normals = _normals(work.seed, draws, work.normal_rows, work.dtype == np.float32)
-        block, place = np.divmod(self.chunk.first + rows, NORMAL_ROWS)
-        for number in np.unique(block).tolist():
-            here = block == number
-            part = (shares if here.all() else shares[:, here]) @ normals[place[here]]
-            if number:
-                part *= _signs(work.seed, number, draws).astype(work.dtype)
-            self.sums.multiplied[k][places, later] += part
-
     def finished(self) -> PlaceSums:
         """The sums of the chunk."""
         return self.sums
+
+
+def _taken(numbers: AnyArray, rows: IntArray) -> AnyArray:
+    """Some rows of an array; the array itself where they are all, in their order."""
+    if rows.size == len(numbers) and rows[0] == 0 and rows[-1] == rows.size - 1:
+        return numbers
+    return numbers[rows]
 
 
 @lru_cache(maxsize=2)
@@ -361,6 +378,8 @@ def _normals(seed: int, draws: range, rows: int, single: bool) -> AnyArray:
 @lru_cache(maxsize=64)
 def _signs(seed: int, stretch: int, draws: range) -> FloatArray:
     """1 or -1 for every draw of a stretch of rows, (draws,)."""
+    if not stretch:
+        return np.ones(len(draws))
     numbers = keyed_fractions(seed, np.array([stretch]), np.array(draws, dtype=np.int64))
     return np.where(numbers < 0.5, -1.0, 1.0)
 

@@ -38,7 +38,7 @@ class Redraws:
     extract : Extract or None
         All rows, where `sample` holds some of them only; None where it holds all.
     engine : Engine
-        Who goes over the rows.
+        Who goes over the rows; an engine that reads files only leaves rows at hand to another.
     """
 
     sample: Sample
@@ -48,6 +48,10 @@ class Redraws:
     alpha: float
     extract: Extract | None = None
     engine: Engine = field(default_factory=Auto)
+
+    def __post_init__(self) -> None:
+        if self.extract is None:
+            object.__setattr__(self, "engine", self.engine.in_memory)
 
     @classmethod
     def of(

@@ -29,7 +29,7 @@ CHUNK_BYTES = 2**26  # of random numbers held at once by a thread
 MAX_IN_DOUBLE = 2e9  # rows x places x draws
 BEYOND_DOUBT = 1e5  # score of a label that was called impossible: above all others
 
-Tile = tuple[IntArray, IntArray, FloatArray]  # places, rows and the weights between them
+Tile = tuple[IntArray, IntArray, AnyArray]  # places, rows and the weights between them
 
 
 class Weights(ABC):
@@ -41,7 +41,7 @@ class Weights(ABC):
         """Number of places."""
 
     @abstractmethod
-    def tiles(self, rows: Points, *, whole: bool) -> Iterator[Tile]:
+    def tiles(self, rows: Points, *, whole: bool, dtype: DTypeLike = np.float64) -> Iterator[Tile]:
         """Weights of some rows at all places, without those that are 0 throughout.
 
         With `whole`, all rows of a place come in one tile.
@@ -59,11 +59,17 @@ class Members(Weights):
         """Number of regions."""
         return len(self.regions)
 
-    def tiles(self, rows: Points, *, whole: bool) -> Iterator[Tile]:  # noqa: ARG002
+    def tiles(
+        self,
+        rows: Points,
+        *,
+        whole: bool,  # noqa: ARG002
+        dtype: DTypeLike = np.float64,
+    ) -> Iterator[Tile]:
         """One tile: all regions, all rows."""
         if not self.regions:
             return
-        inside = np.array([region.rows(rows) for region in self.regions], dtype=float)
+        inside = np.array([region.rows(rows) for region in self.regions], dtype=dtype)
         yield np.arange(self.places), np.arange(len(rows)), inside
 
 

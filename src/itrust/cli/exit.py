@@ -1,7 +1,7 @@
 """Exit codes: whatever happens inside, users see one sentence and scripts a number.
 
-0 done; 1 the gate is closed; 2 wrong input; 69 a cluster failed, so that the same may work
-another time; 70 internal error; 130 stopped by the user.
+0 done; 1 the gate is closed; 2 wrong input; 69 a cluster failed or memory did not suffice, so that
+the same may work another time; 70 internal error; 130 stopped by the user.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ DONE, CLOSED, WRONG, UNAVAILABLE, INTERNAL, STOPPED = 0, 1, 2, 69, 70, 130
 PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean the gate
 ENDED = 128  # and the number of the signal, as a shell reports it
 DEBUG = "ITRUST_DEBUG"
+NO_MEMORY = (
+    "itrust: there is not enough memory for this; let the process have more, read the rows as a "
+    "stream (--stream), or ask for fewer covariates or draws"
+)
 
 
 def loaded(while_loading: object) -> None:
@@ -137,6 +141,9 @@ class Guarded(PlainGroup):
             return WRONG
         except ClusterError as error:
             complain(f"itrust: {error}")
+            return UNAVAILABLE
+        except MemoryError:
+            complain(NO_MEMORY)
             return UNAVAILABLE
         except (KeyboardInterrupt, click.Abort):
             return _stopped()

@@ -1,11 +1,10 @@
-"""Places as parts of a pass: multipliers that repeat, rows that are left out, draws in batches."""
+"""Places as parts of a pass: normal multipliers, rows that are left out, draws in batches."""
 
 import numpy as np
 import pytest
 
 import itrust as it
 from itrust._core import tickets
-from itrust.bias import places as module
 from itrust.bias.places import PlaceSet, PlacesPart, average
 from itrust.bias.smoothing import Members
 from itrust.data import Compared, Everywhere
@@ -23,20 +22,40 @@ def sample():
     return it.Sample(rng.random(n) < p, p, {"place": np.arange(n)})
 
 
-def test_multipliers_that_repeat_have_the_variances_and_are_uncorrelated(sample, monkeypatch):
-    monkeypatch.setattr(module, "NORMAL_ROWS", STRETCH)
-    module._normals.cache_clear()
-    first, last = (Compared("place", sign, 2.0 * STRETCH) for sign in ("<", ">="))
-    regions = Members([Everywhere(), first, last])
+def test_multiplied_residuals_have_the_covariance_of_normal_multipliers(sample):
+    """Overlapping places, against the closed form: sum over rows of a b (w e)^2."""
+    half, most = Compared("place", "<", 2.0 * STRETCH), Compared("place", ">=", 1.0 * STRETCH)
+    regions, draws = [Everywhere(), half, most, Compared("place", "<", -1.0)], 20_000
+    found = average(sample, Members(regions), (Bernoulli(),), draws=draws, seed=0)
+    inside = np.array([region.rows(sample.points) for region in regions], dtype=float)
+    expected = (inside * sample.residuals**2) @ inside.T
+    assert found.moments.multiplied == pytest.approx(np.diagonal(expected))
+    seen = found.multiplied @ found.multiplied.T / draws
+    error = np.sqrt((expected**2 + np.outer(np.diagonal(expected), np.diagonal(expected))) / draws)
+    assert (np.abs(seen - expected) <= 4 * error).all()
+    assert (found.multiplied[3] == 0).all()  # where no row is, nothing varies
+
+
+def test_more_places_than_rows_have_normal_sums_too():
+    """A singular covariance: every place is one of forty rows, five times over."""
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.2, 0.8, 40)
+    sample = it.Sample(rng.random(40) < p, p, {"place": np.arange(40)})
+    regions = [Compared("place", "==", float(k % 40)) for k in range(200)]
+    found = average(sample, Members(regions), (Bernoulli(),), draws=4_000, seed=0)
+    same = np.corrcoef(found.multiplied[:80])[:40, 40:]
+    assert np.diagonal(same) == pytest.approx(np.ones(40), abs=1e-3)
+    others = same[~np.eye(40, dtype=bool)]
+    assert np.abs(others).max() < 5 / np.sqrt(4_000)
+
+
+def test_places_of_different_families_are_taken_as_uncorrelated(sample, monkeypatch):
+    monkeypatch.setattr("itrust.bias.smoothing.MAX_FAMILY", 2)
+    regions = Members([Everywhere()] * 3)
     found = average(sample, regions, (Bernoulli(),), draws=2_000, seed=0)
-    ratio = found.multiplied.var(axis=1) / found.moments.multiplied
-    assert ratio == pytest.approx(np.ones(3), abs=0.12)
-    assert found.multiplied.mean(axis=1) == pytest.approx(
-        np.zeros(3), abs=4 * np.sqrt(found.moments.multiplied.max() / 2_000)
-    )
-    halves = np.corrcoef(found.multiplied[1:])[0, 1]
-    assert abs(halves) < 4 / np.sqrt(2_000)
-    module._normals.cache_clear()
+    seen = np.corrcoef(found.multiplied)
+    assert seen[0, 1] > 0.999
+    assert abs(seen[0, 2]) < 4 / np.sqrt(2_000)
 
 
 def test_rows_at_hand_can_be_left_out(sample):

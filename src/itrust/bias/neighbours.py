@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from itrust._core import AnyArray, FloatArray, InputError, IntArray, smallest_tickets, tickets
-from itrust.bias.smoothing import Tile, Weights
+from itrust.bias.smoothing import Family, Tile, Weights, families_of
 from itrust.data import Column, Points
 from itrust.kernels import (
     RBF,
@@ -85,12 +85,18 @@ class Neighbours(Weights):
         """Leaves of rows with the places that may be near."""
         gram = self.kernel.gram(self.points, rows)
         smooth, match = split_match(gram)
-        if whole or (match is None and not isinstance(smooth, GaussianGram)):
-            everyone = np.arange(len(rows))
+        everyone = np.arange(len(rows))
+        if whole:
             at_once = max(1, MAX_WEIGHTS // max(len(rows), 1))
             for first in range(0, self.places, at_once):
-                some = np.arange(first, min(first + at_once, self.places))
-                yield some, everyone, self._cut(gram.block_as(some, everyone, dtype))
+                places = np.arange(first, min(first + at_once, self.places))
+                yield places, everyone, self._cut(gram.block_as(places, everyone, dtype))
+            return
+        if match is None and not isinstance(smooth, GaussianGram):
+            at_once = max(1, MAX_WEIGHTS // max(self.places, 1))
+            for first in range(0, len(rows), at_once):
+                some, places = everyone[first : first + at_once], np.arange(self.places)
+                yield places, some, self._cut(gram.block_as(places, some, dtype))
             return
         for places, members in _matching(match, gram.shape):
             yield from self._near(smooth, places, members, dtype)
@@ -140,8 +146,17 @@ class Together(Weights):
     @property
     def ranges(self) -> list[IntArray]:
         """Numbers of the places of each set."""
-        ends = np.cumsum([own.places for own in self.sets])
-        return [np.arange(end - own.places, end) for own, end in zip(self.sets, ends, strict=True)]
+        return [np.arange(own.start, own.stop) for own in self._ranges]
+
+    @property
+    def _ranges(self) -> list[range]:
+        ends = np.cumsum([own.places for own in self.sets]).tolist()
+        return [range(end - own.places, end) for own, end in zip(self.sets, ends, strict=True)]
+
+    @property
+    def families(self) -> list[Family]:
+        """Those of each set: places of different sets are not judged together."""
+        return [family for own in self._ranges for family in families_of(own)]
 
     def tiles(self, rows: Points, *, whole: bool, dtype: DTypeLike = np.float64) -> Iterator[Tile]:
         """Those of every set."""

@@ -1,16 +1,17 @@
 """Mean residuals at many places as a part of a pass over the rows, in memory or in files.
 
-For rows that are independent draws: labels of a place are redrawn row by row, and normal numbers
-that residuals are multiplied with are, too. So several sets of places (points, groups, slices)
-share one pass with a test and with tasks, on the same redrawn labels. Where rows come from a
-design, clusters have to stay whole: see `average_by_design`.
+For rows that are independent draws: labels are redrawn row by row. Normal numbers, one a row, that
+the residuals would be multiplied with are not drawn: their sums at all places are normal with a
+covariance that is itself a sum over rows, so they are drawn from it when all rows have been seen.
+So several sets of places (points, groups, slices) share one pass with a test and with tasks, on
+the same redrawn labels. Where rows come from a design, clusters have to stay whole: see
+`average_by_design`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,9 +20,6 @@ from itrust._core import (
     AnyArray,
     FloatArray,
     IntArray,
-    as_seed,
-    keyed_bits,
-    keyed_fractions,
     progress_bar,
     tickets,
 )
@@ -33,7 +31,6 @@ from itrust.bias.smoothing import (
     average_by_design,
     moments_of,
 )
-from itrust.bias.spreading import NORMALS
 from itrust.data import Chunk, Source
 from itrust.engines import (
     Additive,
@@ -49,7 +46,7 @@ from itrust.engines import (
 from itrust.nulls import Bernoulli, RowwiseNull
 
 NOBODY = -1.0  # a ticket below all others
-NORMAL_ROWS = 8_192  # that have normal numbers of their own; later ones have these with other signs
+JITTER = 1e-4  # of the variance, added so that a covariance has a root in spite of rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +73,15 @@ class PlaceSet:
 class PlaceSums(Additive):
     """What some rows contribute, one array for each set of places; see `Averages`.
 
-    `sums` are of a times the residual, (m, 1 + draws), data first; `multiplied` (m, draws);
-    `spread` (m, 1 + draws) or empty; `plain`, `second` and `third` as `moments_of` takes them;
+    `sums` are of a times the residual, (m, 1 + draws), data first; `spread` (m, 1 + draws) or
+    empty; `covariance` of a b times the squared residual, for every two places of one family, one
+    array for each family of all sets; `plain`, `second` and `third` as `moments_of` takes them;
     `rows` (m,) counts rows, and `total` is the weight of all rows.
     """
 
     sums: tuple[AnyArray, ...]
-    multiplied: tuple[AnyArray, ...]
     spread: tuple[AnyArray, ...]
+    covariance: tuple[AnyArray, ...]
     plain: tuple[FloatArray, ...]
     second: tuple[FloatArray, ...]
     third: tuple[FloatArray, ...]
@@ -105,15 +103,12 @@ class PlacesPart:
         Of sums over draws; moments are double.
     unit : float
         Weights are divided by this.
-    normal_rows : int
-        Rows that have normal numbers of their own: all, or the first 8,192.
     """
 
     sets: tuple[PlaceSet, ...]
     seed: int
     dtype: DTypeLike
     unit: float
-    normal_rows: int = NORMAL_ROWS
 
     @classmethod
     def of(
@@ -126,7 +121,7 @@ class PlacesPart:
         places = sum(own.weights.places for own in sets)
         large = float(n) * places * draws > MAX_IN_DOUBLE
         dtype = np.float32 if large else np.float64
-        return cls(tuple(sets), seed, dtype, unit, min(n, NORMAL_ROWS))
+        return cls(tuple(sets), seed, dtype, unit)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -136,7 +131,7 @@ class PlacesPart:
     @property
     def width(self) -> int:
         """Numbers that are kept for each draw."""
-        return sum((3 if own.spread else 2) * own.weights.places for own in self.sets)
+        return sum((2 if own.spread else 1) * own.weights.places for own in self.sets)
 
     def works(self, block: range) -> list[PlacesWork]:
         """One piece of work for all sets.
@@ -149,11 +144,10 @@ class PlacesPart:
         Returns
         -------
         list of PlacesWork
-            With the multipliers of these draws.
+            The first batch of draws sums the covariances, too.
         """
-        own_seed = as_seed(np.random.default_rng([self.seed, 1]))
-        work = PlacesWork(self.sets, block, own_seed, self.dtype, self.unit, self.normal_rows)
-        return [work]
+        first = block.start == 0 and len(block) > 0
+        return [PlacesWork(self.sets, first, self.dtype, self.unit)]
 
     def reduced(self, outcome: Outcome, block: range) -> PlaceSums:
         """Keep the sums; those of the data once.
@@ -191,16 +185,17 @@ class PlacesPart:
         list of Averages
             One for each set of places.
         """
-        first = found[0]
+        first, covariance = found[0], iter(found[0].covariance)
 
         def joined(name: str, k: int) -> FloatArray:
             parts = [getattr(own, name)[k] for own in found]
             return np.concatenate(parts, axis=1).astype(np.float64, copy=False)
 
+        draws = sum(own.sums[0].shape[1] for own in found) - 1
         return [
             Averages(
                 sums=joined("sums", k)[None],
-                multiplied=joined("multiplied", k),
+                multiplied=self._multiplied(k, covariance, first.second[k][3], draws),
                 spread=joined("spread", k),
                 residual=first.plain[k][2],
                 moments=moments_of(first.plain[k], first.second[k], first.third[k]),
@@ -211,6 +206,17 @@ class PlacesPart:
             for k in range(len(self.sets))
         ]
 
+    def _multiplied(
+        self, k: int, covariance: Iterator[AnyArray], variance: FloatArray, draws: int
+    ) -> FloatArray:
+        """Sums of residuals times normal numbers at the places of one set, (m, draws)."""
+        found = np.empty((variance.size, draws))
+        for family in self.sets[k].weights.families if draws else ():
+            own = slice(family.places.start, family.places.stop)
+            rng = np.random.default_rng([self.seed, 1, family.part])
+            found[own] = _normal_sums(next(covariance), variance[own], draws, rng)
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class PlacesWork:
@@ -220,24 +226,18 @@ class PlacesWork:
     ----------
     sets : tuple of PlaceSet
         The places.
-    block : range
-        Numbers of the draws.
-    seed : int
-        Of the multipliers.
+    with_covariance : bool
+        Whether the covariance of sums at different places is wanted, too.
     dtype : numpy type
         Of sums over draws.
     unit : float
         Weights are divided by this.
-    normal_rows : int
-        Rows that have normal numbers of their own.
     """
 
     sets: tuple[PlaceSet, ...]
-    block: range
-    seed: int
+    with_covariance: bool
     dtype: DTypeLike
     unit: float
-    normal_rows: int = NORMAL_ROWS
 
     @property
     def max_rows(self) -> None:
@@ -254,15 +254,19 @@ class _PlacesPartial:
 
     def __init__(self, work: PlacesWork, chunk: Chunk, w: FloatArray, columns: int) -> None:
         self.work, self.chunk = work, chunk
-        self.drawn = 0  # draws that were taken in
         sizes = [own.weights.places for own in work.sets]
         spreads = [columns if own.spread else 1 for own in work.sets]
         self.sums = PlaceSums(
             sums=tuple(np.zeros((m, columns), dtype=work.dtype) for m in sizes),
-            multiplied=tuple(np.zeros((m, columns - 1), dtype=work.dtype) for m in sizes),
             spread=tuple(
                 np.zeros((m, wide), dtype=work.dtype)
                 for m, wide in zip(sizes, spreads, strict=True)
+            ),
+            covariance=tuple(
+                np.zeros((len(family.places),) * 2, dtype=work.dtype)
+                for own in work.sets
+                for family in own.weights.families
+                if work.with_covariance
             ),
             plain=tuple(np.zeros((3, m)) for m in sizes),
             second=tuple(np.zeros((5, m)) for m in sizes),
@@ -275,23 +279,20 @@ class _PlacesPartial:
         self.plain = np.column_stack([w, w * p, w * e])
         self.second = np.column_stack([np.ones_like(p), p, p**2, e**2, e]) * w[:, None] ** 2
         self.third = np.column_stack([np.ones_like(p), p, p**2, p**3]) * w[:, None] ** 3
-        # The same as what labels, their squares and multipliers are multiplied with.
+        # What labels, their squares and the data's residuals count at a place with weight 1.
         self.w = None if chunk.weights is None else w.astype(work.dtype)
         self.errors = (w * e).astype(work.dtype)
         self.squares = (w**2 * (1 - 2 * p)).astype(work.dtype)
-        self.stretch, self.place = np.divmod(chunk.first + np.arange(p.size), NORMAL_ROWS)
 
     def add(self, drawn: Drawn) -> None:
         """Take in some columns."""
         first, columns = drawn.columns.start == 0, drawn.columns
         labels = drawn.as_type(self.work.dtype)
-        draws = self.work.block[self.drawn : self.drawn + labels.shape[1] - first]
-        later = slice(self.drawn, self.drawn + len(draws))
-        multipliers = self._multipliers(draws)
+        covariances = iter(self.sums.covariance)
         for k, own in enumerate(self.work.sets):
-            sums, multiplied, spread = (
-                part[k] for part in (self.sums.sums, self.sums.multiplied, self.sums.spread)
-            )
+            sums, spread = self.sums.sums[k], self.sums.spread[k]
+            families = own.weights.families if self.work.with_covariance and first else []
+            covariance = [(family.places, next(covariances)) for family in families]
             for places, rows, weights in self._tiles(own):
                 if first:
                     self._moments(k, places, rows, weights)
@@ -300,33 +301,12 @@ class _PlacesPartial:
                 sums[places, columns] += self._weighted(rough, rows) @ y
                 if own.spread:
                     spread[places, columns] += (np.square(rough) * self.squares[rows]) @ y
-                if draws:
-                    part = (rough * self.errors[rows]) @ _taken(multipliers, rows)
-                    multiplied[places, later] += part
+                if covariance:
+                    _add_covariance(covariance, places, rough * self.errors[rows])
             # What labels have in common: e = y - p, and so with its square, p^2 + y (1 - 2p).
             sums[:, columns] -= self.sums.plain[k][1][:, None]
             if own.spread:
                 spread[:, columns] += self.sums.second[k][2][:, None]
-            if draws and self._in_one_stretch:
-                signs = _signs(self.work.seed, int(self.stretch[0]), draws)
-                multiplied[:, later] *= signs.astype(self.work.dtype)
-        self.drawn += len(draws)
-
-    @property
-    def _in_one_stretch(self) -> bool:
-        """Whether all rows have the same signs, which then wait for the sums."""
-        return bool(self.stretch[0] == self.stretch[-1])
-
-    def _multipliers(self, draws: range) -> AnyArray:
-        """Normal numbers of the rows, which repeat with other signs every 8,192 rows."""
-        work = self.work
-        normals = _normals(work.seed, draws, work.normal_rows, work.dtype == np.float32)
-        if self._in_one_stretch:
-            return normals[self.place[0] : self.place[-1] + 1]
-        found = normals[self.place]
-        for number in np.unique(self.stretch).tolist():
-            found[self.stretch == number] *= _signs(work.seed, number, draws).astype(work.dtype)
-        return found
 
     def _weighted(self, rough: AnyArray, rows: IntArray) -> AnyArray:
         return rough if self.w is None else rough * self.w[rows]
@@ -363,25 +343,37 @@ def _taken(numbers: AnyArray, rows: IntArray) -> AnyArray:
     return numbers[rows]
 
 
-@lru_cache(maxsize=2)
-def _normals(seed: int, draws: range, rows: int, single: bool) -> AnyArray:
-    """Normal numbers of the first rows, (rows, draws).
+def _add_covariance(
+    families: list[tuple[range, AnyArray]], places: IntArray, shares: AnyArray
+) -> None:
+    """Add what some rows contribute, whose shares (places, rows) are weights times residuals."""
+    for known, into in families:
+        first, last = np.searchsorted(places, [known.start, known.stop])
+        if first < last:
+            own, at = shares[first:last], places[first:last] - known.start
+            into[np.ix_(at, at)] += own @ own.T
 
-    To draw others for every row would cost more than all else that is done with them. With signs
-    of their own in every stretch of rows, sums over stretches are uncorrelated and have the same
-    variances, and that is all that multipliers are for.
+
+def _normal_sums(
+    covariance: AnyArray, variance: FloatArray, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Normal numbers with this covariance, (m, draws), whose diagonal is known more precisely.
+
+    What rounding leaves without a root gets one by a little variance that places do not share; so
+    it is where places are more than rows.
     """
-    bits = keyed_bits(seed, range(rows), draws, np.uint16)
-    return NORMALS.astype(np.float32 if single else np.float64)[bits]
-
-
-@lru_cache(maxsize=64)
-def _signs(seed: int, stretch: int, draws: range) -> FloatArray:
-    """1 or -1 for every draw of a stretch of rows, (draws,)."""
-    if not stretch:
-        return np.ones(len(draws))
-    numbers = keyed_fractions(seed, np.array([stretch]), np.array(draws, dtype=np.int64))
-    return np.where(numbers < 0.5, -1.0, 1.0)
+    scale = np.sqrt(np.where(variance > 0, variance, 1.0))
+    correlation = covariance / scale / scale[:, None]
+    jitter = JITTER
+    while True:
+        np.fill_diagonal(correlation, 1 + jitter)
+        try:
+            root = np.linalg.cholesky(correlation)
+            break
+        except np.linalg.LinAlgError:
+            jitter *= 10
+    normals = rng.standard_normal((draws, variance.size)).T
+    return np.asarray(root @ normals * np.sqrt(variance / (1 + jitter))[:, None])
 
 
 def average(

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -27,9 +28,23 @@ from itrust.nulls import RowwiseNull, is_symmetric
 CHUNK_ROWS = 8_192
 CHUNK_BYTES = 2**26  # of random numbers held at once by a thread
 MAX_IN_DOUBLE = 2e9  # rows x places x draws
+MAX_FAMILY = 2_048  # places whose covariance is held
 BEYOND_DOUBT = 1e5  # score of a label that was called impossible: above all others
 
 Tile = tuple[IntArray, IntArray, AnyArray]  # places, rows and the weights between them
+
+
+class Family(NamedTuple):
+    """Places whose covariance is known."""
+
+    part: int  # 0, unless those that are judged together had to be cut
+    places: range
+
+
+def families_of(places: range) -> list[Family]:
+    """Cut places that are judged together into families of at most 2,048."""
+    starts = range(0, len(places), MAX_FAMILY)
+    return [Family(k, places[at : at + MAX_FAMILY]) for k, at in enumerate(starts)]
 
 
 class Weights(ABC):
@@ -44,8 +59,18 @@ class Weights(ABC):
     def tiles(self, rows: Points, *, whole: bool, dtype: DTypeLike = np.float64) -> Iterator[Tile]:
         """Weights of some rows at all places, without those that are 0 throughout.
 
-        With `whole`, all rows of a place come in one tile.
+        With `whole`, all rows of a place come in one tile; else all places of a family at which a
+        row counts do, in ascending order.
         """
+
+    @property
+    def families(self) -> list[Family]:
+        """Places that may be judged together, 2,048 at most.
+
+        Of more, those of different families are taken as uncorrelated, which makes the largest of
+        them rather too large.
+        """
+        return families_of(range(self.places))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,15 @@ from itrust.auditing.verdict import (
 )
 from itrust.bias import PartBias, checked_reach
 from itrust.calibration import Autocorrelation, CalibrationResult, residual_autocorrelation
-from itrust.data import Classifier, Covariates, Extract, MissingRule, Sample, Scan
+from itrust.data import (
+    DESIGN_ROWS,
+    Classifier,
+    Covariates,
+    Extract,
+    MissingRule,
+    Sample,
+    Scan,
+)
 from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread
 from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import TaskResult, check_tasks, covered
@@ -400,7 +408,8 @@ def audit(
     (the search for slices, curves and maps, and what could have been missed) takes 100,000 random
     ones of more, chosen without a look at labels; slices are judged by all others. So files of any
     size are audited in a few passes, with the result of rows in memory. Rows of a design (clusters,
-    strata, replicate weights) are loaded, for clusters have to stay whole.
+    strata, replicate weights) are loaded, for clusters have to stay whole; of more than 500,000,
+    those of random clusters are audited (`Sample.some_clusters`), and a note says so.
 
     Parameters
     ----------
@@ -537,7 +546,7 @@ def _rows_of(
         begin(Stage.ROWS)
         source = source.load()
     if isinstance(source, Sample) and not source.design.is_simple:
-        return source, None
+        return source.some_clusters(DESIGN_ROWS), None
     advance = begin(Stage.ROWS, source.rows_expected if isinstance(source, Scan) else 1.0)
     extract = engine.extract(source, advance=advance)
     return extract.some, extract

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from itrust._core import Begin, progress_stages
-from itrust.data import Sample, Scan
+from itrust.data import DESIGN_ROWS, Sample, Scan
 
 
 class Stage(Enum):
@@ -82,8 +82,12 @@ def audit_steps(
     drawn, at_hand = thousands * draws / 1000, min(thousands, 100.0)
     drawing_charts = (5 * min(covariates, 8) + 1) * (0.03 + 0.008 * min(thousands, 20)) * charts
     weights: dict[Stage, float]
-    if isinstance(source, Sample) and not source.design.is_simple:
+    simple = source.is_simple if isinstance(source, Scan) else source.design.is_simple
+    reading = 0.1 + 0.001 * thousands if in_files else 0.0
+    if not simple:
+        drawn = min(drawn, DESIGN_ROWS * draws / 1e6)
         weights = {
+            Stage.ROWS: reading,
             Stage.OVERALL: 0.3 + 0.035 * drawn,
             Stage.GIVEN: (0.5 + 0.1 * covariates + 0.055 * drawn) if covariates else 0.0,
             Stage.MISSED: 0.1 + 0.04 * covariates**2,
@@ -94,7 +98,7 @@ def audit_steps(
         }
     else:
         weights = {
-            Stage.ROWS: 0.1 + 0.001 * thousands if in_files else 0.0,
+            Stage.ROWS: reading,
             Stage.PLAN: 0.4 + 0.1 * covariates + 0.01 * at_hand + 0.001 * tasks * thousands,
             Stage.PASS: 0.3 + (0.02 + 0.005 * covariates) * drawn,
             Stage.FINDINGS: 0.1 + 0.004 * drawn,

@@ -14,6 +14,7 @@ from itrust.data.design_matrix import Table as Table
 from itrust.data.estimators import Classifier as Classifier
 from itrust.data.estimators import Covariates as Covariates
 from itrust.data.estimators import is_model as is_model
+from itrust.data.extract import DESIGN_ROWS as DESIGN_ROWS
 from itrust.data.extract import Census as Census
 from itrust.data.extract import Extract as Extract
 from itrust.data.extract import ValueCounts as ValueCounts

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from itrust.data.sample import Sample
 
 EXTRACT_ROWS = 100_000
+DESIGN_ROWS = 500_000  # of whole clusters, that an audit of a design takes at most
 RUN_ROWS, RUNS = 50, 400  # rows that follow each other, and how many such stretches
 MAX_LEVELS = 50_000  # of a category that are counted; one with more names rows, not groups
 

@@ -56,6 +56,8 @@ from itrust.data.source import Pilot
 from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
 from itrust.data.units import Units
 
+MIN_CLUSTERS_KEPT = 1_000
+
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Sample(Predicted):
@@ -656,6 +658,38 @@ class Sample(Predicted):
             folds=self.folds,
             units=tuple(units.take(index, self.n) for units in self.units),
         )
+        return kept
+
+    def some_clusters(self, most: int) -> Self:
+        """Keep random clusters of a design, whole, where it has more rows than can be worked with.
+
+        They are chosen within every stratum and without a look at labels, the same ones in every
+        call, and at least a thousand. What holds for the rows as they were drawn holds for these:
+        they are a smaller sample of the same design. Rows whose design is known by replicate
+        weights are all kept, since these say nothing of a part of the clusters.
+
+        Parameters
+        ----------
+        most : int
+            How many rows to keep, about.
+
+        Returns
+        -------
+        Sample
+            With a note; itself, where there are no more rows.
+        """
+        design = self.design
+        share = max(most / self.n, MIN_CLUSTERS_KEPT / design.clusters)
+        if share >= 1 or design.replicate_weights is not None:
+            return self
+        kept = self.take(design.parts(np.array([share]), rng=0) == 0)
+        said = (
+            f"{kept.n:,} of {self.n:,} rows were used: those of {kept.design.clusters:,} random "
+            f"clusters of {design.clusters:,}, chosen without a look at labels"
+        )
+        if design.cluster is None:
+            said = f"{kept.n:,} random rows of {self.n:,} were used, chosen within strata"
+        object.__setattr__(kept, "dropped", (*kept.dropped, said))
         return kept
 
     def where(self, condition: str | Predicate | Mapping[str, Any]) -> Self:

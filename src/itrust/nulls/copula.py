@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.special import ndtri
@@ -27,6 +29,10 @@ GRID = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0)
 SET_DRAWS = 399
 SURPRISING = 0.05  # on either side: a correlation whose draws are this far from the labels is out
 MAX_SET_ROWS = 20_000  # so many rows at most judge the correlation
+DRAWS_AT_ONCE = 64
+
+# What several parts of an audit ask of the same rows; forgotten with them.
+_FOUND: WeakKeyDictionary[Sample, dict[int, tuple[float, ...]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ class Copula(RowwiseNull):
         units, unit = np.unique(chunk.cluster, return_inverse=True)
         shared_seed = as_seed(np.random.default_rng([seed, 2]))
         fractions = keyed_fractions(shared_seed, units[:, None], np.array(draws))
-        shared = np.sqrt(self.rho) * ndtri(np.maximum(fractions, 2.0**-54))
+        shared = np.sqrt(self.rho) * _normal(fractions)
         return _alike(chunk.p, shared[unit], np.sqrt(1 - self.rho), chunk.rows, draws, seed)
 
 
@@ -140,23 +146,55 @@ def compatible_correlations(sample: Sample, seed: int) -> tuple[float, ...]:
     tuple of float
         Ascending.
     """
-    part = _some_clusters(sample)
+    known = _FOUND.setdefault(sample, {})
+    if seed not in known:
+        known[seed] = _compatible(_some_clusters(sample), seed)
+    return known[seed]
+
+
+def _compatible(part: Sample, seed: int) -> tuple[float, ...]:
+    """The same from rows in the order of their clusters."""
     assert part.cluster is not None
-    (chunk,) = part.chunks(part.n)
     first = np.flatnonzero(np.diff(part.cluster, prepend=-1))
     weights = [np.ones((part.n, 1))]
     if part.weights is not None:  # heavy rows may be more alike than others
         weights.append(part.weights[:, None])
     observed = [float(_alikeness(w * (part.y - part.p)[:, None], first)[0]) for w in weights]
+    drawn = np.empty((len(weights), len(GRID), SET_DRAWS))
     own_seed = as_seed(np.random.default_rng([seed, 3]))
-    nearness = np.empty((len(weights), len(GRID)))
-    for k, rho in enumerate(GRID):
-        drawn = Copula(rho).draw(chunk, range(SET_DRAWS), own_seed) - part.p[:, None]
-        for row, (w, seen) in enumerate(zip(weights, observed, strict=True)):
-            nearness[row, k] = _nearness(_alikeness(w * drawn, first), seen)
+    for at in range(0, SET_DRAWS, DRAWS_AT_ONCE):
+        draws = range(at, min(at + DRAWS_AT_ONCE, SET_DRAWS))
+        for k, labels in enumerate(_on_grid(part, draws, own_seed)):
+            residuals = labels - part.p[:, None]
+            for row, w in enumerate(weights):
+                own = residuals if row == 0 else w * residuals
+                drawn[row, k, draws.start : draws.stop] = _alikeness(own, first)
+    nearness = np.array(
+        [
+            [_nearness(of_rho, seen) for of_rho in of_weights]
+            for of_weights, seen in zip(drawn, observed, strict=True)
+        ]
+    )
     nearest = nearness == nearness.max(axis=1, keepdims=True)
     kept = ((nearness > SURPRISING) | nearest).any(axis=0)
     return tuple(rho for rho, own in zip(GRID, kept, strict=True) if own)
+
+
+def _on_grid(part: Sample, draws: range, seed: int) -> Iterator[BoolArray]:
+    """Labels by every correlation of the grid, from the same normal numbers, (n, draws) each."""
+    assert part.cluster is not None
+    units, unit = np.unique(part.cluster, return_inverse=True)
+    numbers = np.array(draws)
+    shared_seed = as_seed(np.random.default_rng([seed, 2]))
+    shared = _normal(keyed_fractions(shared_seed, units[:, None], numbers))[unit]
+    own = _normal(keyed_fractions(seed, np.arange(part.n)[:, None], numbers))
+    quantile = ndtri(part.p)[:, None]
+    for rho in GRID:
+        yield np.sqrt(rho) * shared + np.sqrt(1 - rho) * own < quantile
+
+
+def _normal(fractions: FloatArray) -> FloatArray:
+    return np.asarray(ndtri(np.maximum(fractions, 2.0**-54)))
 
 
 def _nearness(drawn: FloatArray, observed: float) -> float:

@@ -333,3 +333,45 @@ def test_replicate_weights_tell_which_rows_are_drawn_together():
     ).all()
     parts = design.parts(np.array([0.5, 0.5]), rng=0)
     assert parts[0] == parts[1] != parts[2] == parts[3]
+
+
+def clustered_rows(n=6_000, seed=0):
+    """Clusters of 1 to 9 rows in three strata."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(n), rng.integers(1, 10, n))[:n]
+    p = rng.uniform(0.1, 0.9, n)
+    return it.Sample(
+        rng.random(n) < p, p, {"age": rng.normal(size=n)}, cluster=cluster, strata=cluster % 3
+    )
+
+
+def test_some_clusters_are_whole_of_every_stratum_and_the_same_again(monkeypatch):
+    monkeypatch.setattr("itrust.data.sample.MIN_CLUSTERS_KEPT", 100)
+    rows = clustered_rows()
+    kept = rows.some_clusters(1_500)
+    assert 1_300 < kept.n < 1_700
+    sizes, all_sizes = (np.bincount(s.cluster, minlength=rows.n) for s in (kept, rows))
+    assert (sizes[sizes > 0] == all_sizes[sizes > 0]).all()
+    strata = np.bincount(kept.design.strata) / np.bincount(rows.design.strata)
+    assert np.ptp(strata) < 0.05
+    assert np.array_equal(kept.p, rows.some_clusters(1_500).p)
+    other = it.Sample(1 - rows.y, rows.p, cluster=rows.cluster, strata=rows.design.strata)
+    assert np.array_equal(kept.p, other.some_clusters(1_500).p)  # labels have no say
+    (note,) = [note for note in kept.notes if "random clusters" in note]
+    assert f"{kept.n:,} of 6,000 rows" in note
+    assert rows.some_clusters(6_000) is rows
+
+
+def test_few_clusters_are_all_kept():
+    rows = clustered_rows()
+    assert rows.some_clusters(10).design.clusters >= 1_000
+    few = it.Sample(rows.y, rows.p, cluster=np.arange(6_000) % 900)
+    assert few.some_clusters(10) is few
+
+
+def test_replicate_weights_keep_all_rows():
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.1, 0.9, 3_000)
+    sets = rng.integers(0, 2, (3_000, 8)) * 2.0 + 0.1
+    rows = it.Sample(rng.random(3_000) < p, p, replicate_weights=sets, replicate_method="brr")
+    assert rows.some_clusters(1_500) is rows

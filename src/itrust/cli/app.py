@@ -45,7 +45,7 @@ homes.xlsx::2024. Options may stand in itrust.toml or under
 [tool.itrust] in pyproject.toml.
 
 Exit codes: 0 done, 1 gate closed, 2 wrong input,
-70 internal error, 130 stopped.
+69 not enough memory, 70 internal error, 130 stopped.
 """
 RECALIBRATE_EXAMPLES = """
 Examples:

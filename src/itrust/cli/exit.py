@@ -142,9 +142,6 @@ class Guarded(PlainGroup):
         except ClusterError as error:
             complain(f"itrust: {error}")
             return UNAVAILABLE
-        except MemoryError:
-            complain(NO_MEMORY)
-            return UNAVAILABLE
         except (KeyboardInterrupt, click.Abort):
             return _stopped()
         except ReaderGoneError:
@@ -152,7 +149,7 @@ class Guarded(PlainGroup):
         except SystemExit as leaving:  # told to end, or the shell asked what could follow
             return int(leaving.code or 0)
         except Exception as error:  # the last door: nobody outside may see a traceback
-            return _internal(error)
+            return _without_memory() if lacks_memory(error) else _internal(error)
         code = found if isinstance(found, int) else DONE
         return _stopped() if code == STOPPED else code
 
@@ -178,6 +175,17 @@ def _silenced() -> int:
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return PIPE_CLOSED
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether there was not enough memory, for rows or for a library that had to be loaded."""
+    unmapped = isinstance(error, ImportError) and "failed to map" in str(error)
+    return unmapped or isinstance(error, MemoryError)
+
+
+def _without_memory() -> int:
+    complain(NO_MEMORY)
+    return UNAVAILABLE
 
 
 def _internal(error: Exception) -> int:

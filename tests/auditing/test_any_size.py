@@ -8,6 +8,7 @@ import pytest
 import itrust as it
 from itrust.auditing import Disclosure
 from itrust.data import extract as extracts
+from itrust.tasks import evaluate_tasks
 
 TASKS = ['mean(age | region == "south") - mean(age)', "prevalence(age > 80)"]
 N, AT_HAND = 9_000, 4_000
@@ -208,7 +209,7 @@ def test_many_levels_are_groups_of_the_most_frequent_ones(tmp_path):
 @pytest.mark.usefixtures("few_at_hand")
 def test_rows_that_follow_each_other_are_looked_at(tmp_path):
     rng = np.random.default_rng(1)
-    n = 20_000
+    n = 70_030  # so that of 1,401 stretches some are chosen, and the last is not whole
     p, shared = rng.uniform(0.2, 0.8, n), np.repeat(rng.random(n // 5), 5)
     mine = rng.random(n) < 0.5
     y = (np.where(mine, shared, rng.random(n)) < p).astype(int)
@@ -218,7 +219,77 @@ def test_rows_that_follow_each_other_are_looked_at(tmp_path):
         it.audit(scan, draws=99, rng=0, charts=False)
     one, other = scan.extract().runs, scan.load().extract().runs
     assert np.array_equal(one.p, other.p)
-    assert one.n % 50 == 0
+    assert one.n == 400 * 50
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_an_unfinished_stretch_takes_no_place(monkeypatch):
+    """In memory 400 stretches were kept before whole ones were chosen, in files 401."""
+    monkeypatch.setattr(extracts, "RUNS", 4)
+    for n in range(5_001, 6_000, 7):
+        rows, lots = extracts.rows_of_runs(0, n)
+        assert extracts.whole_runs(lots).size == 4 * 50, n
+        assert rows.size <= 5 * 50
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_windows_of_any_size_give_the_same_audit(both, folder, monkeypatch):
+    monkeypatch.setattr("itrust.data.files.WINDOW_ROWS", 1_234)
+    again = audited(it.scan(folder, **ROLES), charts=False)
+    assert again.test.pvalue == both[1].test.pvalue
+    assert_alike(told(again)["diagnosis"], told(both[1])["diagnosis"])
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_more_tasks_than_a_number_has_bits(folder):
+    scan = it.scan(folder, **ROLES)
+    tasks = [it.tasks.parse(f"prevalence(age == {age})") for age in range(18, 88)]
+    memory, files = (evaluate_tasks(rows, tasks, draws=99, rng=0) for rows in (scan.load(), scan))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extracts, "EXTRACT_ROWS", N)
+        exact = evaluate_tasks(scan.load(), tasks, draws=99, rng=0)
+    for one, other, truth in zip(memory, files, exact, strict=True):
+        assert one.pvalue == other.pvalue
+        assert one.lower == pytest.approx(other.lower, rel=1e-9)
+        # A law that is smoothed on rows at hand is nearly that of all rows.
+        assert (one.lower, one.upper) == pytest.approx((truth.lower, truth.upper), abs=0.01)
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_a_pilot_of_another_size_has_no_part_in_tasks(folder):
+    scan = it.scan(folder, **ROLES, weights="w")
+    found = [
+        it.audit(scan, TASKS, draws=99, rng=0, engine=it.engines.Factor(pilot=size), charts=False)
+        for size in (1_000, 4_096)
+    ]
+    for one, other in zip(*(audit.tasks for audit in found), strict=True):
+        assert one.pvalue == pytest.approx(other.pvalue, abs=0.011)  # a tie may fall either way
+        assert one.lower == pytest.approx(other.lower, rel=1e-6)
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_several_categories_of_many_levels_share_the_room_for_groups(cluster):
+    rng = np.random.default_rng(4)
+    n = 4_000
+    p = rng.uniform(0.2, 0.8, n)
+    x = {f"c{k}": [f"v{v}" for v in rng.integers(0, 600, n)] for k in range(4)}
+    design = {"cluster": np.arange(n) // 4} if cluster else {}
+    sample = it.Sample(rng.random(n) < p, p, x, categories=list(x), **design)
+    groups = it.audit(sample, draws=39, rng=0, charts=False).diagnosis.groups
+    assert 1_900 < len(groups) <= 2_000
+    assert any("most frequent" in note for note in groups.notes)
+
+
+@pytest.mark.usefixtures("few_at_hand")
+def test_levels_with_value_labels_keep_the_order_of_their_codes():
+    rng = np.random.default_rng(5)
+    code, p = rng.integers(1, 4, N), rng.uniform(0.2, 0.8, N)
+    code[rng.integers(0, N)] = 9  # one row, most likely not at hand
+    labels = {"c": {1: "zeta", 2: "beta", 3: "alpha", 9: "mid"}}
+    sample = it.Sample(rng.random(N) < p, p, {"c": code}, categories=["c"], value_labels=labels)
+    levels = sample.column("c").levels
+    assert list(sample.extract().some.column("c").levels) == list(levels)
+    assert list(levels) == ["zeta", "beta", "alpha", "mid"]
 
 
 @pytest.mark.usefixtures("few_at_hand")

@@ -362,6 +362,14 @@ def test_some_clusters_are_whole_of_every_stratum_and_the_same_again(monkeypatch
     assert rows.some_clusters(6_000) is rows
 
 
+def test_strata_of_two_clusters_keep_them_all():
+    """One of a pair has nobody to differ from: strata would be pooled."""
+    unit = np.arange(6_000) // 2
+    rows = clustered_rows()
+    pairs = it.Sample(rows.y, rows.p, cluster=unit, strata=unit // 2)
+    assert pairs.some_clusters(2_000) is pairs
+
+
 def test_few_clusters_are_all_kept():
     rows = clustered_rows()
     assert rows.some_clusters(10).design.clusters >= 1_000

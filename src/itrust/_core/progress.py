@@ -23,6 +23,8 @@ PATIENCE = 1.0  # seconds of silence before a line appears in a terminal
 LINES_PATIENCE = 5.0  # and before lines are written elsewhere
 # Before so much is done, nothing is said about the time left.
 MIN_SHARE, MIN_SECONDS = 0.05, 2.0
+WIDE = 60  # columns of a terminal that has room for a bar
+BAR_WIDTH, LEFT_WIDTH = 12, 17
 
 
 class Where(Enum):
@@ -167,6 +169,15 @@ class Meter:
         return f"{self.number + 1} of {len(self.weights)}: {title}" if several else title
 
 
+def shortened(text: str, most: int) -> str:
+    """Cut text that is too long for its place.
+
+    >>> shortened("computing curves and maps", 12), shortened("reading", 12)
+    ('computing c…', 'reading')
+    """
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
 def time_left(seconds: float | None) -> str:
     """How long it will take, as exactly as it can be known; nothing if it is not known.
 
@@ -218,13 +229,16 @@ class _Line(_Display):
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
         from rich.table import Column
 
-        whole, cut = Column(no_wrap=True, min_width=4), Column(no_wrap=True, overflow="ellipsis")
+        wide = console.width >= WIDE
+        share, left = (Column(no_wrap=True, min_width=width) for width in (4, LEFT_WIDTH))
         columns = [
-            TextColumn("{task.description}", markup=False, table_column=cut),
-            BarColumn(bar_width=12),
-            TaskProgressColumn(table_column=whole),
-            TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True, min_width=16)),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+            *([BarColumn(bar_width=BAR_WIDTH)] if wide else []),
+            TaskProgressColumn(table_column=share),
+            TextColumn("{task.fields[left]}", table_column=left),
         ]
+        # What is done is cut, so that share and time are not; columns are one apart.
+        self.room = max(console.width - (4 + LEFT_WIDTH + 2) - (BAR_WIDTH + 1) * wide - 1, 8)
         self.bar = Progress(*columns, console=console, transient=True)
         self.task = self.bar.add_task("", total=1.0, left="")
         self.patience = patience
@@ -233,7 +247,8 @@ class _Line(_Display):
         if meter.elapsed < self.patience:
             return
         settings: dict[str, Any] = {"completed": meter.done, "left": time_left(meter.left)}
-        self.bar.update(self.task, description=printable(meter.heading(title())), **settings)
+        told = shortened(printable(meter.heading(title())), self.room)
+        self.bar.update(self.task, description=told, **settings)
         self.bar.start()
 
     def close(self, meter: Meter) -> None:  # noqa: ARG002

@@ -97,6 +97,8 @@ class Audit(Result):
         How many entries disclosure control took out; None before it was applied.
     whole : Audit or None
         The audit before disclosure control; no rendering and no file reads it.
+    rows_left_out : int
+        Rows of a large design that are in clusters which were not chosen.
     """
 
     sample: Sample
@@ -119,6 +121,12 @@ class Audit(Result):
     provenance: Provenance | None = None
     withheld: Withheld | None = None
     whole: Audit | None = None
+    rows_left_out: int = 0
+
+    @property
+    def rows_available(self) -> int:
+        """Rows that there are; more than `n` where random clusters of a large design were used."""
+        return self.n + self.rows_left_out
 
     @property
     def rows_at_hand(self) -> int:
@@ -234,6 +242,7 @@ class Audit(Result):
             "summary": {"rows": self.n, **self.overall.mean.to_dict(), "text": self.summary},
             "n": self.n,
             "rows_at_hand": self.rows_at_hand,
+            "rows_available": self.rows_available,
             "design": self.sample.design.to_dict(),
             "on": list(self.test.names),
             "verdict": self.verdict.value,
@@ -492,7 +501,7 @@ def audit(
         def begin(stage: Stage, parts: float = 1.0) -> Advance:
             return show(begins[stage], parts) if stage in begins else _unseen
 
-        rows, extract = _rows_of(source, chosen, begin)
+        rows, extract, left_out = _rows_of(source, chosen, begin)
         check_tasks(rows, wanted, is_all=extract is None or extract.is_all)
         judged = rows.only(*names)
         if extract is None:
@@ -515,7 +524,8 @@ def audit(
             telling=telling(test, diagnosis, alpha),
             histogram=found.histogram,
         )
-    limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+        limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+        judgement = judge(test, found.overall.mean, diagnosis, found.missed, told, **limits)
     return Audit(
         sample=rows,
         n=found.n,
@@ -524,13 +534,14 @@ def audit(
         missed=found.missed,
         diagnosis=diagnosis,
         tasks=told,
-        judgement=judge(test, found.overall.mean, diagnosis, found.missed, told, **limits),
+        judgement=judgement,
         charts=drawn,
         autocorrelation=_in_time(judged),
         **limits,
         draws=draws,
         seed=seed,
         elapsed=time.perf_counter() - begun,
+        rows_left_out=left_out,
     )
 
 
@@ -540,16 +551,20 @@ def _unseen(amount: float) -> None:
 
 def _rows_of(
     source: Sample | Scan, engine: Engine, begin: Begin[Stage]
-) -> tuple[Sample, Extract | None]:
-    """The rows at hand, and all rows; None where rows come from a design and are all at hand."""
+) -> tuple[Sample, Extract | None, int]:
+    """The rows at hand, all rows, and how many are left out.
+
+    All rows are None where rows come from a design, of which those that are used are at hand.
+    """
     if isinstance(source, Scan) and not source.is_simple:
         begin(Stage.ROWS)
         source = source.load()
     if isinstance(source, Sample) and not source.design.is_simple:
-        return source.some_clusters(DESIGN_ROWS), None
+        some = source.some_clusters(DESIGN_ROWS)
+        return some, None, source.n - some.n
     advance = begin(Stage.ROWS, source.rows_expected if isinstance(source, Scan) else 1.0)
     extract = engine.extract(source, advance=advance)
-    return extract.some, extract
+    return extract.some, extract, 0
 
 
 def _in_time(sample: Sample) -> dict[str, Autocorrelation]:

@@ -20,11 +20,12 @@ from itrust.auditing.overall import OverallPart, overall_of
 from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Unknown
 from itrust.auditing.stages import Stage
 from itrust.bias import (
+    MAX_GROUPS,
+    GroupPlan,
     LocalBias,
     PlaceSet,
     PlacesPart,
     Redraws,
-    bias_groups,
     bias_slices,
     group_plan,
     local_bias,
@@ -144,7 +145,7 @@ def measured_together(
     few = [name for name in names if _is_grouped(judged, name)]
     groups = None
     if few:
-        groups = group_plan(redraws["judged"], tuple(few), crossings=False, most=MAX_LEVELS)
+        groups = _groups_planned(redraws["judged"], few)
     slices = None if extract.is_all else slice_plan(redraws["judged"])
     sets = [PlaceSet(local.weights)]
     sets += [] if groups is None else [PlaceSet(groups.weights, spread=True)]
@@ -250,7 +251,10 @@ def measured_by_design(
     bias: LocalBias = local_bias(judged, **common)
     few = [column.name for column in judged.columns if _has_groups(column)]
     begin(Stage.PARTS, 2 if few else 1)
-    groups = bias_groups(judged, *few, crossings=False, **common) if few else None
+    groups = None
+    if few:
+        plan = _groups_planned(Redraws.of(judged, **common), few)
+        groups = plan.finished(plan.averages())
     slices = bias_slices(judged, **common)
     if tasks:
         begin(Stage.TASKS)
@@ -263,6 +267,12 @@ def measured_by_design(
         n=sample.n,
         histogram=HistogramChart.of(sample.p),
     )
+
+
+def _groups_planned(redraws: Redraws, names: Sequence[str]) -> GroupPlan:
+    """The values of each covariate; of a category with many levels the most frequent ones."""
+    most = min(MAX_LEVELS, MAX_GROUPS // len(names) - 1)  # rows without a value are a group, too
+    return group_plan(redraws, tuple(names), crossings=False, most=most)
 
 
 def _is_grouped(extract: Extract, name: str) -> bool:

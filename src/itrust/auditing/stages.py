@@ -88,11 +88,11 @@ def audit_steps(
         drawn = min(drawn, DESIGN_ROWS * draws / 1e6)
         weights = {
             Stage.ROWS: reading,
-            Stage.OVERALL: 0.3 + 0.035 * drawn,
-            Stage.GIVEN: (0.5 + 0.1 * covariates + 0.055 * drawn) if covariates else 0.0,
+            Stage.OVERALL: 0.3 + 0.05 * drawn,
+            Stage.GIVEN: (0.5 + 0.1 * covariates + 0.1 * drawn) if covariates else 0.0,
             Stage.MISSED: 0.1 + 0.04 * covariates**2,
-            Stage.LOCAL: 0.5 + 0.09 * drawn,
-            Stage.PARTS: 0.2 + 0.06 * drawn,
+            Stage.LOCAL: 1.5 + 0.13 * drawn,
+            Stage.PARTS: 3.0 + 0.3 * drawn,
             Stage.TASKS: 0.013 * thousands * tasks,
             Stage.CHARTS: drawing_charts,
         }

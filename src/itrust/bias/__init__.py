@@ -9,7 +9,9 @@ from itrust.bias.bands import Band
 from itrust.bias.cubic import CubicFit, CubicGroup
 from itrust.bias.curves import BiasCurve, CurvePart, bias_curve
 from itrust.bias.curves import CurvePlan as CurvePlan
+from itrust.bias.groups import MAX_GROUPS as MAX_GROUPS
 from itrust.bias.groups import GroupBias, GroupTable, bias_groups
+from itrust.bias.groups import GroupPlan as GroupPlan
 from itrust.bias.groups import group_plan as group_plan
 from itrust.bias.halves import beyond as beyond
 from itrust.bias.halves import measured_places as measured_places

@@ -185,7 +185,7 @@ def groups_of(
 ) -> GroupTable:
     """The table of `bias_groups`, with sample and draws that were checked before."""
     plan = group_plan(redraws, names, pool=pool, simultaneous=simultaneous, crossings=crossings)
-    return plan.finished(redraws.averages(plan.weights, spread=True, title="groups"))
+    return plan.finished(plan.averages())
 
 
 def group_plan(
@@ -237,7 +237,11 @@ def group_plan(
     valued = [own if most is None else own.most_frequent(most) for own in valued]
     groups = group_predicates(valued, pool, deepest=len(valued) if crossings else 1)
     if len(groups) > MAX_GROUPS:  # most crossings of rare levels have no rows
+        possible = len(groups)
         groups = [where for where in groups if where.rows(sample.points).any()]
+        if redraws.extract is not None and len(groups) < possible:
+            told = f"groups without any of {sample.n:,} random rows are left out"
+            notes = (*notes, told)
     if len(groups) > MAX_GROUPS:
         raise InputError(
             "{chosen} make {groups}, more than {most}",
@@ -279,6 +283,10 @@ class GroupPlan:
     def weights(self) -> Members:
         """Who belongs to the groups."""
         return Members(self.groups)
+
+    def averages(self) -> Averages:
+        """Mean residuals of the groups, by a pass of their own."""
+        return self.redraws.averages(self.weights, spread=True, title="groups")
 
     def finished(self, averages: Averages) -> GroupTable:
         """Make intervals and p-values of the mean residuals of the groups."""

@@ -381,7 +381,7 @@ def local_bias(
 
     b(z) = sum_i w_i K(z, z_i) (y_i - p_i) / sum_i w_i K(z, z_i), with z the prediction and the
     covariates, and K cut to compact support. Cost O(n m draws) for m points at most, less where
-    supports are small; memory O(m draws).
+    supports are small; memory O(m (draws + min(m, 2048))).
 
     Parameters
     ----------

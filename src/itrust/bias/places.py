@@ -421,7 +421,7 @@ def average(
         return average_by_design(sample, weights, laws, draws, seed, spread=spread, title=title)
     chosen = as_engine("auto") if engine is None else engine
     rows = chosen.survey(source) if survey is None else survey
-    part = PlacesPart.of([PlaceSet(weights, spread)], rows.n, draws, seed)
+    part = PlacesPart.of([PlaceSet(weights, spread)], rows.n, draws, seed, rows.unit)
     amount = work_of_parts(rows, [part], draws)
     with progress_bar(title, amount, None if draws else False) as advance:
         ((found,),) = run_together(chosen, rows, [part], Bernoulli(), draws, seed, advance)

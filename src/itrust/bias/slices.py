@@ -189,7 +189,11 @@ def slices_of(
             redraws, max_conditions=max_conditions, max_slices=max_slices, min_rows=min_rows
         )
         part = PlacesPart.of(
-            [PlaceSet(plan.weights, True, plan.bar)], redraws.n, redraws.draws, redraws.seed
+            [PlaceSet(plan.weights, True, plan.bar)],
+            redraws.n,
+            redraws.draws,
+            redraws.seed,
+            redraws.survey.unit,
         )
         with progress_bar("slices", work_of_parts(redraws.survey, [part], redraws.draws)) as told:
             ((averages,),) = run_together(

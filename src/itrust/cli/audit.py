@@ -78,9 +78,13 @@ def _rows(
             "lack different rows",
             argument="prob",
         )
-    log.say("reading the file some rows at a time")
     one = (replace(roles, prob=(prob,)) for prob in roles.prob)
-    return {own.prob[0]: read_scan(source, own, covariates, options) for own in one}
+    scans = {own.prob[0]: read_scan(source, own, covariates, options) for own in one}
+    if all(scan.is_simple for scan in scans.values()):
+        log.say("reading some rows at a time")
+    else:
+        log.say("rows of a design are read into memory, for clusters have to stay whole")
+    return scans
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from itrust.data import Scan
 SHARE = 1 / 5  # of free memory; rows take several times the room of their file
 UNPACKED = 5  # a gzipped text is about so many times as large
 MEMINFO = Path("/proc/meminfo")
+STATM = Path("/proc/self/statm")  # its first number: pages of address space
 LIMITS = (  # of a container, and what it uses
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
     (
@@ -108,4 +109,5 @@ def _of_process() -> Iterator[float]:
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
-        yield float(limit)
+        used = int(STATM.read_text().split()[0]) * resource.getpagesize() if STATM.exists() else 0
+        yield float(max(limit - used, 0))

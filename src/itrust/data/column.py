@@ -224,7 +224,7 @@ class Column:
             present = np.unique(self.values).size
             if len(self) > 20 and present > len(self) / 2:
                 said.append(
-                    f"{self.name!r} has {present:,} levels in {len(self):,} rows: few rows match"
+                    f"{self.name!r} has {present:,} levels among {len(self):,} rows: few match"
                 )
             numeric = sum(_looks_numeric(level) for level in self.levels)
             if numeric > 0.8 * len(self.levels):

@@ -304,8 +304,8 @@ def rows_of_runs(first: int, count: int, bar: float = 1.0) -> tuple[IntArray, Fl
     stretches = np.arange(first // RUN_ROWS, -(-(first + count) // RUN_ROWS))
     lots = keyed_fractions(2, stretches, np.zeros(1, dtype=np.int64))
     kept = np.flatnonzero(lots <= bar)
-    if kept.size > RUNS:
-        kept = smallest_tickets(lots, RUNS)
+    if kept.size > RUNS + 1:  # the last stretch of a file need not be whole
+        kept = smallest_tickets(lots, RUNS + 1)
     rows = (stretches[kept, None] * RUN_ROWS + np.arange(RUN_ROWS)).ravel() - first
     inside = (rows >= 0) & (rows < count)
     return rows[inside], np.repeat(lots[kept], RUN_ROWS)[inside]
@@ -350,7 +350,10 @@ def with_all_levels(some: Sample, census: Census) -> Sample:
         if column.is_category and counted.values is not None:
             known = [level for level in column.levels if level in counted.values]
             others = [level for level in counted.values if level not in column.levels]
-            levels = sorted([*known, *others]) if others else known
+            codes_of = counted.codes  # levels with value labels stand in the order of their codes
+            levels = [*known, *others]
+            if others:
+                levels = sorted(levels, key=lambda level: codes_of.get(level, level))
             codes = [counted.codes[level] for level in levels] if counted.codes else []
             column = column.with_levels(levels, codes)
         columns.append(column)

@@ -381,8 +381,7 @@ class Scan:
         Parameters
         ----------
         size : int
-            Largest number of rows at a time; the last chunk of every batch that is read from a
-            file may hold fewer.
+            Number of rows at a time; the last chunk may hold fewer.
 
         Returns
         -------

@@ -57,6 +57,7 @@ from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
 from itrust.data.units import Units
 
 MIN_CLUSTERS_KEPT = 1_000
+NOTED_ROWS = 20_000  # random ones, whose covariates are looked at for notes
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -539,7 +540,8 @@ class Sample(Predicted):
                 said.append(f"one class only: every label is {what} as {label}")
         if np.isin(self.p, (0.0, 1.0)).all():
             said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
-        return (*said, *covariate_notes(self.points))
+        looked_at = self.points if self.n <= NOTED_ROWS else self.pilot(NOTED_ROWS).points
+        return (*said, *covariate_notes(looked_at))
 
     @property
     def impossible(self) -> IntArray:
@@ -664,9 +666,10 @@ class Sample(Predicted):
         """Keep random clusters of a design, whole, where it has more rows than can be worked with.
 
         They are chosen within every stratum and without a look at labels, the same ones in every
-        call, and at least a thousand. What holds for the rows as they were drawn holds for these:
-        they are a smaller sample of the same design. Rows whose design is known by replicate
-        weights are all kept, since these say nothing of a part of the clusters.
+        call, at least a thousand, and at least two of every stratum. What holds for the rows as
+        they were drawn holds for these: they are a smaller sample of the same design. So all rows
+        are kept where strata have few clusters each, and where replicate weights are all that is
+        known, which say nothing of a part of the clusters.
 
         Parameters
         ----------
@@ -679,8 +682,12 @@ class Sample(Predicted):
             With a note; itself, where there are no more rows.
         """
         design = self.design
-        share = max(most / self.n, MIN_CLUSTERS_KEPT / design.clusters)
-        if share >= 1 or design.replicate_weights is not None:
+        if design.replicate_weights is not None:
+            return self
+        # Three of the smallest stratum are owed, so that rounding leaves it two.
+        smallest = float(design.stratum_sizes.min())
+        share = max(most / self.n, MIN_CLUSTERS_KEPT / design.clusters, 3 / smallest)
+        if share >= 1:
             return self
         kept = self.take(design.parts(np.array([share]), rng=0) == 0)
         said = (

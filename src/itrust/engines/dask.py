@@ -151,6 +151,10 @@ class Dask(Engine):
             found = cluster.answers(asked, _told_rows(pieces, advance))
         return scan.extract_of(found, size, parts)
 
+    @property
+    def _pilot_rows(self) -> int:
+        return self.factor.pilot
+
     def _plan(self, survey: Survey, kernel: LocalKernel, purpose: Purpose) -> Plan:
         return self.factor.plan(survey, kernel, purpose)
 

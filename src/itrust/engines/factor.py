@@ -130,6 +130,10 @@ class Factor(Engine):
         wanted = [work.max_rows for work in works if work.max_rows is not None]
         return min(self.chunk, *wanted, max(1_024, n // 8))
 
+    @property
+    def _pilot_rows(self) -> int:
+        return self.pilot
+
     def _pass(self, survey: Survey, job: Job) -> Totals:
         scratch = Scratch()
         work = ordered_map(

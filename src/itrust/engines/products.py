@@ -79,11 +79,6 @@ class Drawn:
     flipped: FloatArray | None = None
 
     @cached_property
-    def values(self) -> AnyArray:
-        """Labels (boolean) or residuals (double precision)."""
-        return self.numbers != 0 if self.is_label else self.double
-
-    @cached_property
     def single(self) -> AnyArray:
         """Labels or residuals in single precision, converted once for all who want them."""
         return self._converted(np.float32)

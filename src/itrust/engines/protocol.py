@@ -6,6 +6,7 @@ no caller needs to know which engine it has.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -175,6 +176,8 @@ class Engine(ABC):
         drawing = drawing or Drawing()
         passing = [*works, *(plan.work for plan in plans if plan.work is not None)]
         unit = passing[0].unit if passing else 1.0
+        if not all(math.isclose(work.unit, unit, rel_tol=1e-9) for work in passing):
+            raise ValueError("pieces of work of one pass take weights in one unit")
         job = Job(passing, drawing, unit, advance) if passing else Job((), Drawing(), unit)
         totals = self._pass(survey, job)
         pair_weight = pair_weight_of(survey.source, totals.tally, unit)
@@ -199,7 +202,10 @@ class Engine(ABC):
             ),
         )
 
-    _pilot_rows = 4_096  # that landmarks are chosen from
+    @property
+    def _pilot_rows(self) -> int:
+        """Rows that landmarks are chosen from."""
+        return 4_096
 
     @abstractmethod
     def _survey(self, source: Source, min_rows: int) -> Survey: ...

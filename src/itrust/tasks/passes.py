@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-from itrust._core import FloatArray, IntArray
+from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.bias import Redraws
 from itrust.data import Chunk, Missing, Points
 from itrust.engines import Additive, Outcome, Plan, RowwiseWork
@@ -35,6 +35,7 @@ from itrust.tasks.uncertainty import (
 )
 
 MIN_LABELS = 200  # of either kind among the rows at hand, for their law to be that of all rows
+MAX_RATIOS = 60  # of a task, which are bits of a number
 MIN_RANKED = 50  # rows at hand that tell how a quantity is spread in a group
 
 
@@ -74,8 +75,9 @@ class RatioTotals(Additive):
         Of (w h y)^2 and (w h (1 - y))^2.
     low, high : (k,) arrays
         Smallest and largest g of rows that count.
-    groups : mapping of int to array
-        By the ratios that count a row, as bits: sums of w, w^2, w y, and rows with y of 1 and 0.
+    groups : tuple of mappings of int to array
+        For every task, by those of its ratios that count a row, as bits: sums of w, w^2, w y, and
+        rows with y of 1 and 0.
     missing : (m,) array
         Rows without a value of each covariate.
     """
@@ -89,7 +91,7 @@ class RatioTotals(Additive):
     zeros2: FloatArray
     low: FloatArray
     high: FloatArray
-    groups: Mapping[int, FloatArray]
+    groups: tuple[Mapping[int, FloatArray], ...]
     missing: IntArray
 
     def __add__(self, other: Self) -> Self:
@@ -100,7 +102,7 @@ class RatioTotals(Additive):
             **found,
             low=np.minimum(self.low, other.low),
             high=np.maximum(self.high, other.high),
-            groups=_both(self.groups, other.groups),
+            groups=tuple(map(_both, self.groups, other.groups)),
         )
 
     def values(self, ratios: Sequence[Ratio], with_labels: bool) -> FloatArray:
@@ -122,6 +124,7 @@ class _Totalling:
 
     ratios: tuple[Ratio, ...]
     names: tuple[str, ...]
+    tasks: tuple[list[int], ...]  # which of the ratios each task is made of
 
     def __call__(self, chunk: Chunk, w: FloatArray) -> RatioTotals:
         y, p = chunk.y, chunk.p
@@ -129,13 +132,6 @@ class _Totalling:
         g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
         ones, zeros = w * h * y, w * h * (1 - y)
         inside = h > 0
-        code = pattern(inside)
-        groups = {}
-        for key in np.unique(code).tolist():
-            own = code == key
-            kinds = float((y[own] == 1).sum()), float((y[own] != 1).sum())
-            own_w = w[own]
-            groups[key] = np.array([own_w.sum(), own_w @ own_w, own_w @ y[own], *kinds])
         return RatioTotals(
             above_y=(w * y * g).sum(axis=1),
             above_p=(w * p * g).sum(axis=1),
@@ -146,9 +142,21 @@ class _Totalling:
             zeros2=np.square(zeros).sum(axis=1),
             low=np.where(inside, g, np.inf).min(axis=1),
             high=np.where(inside, g, -np.inf).max(axis=1),
-            groups=groups,
+            groups=tuple(_by_pattern(inside[own], w, y) for own in self.tasks),
             missing=np.array([int(Missing(name).rows(chunk.points).sum()) for name in self.names]),
         )
+
+
+def _by_pattern(inside: BoolArray, w: FloatArray, y: FloatArray) -> dict[int, FloatArray]:
+    """Totals of some rows by which of a task's ratios count them, as `RatioTotals.groups`."""
+    found = {}
+    keys, code = np.unique(pattern(inside), return_inverse=True)
+    for number, key in enumerate(keys.tolist()):
+        own = code == number
+        kinds = float((y[own] == 1).sum()), float((y[own] != 1).sum())
+        own_w = w[own]
+        found[key] = np.array([own_w.sum(), own_w @ own_w, own_w @ y[own], *kinds])
+    return found
 
 
 def pattern(inside: Any) -> IntArray:
@@ -242,12 +250,7 @@ class NewtonSums(Additive):
     curves: Mapping[int, FloatArray]
 
     def __add__(self, other: Self) -> Self:
-        def both(a: Mapping[int, FloatArray], b: Mapping[int, FloatArray]) -> dict[int, FloatArray]:
-            return {
-                k: a[k] + b[k] if k in a and k in b else (a if k in a else b)[k] for k in {*a, *b}
-            }
-
-        return type(self)(both(self.slopes, other.slopes), both(self.curves, other.curves))
+        return type(self)(_both(self.slopes, other.slopes), _both(self.curves, other.curves))
 
 
 @dataclass(frozen=True, eq=False)
@@ -538,13 +541,28 @@ def task_pass(redraws: Redraws, tasks: Sequence[Task]) -> TaskPass:
     """
     ratios = tuple(dict.fromkeys(ratio for task in tasks for ratio in task.ratios()))
     names = tuple(sorted({name for task in tasks for name in task.names}))
-    totals: RatioTotals = _summed(redraws, _Totalling(ratios, names))
+    own = tuple(_places_of(task, ratios) for task in tasks)
+    totals: RatioTotals = _summed(redraws, _Totalling(ratios, names, own))
     for ratio, mass in zip(ratios, totals.mass, strict=True):
         if not mass > 0:
             raise ratio.without_rows()
-    laws = _laws(redraws, tasks, totals, ratios)
+    laws = _laws(redraws, tasks, totals)
     expected: ExpectedTotals = _summed(redraws, _Expecting(ratios, laws))
     return TaskPass(redraws, tuple(tasks), ratios, totals, laws, expected, names)
+
+
+def _places_of(task: Task, ratios: Sequence[Ratio]) -> list[int]:
+    """Which ratios a task is made of, by number; too many are refused."""
+    own = [ratios.index(ratio) for ratio in dict.fromkeys(task.ratios())]
+    if len(own) > MAX_RATIOS:
+        raise InputError(
+            "{task} is made of {number} means, shares and rates; at most {most} can be read from "
+            "very many rows",
+            argument="tasks",
+            value=task,
+            details={"task": task, "number": len(own), "most": MAX_RATIOS},
+        )
+    return own
 
 
 def _summed(redraws: Redraws, function: Any) -> Any:
@@ -553,14 +571,12 @@ def _summed(redraws: Redraws, function: Any) -> Any:
     return redraws.engine.run(survey, [], None, [RowwiseWork(function, survey.unit)]).works[0]
 
 
-def _laws(
-    redraws: Redraws, tasks: Sequence[Task], totals: RatioTotals, ratios: Sequence[Ratio]
-) -> tuple[StreamedLaw, ...]:
+def _laws(redraws: Redraws, tasks: Sequence[Task], totals: RatioTotals) -> tuple[StreamedLaw, ...]:
     """The law of every task: fitted to the rows at hand, or by passes where these are too few."""
     found = []
-    for task in tasks:
+    for task, groups in zip(tasks, totals.groups, strict=True):
         own = tuple(dict.fromkeys(task.ratios()))
-        laws = _at_hand(redraws, own, _groups_of(totals, ratios, own))
+        laws = _at_hand(redraws, own, groups)
         for _ in range(STEPS):
             open_ones = {key: law for key, law in laws.items() if not law.is_settled}
             if not open_ones:
@@ -571,18 +587,6 @@ def _laws(
                 laws[key] = replace(moved, is_settled=length < ENOUGH)
         found.append(StreamedLaw(own, laws))
     return tuple(found)
-
-
-def _groups_of(
-    totals: RatioTotals, ratios: Sequence[Ratio], own: Sequence[Ratio]
-) -> dict[int, FloatArray]:
-    """Totals of the rows by which of a task's own ratios count them."""
-    places = [ratios.index(ratio) for ratio in own]
-    found: dict[int, FloatArray] = {}
-    for key, sums in totals.groups.items():
-        bits = sum(((key >> at) & 1) << k for k, at in enumerate(places))
-        found[bits] = found[bits] + sums if bits in found else sums
-    return found
 
 
 def _at_hand(

@@ -186,7 +186,7 @@ class SliceDisplay(Display, shows=SliceTable, made_by="bias_slices"):
             words = "no rule stands out"
             self.ax_.text(0.5, 0.5, words, ha="center", transform=self.ax_.transAxes)
             self.ax_.set_axis_off()
-        told = f"{len(self.table.confirmed)} of {len(self.table)} confirmed on the other half"
+        told = f"{len(self.table.confirmed)} of {len(self.table)} confirmed on other rows"
         titled(self.figure_, self.ax_, f"Slices: {told}", own=own)
 
 

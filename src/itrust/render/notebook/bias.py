@@ -73,7 +73,7 @@ def _(result: SliceTable) -> str:
     return html.card(
         f"{len(result.confirmed)} of {counted(len(result), 'slice')} confirmed",
         html.table(["slice", *PART_HEAD[1:], ""], rows),
-        html.notes(["found on one half of the rows, judged on the other", SIGN, *result.notes]),
+        html.notes(["found on one part of the rows, judged on the other", SIGN, *result.notes]),
     )
 
 

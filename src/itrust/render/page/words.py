@@ -45,7 +45,7 @@ WORDS = {
     "slice": Word(
         "slice",
         "Rows that a rule describes, such as “region = west and age < 40”. The rule was found on "
-        "one half of the rows and judged on the other.",
+        "one part of the rows and judged on the other.",
     ),
     "tolerance": Word(
         "tolerance",

@@ -84,7 +84,7 @@ def summary_of(audit: Audit) -> str:
     bias, lower, upper = (rounded(value, *ends, "+") for value in (mean.bias, *ends))
     weighted = "" if audit.sample.weights is None else ", weighted"
     return (
-        f"{counted(audit.n, 'row')}{by_cluster(audit, freedom=False)}{weighted}; mean prediction "
+        f"{_used(audit)}{by_cluster(audit, freedom=False)}{weighted}; mean prediction "
         f"{predicted}, "
         f"observed rate {observed}: overall bias {bias} ({lower} to {upper})"
     )
@@ -193,17 +193,27 @@ def _told(part: PartBias) -> str:
     return f"{bias} ({interval})"
 
 
+def _used(audit: Audit) -> str:
+    if audit.rows_available == audit.n:
+        return counted(audit.n, "row")
+    return f"{audit.n:,} random ones of {counted(audit.rows_available, 'row')}"
+
+
 def _rows(audit: Audit) -> str:
-    return f"{audit.n:,}{by_cluster(audit)}, judged on {judged_on(audit)}"
+    chosen = ""
+    if audit.rows_available > audit.n:
+        chosen = f" at random from {audit.rows_available:,} rows,"
+    return f"{audit.n:,}{by_cluster(audit)},{chosen} judged on {judged_on(audit)}"
 
 
 def _at_hand(audit: Audit) -> list[str]:
     """What was made from random rows only, if anything was."""
     if audit.rows_at_hand == audit.n:
         return []
-    at_hand = f"{audit.rows_at_hand:,} random rows"
-    told = f"slices searched in {at_hand} and judged on all others"
-    return [f"{told}; what could have been missed from random rows, too; all else from all rows"]
+    charts = "reliability by group, curves, maps, " if audit.charts.computed else ""
+    searched = f"slices searched in {audit.rows_at_hand:,} random rows and judged on all others"
+    others = f"{charts}what could have been missed and the checks of assumptions from random rows"
+    return [f"{searched}; {others}; all else from all rows"]
 
 
 def in_time(found: Mapping[str, Autocorrelation]) -> list[str]:
@@ -400,7 +410,7 @@ def _diagnosis(audit: Audit) -> list[str]:
     told = f"no slice stands out{beside}"
     if len(slices):
         told = (
-            f"{counted(len(slices), 'slice')}{beside} found on one half of the rows, "
+            f"{counted(len(slices), 'slice')}{beside} found on one part of the rows, "
             f"{len(slices.confirmed) or 'none'} confirmed on the other"
         )
     points = f"at {_percent(float(bias.flagged.mean()))} of the points that were checked"

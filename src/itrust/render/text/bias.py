@@ -83,7 +83,7 @@ def _how_sure(table: GroupTable) -> list[str]:
 
 @as_text.register
 def _(result: SliceTable, width: int = WIDTH) -> str:  # noqa: ARG001
-    lines = [f"Slices found on one half of {result.n:,} rows and judged on the other"]
+    lines = [f"Slices found on one part of {result.n:,} rows and judged on the other"]
     others = [part for part in result.slices if part not in result.confirmed]
     told = [*result.confirmed, *others[:MAX_UNCONFIRMED]]
     for part in told:

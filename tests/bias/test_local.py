@@ -378,3 +378,18 @@ def test_tables_hold_dates_and_booleans_as_such():
     table = b.to_arrow()
     assert str(table.schema.field("day").type).startswith("timestamp")
     assert str(table.schema.field("b").type) == "bool"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_value_leaves_the_null_band_whose_p_value_does_not_say_so(weighted):
+    """Rare events with heavy weights: a reach beyond the end of a skewed law has no end."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=800)
+    p = 1 / (1 + np.exp(5.3 - 0.7 * x))
+    weights = rng.pareto(1.5, 800) + 0.01 if weighted else None
+    sample = it.Sample(rng.random(800) < p, p, {"x": x}, weights=weights)
+    b = it.local_bias(sample, draws=99, rng=0)
+    outside = (b.values < b.null_band.lower) | (b.values > b.null_band.upper)
+    assert (b.pvalues[outside] <= 0.05).all()
+    assert np.nanmin(b.null_band.lower) >= -1
+    assert not outside.any()

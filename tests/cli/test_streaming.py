@@ -66,7 +66,11 @@ def test_free_memory_is_the_least_of_what_machine_container_and_limit_leave(tmp_
     (tmp_path / "max").write_text("51000\n")
     assert streaming.free_memory() == 50_000
     monkeypatch.setattr("resource.getrlimit", lambda _: (40_000, 40_000))
+    monkeypatch.setattr(streaming, "STATM", tmp_path / "statm")
     assert streaming.free_memory() == 40_000
+    monkeypatch.setattr("resource.getpagesize", lambda: 1_000)
+    (tmp_path / "statm").write_text("7 3 2\n")
+    assert streaming.free_memory() == 33_000
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])

@@ -383,3 +383,16 @@ def test_replicate_weights_keep_all_rows():
     sets = rng.integers(0, 2, (3_000, 8)) * 2.0 + 0.1
     rows = it.Sample(rng.random(3_000) < p, p, replicate_weights=sets, replicate_method="brr")
     assert rows.some_clusters(1_500) is rows
+
+
+@pytest.mark.parametrize("clusters", [2, 3, 5])
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.1])
+def test_rounding_favours_no_strata_whatever_their_order(clusters, share):
+    """Rural and urban strata in turn: every second one would have got what rounding owes."""
+    strata = np.arange(1_000 * clusters) // clusters
+    design = Design(strata.size, strata=strata)
+    chosen = design.parts(np.array([share]), rng=0) == 0
+    urban = strata % 2 == 1
+    assert chosen.mean() == pytest.approx(share, abs=0.01)
+    spread = np.sqrt(share * (1 - share) / urban.sum())
+    assert abs(chosen[urban].mean() - chosen[~urban].mean()) < 4 * np.sqrt(2) * spread

@@ -91,7 +91,7 @@ def test_remarks_on_odd_columns():
     n = 30
     x = {"id": [f"u{k}" for k in range(n)], "zip": [str(k % 4) for k in range(n)]}
     notes = " ".join(Sample([0, 1] * 15, [0.5] * n, x).notes)
-    assert "'id' has 30 levels in 30 rows: few rows match" in notes
+    assert "'id' has 30 levels among 30 rows: few match" in notes
     assert "'zip' is text that holds numbers or dates, taken as a category" in notes
     assert "every p is 0 or 1" in " ".join(Sample(Y, [0.0, 1.0, 1.0]).notes)
 

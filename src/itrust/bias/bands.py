@@ -222,9 +222,7 @@ def flagged(averages: Averages, alpha: float) -> Flags:
         rounding = TIE * np.abs(redrawn).max(initial=0.0)
         pvalues = _at_least(maxima[0], observed - rounding)
         band = confidence_band(averages, reach, float(at_zero[0]))
-    told = null_band(averages, at_zero, reach)
-    if averages.has_clusters:
-        told = _including(told, averages.values, pvalues > alpha)
+    told = _including(null_band(averages, at_zero, reach), averages.values, pvalues > alpha)
     return Flags(told, _backed(band, pvalues <= alpha), pvalues)
 
 

@@ -185,23 +185,25 @@ class PlacesPart:
         list of Averages
             One for each set of places.
         """
-        first, covariance = found[0], iter(found[0].covariance)
+        first, covariance, unit = found[0], iter(found[0].covariance), self.unit
 
-        def joined(name: str, k: int) -> FloatArray:
+        def joined(name: str, k: int, scale: float) -> FloatArray:
             parts = [getattr(own, name)[k] for own in found]
-            return np.concatenate(parts, axis=1).astype(np.float64, copy=False)
+            return np.concatenate(parts, axis=1).astype(np.float64) * scale
 
         draws = sum(own.sums[0].shape[1] for own in found) - 1
         return [
             Averages(
-                sums=joined("sums", k)[None],
-                multiplied=self._multiplied(k, covariance, first.second[k][3], draws),
-                spread=joined("spread", k),
-                residual=first.plain[k][2],
-                moments=moments_of(first.plain[k], first.second[k], first.third[k]),
+                sums=joined("sums", k, unit)[None],
+                multiplied=self._multiplied(k, covariance, first.second[k][3], draws) * unit,
+                spread=joined("spread", k, unit**2),
+                residual=first.plain[k][2] * unit,
+                moments=moments_of(
+                    first.plain[k] * unit, first.second[k] * unit**2, first.third[k] * unit**3
+                ),
                 freedom=None,
                 rows=first.rows[k],
-                total=first.total,
+                total=first.total * unit,
             )
             for k in range(len(self.sets))
         ]

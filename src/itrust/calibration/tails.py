@@ -101,17 +101,21 @@ def from_normal_score(score: FloatArray, skewness: FloatArray) -> FloatArray:
     Returns
     -------
     array
-        Standardised values.
+        Standardised values; infinite for a score beyond that of the end of the support, which all
+        values beyond the end have.
 
     Examples
     --------
     >>> import numpy as np
     >>> float(np.round(from_normal_score(normal_score(np.array(1.7), np.array(-0.8)), -0.8), 9))
     1.7
+    >>> from_normal_score(np.array([-4.0, 4.0]), np.array([2.0, -2.0]))
+    array([-inf,  inf])
     """
     half, small = _half_skewness(skewness)
-    root = np.maximum((score - half / 3) * half / 3 + 1, 0.0)
-    return np.where(small, score, (root**3 - 1) / half)
+    root = (score - half / 3) * half / 3 + 1
+    inside = (np.maximum(root, 0.0) ** 3 - 1) / half
+    return np.where(small, score, np.where(root > 0, inside, -np.sign(half) * np.inf))
 
 
 def _half_skewness(skewness: FloatArray) -> tuple[FloatArray, AnyArray]:

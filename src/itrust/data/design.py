@@ -406,7 +406,8 @@ class Design:
         -------
         (n,) array of int
             The part of each row, from 0; -1 for rows that are left out. Every part has its share of
-            each stratum's clusters, but for rounding, which evens out over the strata.
+            each stratum's clusters, but for rounding, which evens out over the strata in a
+            random order: every cluster has the same chance to be in a part.
 
         Examples
         --------
@@ -419,7 +420,8 @@ class Design:
         if self.known_by_replicates:
             return Design(self.n, cluster=self.drawn_together).parts(shares, rng)
         units = self.clusters
-        shuffled = as_generator(rng).permutation(units)
+        generator = as_generator(rng)
+        shuffled = generator.permutation(units)
         cuts = np.rint(np.cumsum([0.0, *shares]) * units).astype(int)
         part = np.full(units, -1)
         if self.stratum_count == 1:
@@ -430,8 +432,11 @@ class Design:
         labels = np.append(np.arange(len(shares)), -1)
         owed = np.zeros(wanted.size)
         in_strata = shuffled[np.argsort(self.stratum_of_unit[shuffled], kind="stable")]
-        ends = np.cumsum(self.stratum_sizes).astype(int)
-        for members in np.split(in_strata, ends[:-1]):
+        strata = np.split(in_strata, np.cumsum(self.stratum_sizes).astype(int)[:-1])
+        # What rounding owes is paid to the next stratum, so their order must not be that of a list:
+        # of rural and urban strata in turn, one part would get all of one kind.
+        for number in generator.permutation(len(strata)):
+            members = strata[number]
             owed += wanted * members.size
             counts = _rounded(owed, members.size)
             part[members] = np.repeat(labels, counts)

@@ -80,7 +80,7 @@ class Factor(Engine):
         refuse_what_needs_all_rows(kernel, purpose.null)
         asked = self.asked_for(purpose, survey.n)
         with one_blas_thread():  # else the landmarks would depend on the number of threads
-            return make_plan(
+            made = make_plan(
                 kernel,
                 survey.rows.first(asked.pilot),
                 tolerance=asked.tolerance or TOLERANCE,
@@ -88,6 +88,7 @@ class Factor(Engine):
                 certified=purpose.is_main,
                 rng=np.random.default_rng(0),
             )
+        return replace(made, unit=survey.unit)  # one for all works of a pass
 
     def asked_for(self, purpose: Purpose, n: int) -> Factor:
         """Give the engine with the tolerance and rank that a purpose deserves.

@@ -46,7 +46,8 @@ from itrust.engines import (
 from itrust.nulls import Bernoulli, RowwiseNull
 
 NOBODY = -1.0  # a ticket below all others
-JITTER = 1e-4  # of the variance, added so that a covariance has a root in spite of rounding
+# Of the variance, added so that a covariance has a root in spite of rounding; the first suffices.
+JITTERS = (1e-4, 1e-3, 1e-2, 0.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,14 +367,15 @@ def _normal_sums(
     """
     scale = np.sqrt(np.where(variance > 0, variance, 1.0))
     correlation = covariance / scale / scale[:, None]
-    jitter = JITTER
-    while True:
-        np.fill_diagonal(correlation, 1 + jitter)
+    root: AnyArray = np.eye(variance.size)  # uncorrelated, if nothing helps
+    jitter = 0.0
+    for tried in JITTERS:
+        np.fill_diagonal(correlation, 1 + tried)
         try:
-            root = np.linalg.cholesky(correlation)
+            root, jitter = np.linalg.cholesky(correlation), tried
             break
         except np.linalg.LinAlgError:
-            jitter *= 10
+            continue
     normals = rng.standard_normal((draws, variance.size)).T
     return np.asarray(root @ normals * np.sqrt(variance / (1 + jitter))[:, None])
 

@@ -271,7 +271,8 @@ def measured_by_design(
 
 def _groups_planned(redraws: Redraws, names: Sequence[str]) -> GroupPlan:
     """The values of each covariate; of a category with many levels the most frequent ones."""
-    most = min(MAX_LEVELS, MAX_GROUPS // len(names) - 1)  # rows without a value are a group, too
+    most = MAX_GROUPS // len(names) - 1  # rows without a value are a group, too
+    most = max(min(MAX_LEVELS, most), 1)
     return group_plan(redraws, tuple(names), crossings=False, most=most)
 
 

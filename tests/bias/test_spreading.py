@@ -125,9 +125,9 @@ def test_multipliers_vary_around_the_mean_of_a_stratum(name):
         assert np.abs(per_unit[design.stratum_of_unit == stratum].sum(axis=0)).max() < 1e-10
 
 
-@pytest.mark.parametrize("name", ["clusters", "clusters in strata", "replicates", "plain"])
+@pytest.mark.parametrize("name", ["clusters", "clusters in strata", "rows in strata", "replicates"])
 def test_any_block_of_rows_has_the_same_multipliers(name):
-    sample = replicated("brr") if name == "replicates" else rows_of(**DESIGNS.get(name, {}))
+    sample = replicated("brr") if name == "replicates" else rows_of(**DESIGNS[name])
     spreading = Spreading.of(sample.design, 9, 4, np.float64)
     whole = spreading.multipliers(slice(0, ROWS))
     parts = [spreading.multipliers(slice(at, min(at + 33, ROWS))) for at in range(0, ROWS, 33)]

@@ -1,4 +1,4 @@
-"""How far sums of residuals at many places spread in a design: by rows, clusters or replicates."""
+"""How far sums of residuals at many places spread in a design: by clusters or replicates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.special import ndtri
 
-from itrust._core import AnyArray, FloatArray, IntArray, keyed_bits, keyed_fractions
+from itrust._core import AnyArray, FloatArray, IntArray, keyed_fractions
 from itrust.data import Design
 from itrust.nulls import worst_moments
 
@@ -42,9 +42,7 @@ class Spreading(ABC):
 
     @staticmethod
     def of(design: Design, draws: int, seed: int, dtype: DTypeLike) -> Spreading:
-        """The one that fits a design."""
-        if design.is_simple:
-            return _ByRows(design, draws, seed, dtype)
+        """The one that fits a design; independent rows need none."""
         if design.known_by_replicates:
             return _ByReplicates(design, draws, seed, dtype)
         return _ByClusters(design, draws, seed, dtype)
@@ -89,30 +87,6 @@ class Spreading(ABC):
 
     def _normals(self, numbers: AnyArray) -> AnyArray:
         return NORMALS.astype(self.dtype)[numbers]
-
-
-class _ByRows(Spreading):
-    """Independent rows: what is summed over rows tells everything."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return 0, 1
-
-    def multipliers(self, rows: slice) -> AnyArray:
-        numbers = range(rows.start, rows.stop)
-        return self._normals(keyed_bits(self.seed, numbers, range(self.draws), np.uint16))
-
-    def totals(self, a: FloatArray, e: FloatArray, rows: IntArray) -> FloatArray:  # noqa: ARG002
-        return np.zeros((0, len(a), 1))
-
-    def carried(self, a: FloatArray, p: FloatArray, rows: IntArray) -> FloatArray:  # noqa: ARG002
-        return np.zeros((4, len(a)))
-
-    def variance(self, totals: FloatArray, mass: FloatArray) -> FloatArray:  # noqa: ARG002
-        return np.zeros((3, mass.size))
-
-    def multiplied_variance(self, totals: FloatArray) -> FloatArray:
-        return np.zeros(totals.shape[1])
 
 
 class _ByClusters(Spreading):

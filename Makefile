@@ -1,10 +1,11 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 NAME ?= level
+SECONDS ?= 300
 # Pins apply to the build environment too.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: demo test quick pages pictures lint types unit browser format docs bench study paper oldest clean
+.PHONY: demo test quick pages pictures lint types unit browser format docs bench study paper fuzz oldest clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
 	@$(BIN)/itrust demo --report report.html --rows homes.csv
@@ -72,6 +73,9 @@ study: .venv/test         ## a statistical study: make study NAME=level
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps aif360; \
 	fi
 	@OMP_NUM_THREADS=1 $(BIN)/python studies/$(NAME).py
+
+fuzz: .venv/test          ## damaged inputs against every door, for five minutes; SECONDS=60 for one
+	@OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/run.py --seconds $(SECONDS)
 
 paper: .venv/test         ## every figure and table of the paper, and the page; QUICK=1 in minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python studies/paper.py

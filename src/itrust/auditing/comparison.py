@@ -102,6 +102,8 @@ class Difference:
         Its interval, which holds for this difference alone.
     note : str
         Why there is no difference, or why its interval is rough; else empty.
+    task : Task or None
+        The task whose plug-in estimate it is; None: it is a score.
     """
 
     what: str
@@ -111,6 +113,7 @@ class Difference:
     lower: float
     upper: float
     note: str = ""
+    task: Task | None = None
 
     @property
     def clear(self) -> bool:
@@ -123,9 +126,10 @@ class Difference:
         Returns
         -------
         dict
-            Every attribute by name; None where there is no number.
+            Every attribute but the task by name; None where there is no number.
         """
         facts: dict[str, Any] = plain(vars(self))
+        facts.pop("task")
         return facts
 
 
@@ -351,7 +355,7 @@ def _plugin_differences(
             again = [reestimated(task, TaskRows.predicted(sample), sets) for sample in (a, b)]
             moves = again[0] - again[1] - value
         error = law.uncertainty(shares, shares, np.zeros(a.n), moves)
-        yield _difference(f"{task}, plug-in", value, error, alpha)
+        yield replace(_difference(f"{task}, plug-in", value, error, alpha), task=task)
 
 
 def _difference(what: str, value: float, error: Uncertainty, alpha: float) -> Difference:

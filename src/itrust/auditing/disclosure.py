@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from itrust._core import InputError
-from itrust.auditing.charts import (
-    Charts,
-    CurveChart,
-    CurveLine,
-    MapChart,
-    MapSide,
-    ReliabilityLine,
-)
+from itrust.auditing.disclosed_charts import disclosed_bins, disclosed_charts
+from itrust.auditing.disclosed_points import disclosed_point
+from itrust.auditing.hiding import Hidden
 from itrust.auditing.verdict import Evidence, Judgement, PointBias
 from itrust.bias import GroupBias, GroupTable, Slice, SliceTable
-from itrust.calibration import CalibrationResult, Detectable, Finding, ReliabilityCurve
-from itrust.data import Points, Predicate
+from itrust.calibration import CalibrationResult, Detectable, Finding, RegionPower
+from itrust.data import Predicate
 from itrust.recalibrate import RecalibrationTable
+from itrust.tasks import TaskResult
 
 if TYPE_CHECKING:
     from itrust.auditing.audits import Audit
+    from itrust.auditing.comparison import Comparison
 
 MIN_CELL = 10
 
@@ -46,6 +41,8 @@ class Withheld:
         Points of curves and of the evidence, and cells of maps.
     recalibration : int
         Slices and bins in the comparison of recalibrators.
+    tasks : int
+        Numbers of the user.
     shown : int
         Of the groups and slices, those that are shown to be miscalibrated.
     """
@@ -59,6 +56,7 @@ class Withheld:
     curves: int = 0
     points: int = 0
     recalibration: int = 0
+    tasks: int = 0
     shown: int = 0
 
     @property
@@ -107,14 +105,18 @@ class Disclosure:
     def apply(self, audit: Audit) -> Audit:
         """Take out of an audit what fewer than `min_cell` rows stand behind.
 
-        These are groups, slices, findings about such groups and parts, bins of the reliability
-        curve, regions of `missed.detectable`, points of curves and of the evidence, cells of maps,
-        and slices and bins in the comparison of recalibrators; bars of the histogram are joined
-        with their neighbours. Where one group of a covariate, or one bin, would be all that is left
-        out, totals would give it away, so another one goes, too: the smallest that is not shown to
-        be miscalibrated.
-        A slice, part or region that leaves out fewer rows than that is as telling as one that holds
-        them. Tasks are shown as the user asked for them, and scores of models are about all rows.
+        These are groups, slices, numbers of the user, findings about such groups and parts, bins of
+        the reliability curve, regions of `missed.detectable`, points of curves and of the
+        evidence, cells of maps, and slices and bins in the comparison of recalibrators; bars of the
+        histogram are joined with their neighbours. A part that leaves out fewer rows is as telling
+        as one that holds them.
+
+        What is shown must not tell of few rows by sums and differences either. So the rows of
+        groups, slices, numbers and bars are taken together, and where few rows follow from some of
+        them, the least important goes, too: bars before slices, slices before groups, groups before
+        numbers, and small groups before large ones and those that are shown to be miscalibrated.
+        Shares of regions and numbers of neighbours are rounded to multiples of `min_cell` rows, and
+        the values that describe a point to what that many rows have.
 
         An audit that this was applied to before is never shown with less care than then: the
         larger `min_cell` counts, and `withheld` tells all that is left out of the whole audit.
@@ -134,16 +136,17 @@ class Disclosure:
             # Once taken out, a group no longer tells which others have to go with it.
             return Disclosure(max(self.min_cell, audit.withheld.min_cell)).apply(audit.whole)
         groups, slices = audit.diagnosis.groups, audit.diagnosis.slices
-        hidden = _Hidden.of(groups, self.min_cell, audit.sample.points, audit.n)
+        hidden = Hidden.of(audit, self.min_cell)
         kept_groups, few_groups = _groups(groups, hidden)
         kept_slices, few_slices = _slices(slices, hidden)
         kept = replace(audit.diagnosis, groups=kept_groups, slices=kept_slices)
         test, few_findings = _findings(audit.test, hidden)
-        curve, few_bins = _bins(audit.overall.curve, self.min_cell)
+        curve, few_bins = disclosed_bins(audit.overall.curve, self.min_cell)
         detectable, few_regions = _regions(audit.missed.detectable, hidden)
-        charts, few_curves, few_points = _charts(audit.charts, hidden)
+        charts, few_curves, few_points = disclosed_charts(audit.charts, hidden)
         table, few_recalibrations = _recalibration(audit.recalibration, hidden)
         judgement, few_evidence = _judgement(audit.judgement, hidden, test)
+        tasks = _tasks(audit.tasks, hidden)
         withheld = Withheld(
             min_cell=self.min_cell,
             groups=few_groups,
@@ -154,6 +157,7 @@ class Disclosure:
             curves=few_curves,
             points=few_points + few_evidence,
             recalibration=few_recalibrations,
+            tasks=sum(task.withheld is not None for task in tasks),
             shown=len(audit.diagnosis.shown) - len(kept.shown),
         )
         return replace(
@@ -163,95 +167,28 @@ class Disclosure:
             missed=replace(audit.missed, detectable=detectable),
             diagnosis=kept,
             judgement=judgement,
+            tasks=tasks,
             charts=charts,
+            comparison=_comparison(audit.comparison, hidden),
             recalibration=table,
             withheld=withheld,
             whole=audit,
         )
 
 
-@dataclass(frozen=True)
-class _Hidden:
-    """Groups that are left out: `rare` ones of few rows, and all `places` that tell of them."""
-
-    least: int
-    rare: frozenset[Predicate]
-    places: frozenset[Predicate]
-    points: Points  # all rows, or random ones of them: few of these are taken for few of all
-    n: int
-    known: Mapping[Predicate, int]  # rows of the groups, out of all
-
-    @classmethod
-    def of(cls, table: GroupTable | None, least: int, points: Points, n: int) -> _Hidden:
-        """Decide covariate by covariate."""
-        groups = () if table is None else table.groups
-        alpha = 0.0 if table is None else table.alpha
-        by_covariate: dict[tuple[str, ...], list[GroupBias]] = {}
-        for group in groups:
-            by_covariate.setdefault(group.names, []).append(group)
-        hidden: set[Predicate] = set()
-        for own in by_covariate.values():
-            needed = {k for k, group in enumerate(own) if group.pvalue <= alpha}
-            few = too_few([group.rows for group in own], least, needed)
-            hidden |= {own[k].where for k in few}
-        rare = frozenset(group.where for group in groups if group.rows < least)
-        known = {group.where: group.rows for group in groups}
-        return cls(least, rare, frozenset(hidden), points, n, known)
-
-    def covers(self, where: Predicate) -> bool:
-        """Whether a part of the rows may not be named: it, or all others, would be few."""
-        if where in self.known:
-            return self.covers_rows(where, self.known[where])
-        inside = int(where.rows(self.points).sum())
-        outside = len(self.points) - inside
-        return self.covers_rows(where, inside if outside >= self.least else self.n - outside)
-
-    def covers_rows(self, where: Predicate, inside: int) -> bool:
-        """The same, where it is known how many rows lie inside."""
-        return (
-            inside < self.least
-            or 0 < self.n - inside < self.least
-            or where in self.places
-            or not self.rare.isdisjoint(where.leaves())
-        )
-
-    def allows(self, part: Slice, n: int) -> bool:
-        """Whether a slice of n rows may be shown; one that leaves out few rows tells them, too."""
-        return (
-            min(part.rows, part.judged_on) >= self.least
-            and not 0 < n - part.rows < self.least
-            and part.where not in self.places
-        )
-
-
-def too_few(rows: Sequence[int], least: int, needed: Container[int] = ()) -> set[int]:
-    """Positions to leave out of parts that add up to a known total; `needed` ones if need be.
-
-    >>> sorted(too_few([400, 3, 60], 10)), sorted(too_few([400, 3, 4], 10)), too_few([400], 10)
-    ([1, 2], [1, 2], set())
-    >>> sorted(too_few([400, 3, 60], 10, needed={2}))
-    [0, 1]
-    """
-    few = {k for k, number in enumerate(rows) if number < least}
-    if len(few) == 1 and len(rows) > 1:  # the total less the others would tell it
-        others = [k for k in range(len(rows)) if k not in few]
-        few.add(min(others, key=lambda k: (k in needed, rows[k])))
-    return few
-
-
-def _groups(table: GroupTable | None, hidden: _Hidden) -> tuple[GroupTable | None, int]:
+def _groups(table: GroupTable | None, hidden: Hidden) -> tuple[GroupTable | None, int]:
     if table is None:
         return None, 0
     shown = tuple(group for group in table.groups if group.where not in hidden.places)
     return replace(table, groups=shown), len(table.groups) - len(shown)
 
 
-def _slices(table: SliceTable, hidden: _Hidden) -> tuple[SliceTable, int]:
+def _slices(table: SliceTable, hidden: Hidden) -> tuple[SliceTable, int]:
     shown = tuple(part for part in table.slices if hidden.allows(part, table.n))
     return replace(table, slices=shown), len(table.slices) - len(shown)
 
 
-def _findings(test: CalibrationResult, hidden: _Hidden) -> tuple[CalibrationResult, int]:
+def _findings(test: CalibrationResult, hidden: Hidden) -> tuple[CalibrationResult, int]:
     """Findings about few rows go, and their names among those that say the same."""
     findings = test.findings
     gone = {found.name for found in findings if hidden.covers(found.where)}
@@ -268,23 +205,17 @@ def _findings(test: CalibrationResult, hidden: _Hidden) -> tuple[CalibrationResu
     return replace(test, findings=shown), len(gone)
 
 
-def _allowed(found: Finding, where: Predicate | None, hidden: _Hidden) -> Predicate | None:
+def _allowed(found: Finding, where: Predicate | None, hidden: Hidden) -> Predicate | None:
     """A part that a finding names, unless it, or what of it the finding is about, is few rows."""
     if where is None or hidden.covers(where) or hidden.covers(found.where & where):
         return None
     return where
 
 
-def _bins(curve: ReliabilityCurve, least: int) -> tuple[ReliabilityCurve, int]:
-    few = too_few(curve.rows.tolist(), least)
-    kept = np.array([k for k in range(curve.rows.size) if k not in few], dtype=int)
-    return ReliabilityCurve(**{name: part[kept] for name, part in vars(curve).items()}), len(few)
-
-
-def _regions(found: Detectable | None, hidden: _Hidden) -> tuple[Detectable | None, int]:
+def _regions(found: Detectable | None, hidden: Hidden) -> tuple[Detectable | None, int]:
     if found is None:
         return None, 0
-    shown = tuple(
+    regions = tuple(
         region
         for k, region in enumerate(found.regions)
         if k == 0  # everywhere
@@ -294,12 +225,39 @@ def _regions(found: Detectable | None, hidden: _Hidden) -> tuple[Detectable | No
     pairs = tuple(
         pair for pair in found.pairs if not hidden.covers_rows(pair.where, round(pair.share * n))
     )
-    few = len(found.regions) - len(shown) + len(found.pairs) - len(pairs)
-    return replace(found, regions=shown, pairs=pairs), few
+    few = len(found.regions) - len(regions) + len(found.pairs) - len(pairs)
+    told = [tuple(_about(region, hidden) for region in some) for some in (regions, pairs)]
+    return replace(found, regions=told[0], pairs=told[1]), few
+
+
+def _about(region: RegionPower, hidden: Hidden) -> RegionPower:
+    """A region with its share in multiples of the fewest rows, on the same side of "small"."""
+    unit = hidden.least / hidden.n
+    if hidden.least == 1 or region.share == 1:
+        return region
+    nearest = round(region.share / unit)
+    ways = (replace(region, share=k * unit) for k in (nearest, nearest + 1, nearest - 1))
+    return next((way for way in ways if way.is_small == region.is_small), region)
+
+
+def _tasks(tasks: Sequence[TaskResult], hidden: Hidden) -> tuple[TaskResult, ...]:
+    return tuple(
+        task.without_values(hidden.least) if task.task in hidden.tasks else task for task in tasks
+    )
+
+
+def _comparison(found: Comparison | None, hidden: Hidden) -> Comparison | None:
+    if found is None:
+        return None
+    return replace(
+        found,
+        models=tuple(replace(model, tasks=_tasks(model.tasks, hidden)) for model in found.models),
+        differences=tuple(part for part in found.differences if part.task not in hidden.tasks),
+    )
 
 
 def _judgement(
-    judgement: Judgement, hidden: _Hidden, test: CalibrationResult
+    judgement: Judgement, hidden: Hidden, test: CalibrationResult
 ) -> tuple[Judgement, int]:
     """The judgement without evidence that is hidden elsewhere, and how many points that were."""
     shown = {found.name: found for found in test.findings}
@@ -310,9 +268,11 @@ def _judgement(
             if item.neighbours < hidden.least:
                 few += 1
             else:
-                kept.append(_point(item, hidden))
+                kept.append(disclosed_point(item, hidden))
         elif isinstance(item, Finding):
             kept += [shown[item.name]] if item.name in shown else []
+        elif isinstance(item, TaskResult):
+            kept += [] if item.task in hidden.tasks else [item]
         elif isinstance(item, GroupBias):
             kept += [] if item.where in hidden.places else [item]
         elif not isinstance(item, Slice) or hidden.allows(item, hidden.n):
@@ -323,14 +283,8 @@ def _judgement(
     return replace(judgement, evidence=tuple(kept), overlooked=missed), few
 
 
-def _point(point: PointBias, hidden: _Hidden) -> PointBias:
-    """A point without the covariates that put it into a rare group."""
-    kept = tuple(own for own in point.coordinates if own.where not in hidden.rare)
-    return replace(point, coordinates=kept)
-
-
 def _recalibration(
-    table: RecalibrationTable | None, hidden: _Hidden
+    table: RecalibrationTable | None, hidden: Hidden
 ) -> tuple[RecalibrationTable | None, int]:
     if table is None:
         return None, 0
@@ -339,126 +293,9 @@ def _recalibration(
         for k, row in enumerate(table.recalibrations)
         if row.slice is not None and not hidden.allows(row.slice, table.test_rows)
     ]
-    curves = [_bins(row.curve, hidden.least) for row in table]
+    curves = [disclosed_bins(row.curve, hidden.least) for row in table]
     rows = tuple(
         replace(row, slice=None if k in gone else row.slice, curve=curves[k][0])
         for k, row in enumerate(table)
     )
     return replace(table, recalibrations=rows), len(gone) + sum(few for _, few in curves)
-
-
-POINTWISE = ("bias", "lower", "upper", "null_lower", "null_upper", "neighbours", "pvalue")
-
-
-def _charts(charts: Charts, hidden: _Hidden) -> tuple[Charts, int, int]:
-    """Charts without lines and levels of hidden groups and without points of few neighbours."""
-    curves = [_curve(curve, hidden) for curve in charts.curves]
-    maps = [_map(chart, hidden) for chart in charts.maps]
-    lines = [_reliability(line, hidden) for line in charts.by_group]
-    kept = replace(
-        charts,
-        curves=tuple(curve for curve, *_ in curves if curve.parts),
-        maps=tuple(chart for chart, *_ in maps if chart.bias),
-        histogram=charts.histogram and charts.histogram.joined(hidden.least),
-        by_group=tuple(line for line, *_ in lines if line is not None),
-    )
-    gone = [numbers for _, *numbers in (*curves, *maps, *lines)]
-    return kept, sum(lines for lines, _ in gone), sum(points for _, points in gone)
-
-
-def _reliability(line: ReliabilityLine, hidden: _Hidden) -> tuple[ReliabilityLine | None, int, int]:
-    if line.rows < hidden.least or line.where in hidden.places:
-        return None, 1, 0
-    curve, few = _bins(line.curve, hidden.least)
-    if not curve.rows.size:
-        return None, 1, few
-    return replace(line, curve=curve), 0, few
-
-
-def _curve(curve: CurveChart, hidden: _Hidden) -> tuple[CurveChart, int, int]:
-    kept = [
-        part
-        for part in curve.parts
-        if part.rows >= hidden.least and part.where not in hidden.places
-    ]
-    lines = [_line(part, hidden.least) for part in kept]
-    shown = tuple(line for line, _ in lines if line.at)
-    return (
-        replace(curve, parts=shown),
-        len(curve.parts) - len(shown),
-        sum(points for _, points in lines),
-    )
-
-
-def _line(line: CurveLine, least: int) -> tuple[CurveLine, int]:
-    """A line without the values of points that have few neighbours; nor its ends without any."""
-    few = _few(line.bias, line.neighbours, least)
-    if not few:
-        return line, 0
-    blank = _blanked(line, few)
-    known = [k for k, value in enumerate(blank.bias) if value is not None]
-    inner = slice(known[0], known[-1] + 1) if known else slice(0, 0)
-    names = ("at", "x", *POINTWISE, "flagged")
-    changes: dict[str, Any] = {name: getattr(blank, name)[inner] for name in names}
-    return replace(blank, **changes), len(few)
-
-
-def _few(bias: Sequence[float | None], near: Sequence[float | None], least: int) -> set[int]:
-    pairs = enumerate(zip(bias, near, strict=True))
-    return {k for k, (value, size) in pairs if value is not None and (size or 0) < least}
-
-
-def _blanked(chart: Any, few: set[int]) -> Any:
-    """The same with nothing at some points."""
-    changes: dict[str, Any] = {
-        name: tuple(None if k in few else v for k, v in enumerate(getattr(chart, name)))
-        for name in POINTWISE
-        if hasattr(chart, name)
-    }
-    flagged = tuple(flag and k not in few for k, flag in enumerate(chart.flagged))
-    return replace(chart, flagged=flagged, **changes)
-
-
-def _map(chart: MapChart, hidden: _Hidden) -> tuple[MapChart, int, int]:
-    few = _few(chart.bias, chart.neighbours, hidden.least)
-    if few:
-        chart = _blanked(chart, few)
-    columns, rows = _shown_levels(chart.across, hidden), _shown_levels(chart.up, hidden)
-    width = len(chart.across.at)
-    cells = [row * width + column for row in rows for column in columns]
-    if few:  # ends of a number without a value tell its smallest and largest value
-        known = {k for k in cells if chart.bias[k] is not None}
-        columns = _inner(chart.across, columns, {k % width for k in known})
-        rows = _inner(chart.up, rows, {k // width for k in known})
-        cells = [row * width + column for row in rows for column in columns]
-    gone = sum(len(side.at) for side in (chart.across, chart.up)) - len(columns) - len(rows)
-    names = ("bias", "lower", "upper", "neighbours", "pvalue", "flagged")
-    changes: dict[str, Any] = {
-        name: tuple(getattr(chart, name)[k] for k in cells) for name in names
-    }
-    across, up = _taken(chart.across, columns), _taken(chart.up, rows)
-    return replace(chart, across=across, up=up, **changes), gone, len(few)
-
-
-def _shown_levels(side: MapSide, hidden: _Hidden) -> list[int]:
-    if not side.where:
-        return list(range(len(side.at)))
-    return [k for k, where in enumerate(side.where) if where not in hidden.places]
-
-
-def _inner(side: MapSide, shown: list[int], known: set[int]) -> list[int]:
-    if side.where:
-        return [k for k in shown if k in known]
-    return [k for k in shown if known and min(known) <= k <= max(known)]
-
-
-def _taken(side: MapSide, kept: Sequence[int]) -> MapSide:
-    edges = side.edges
-    if edges and len(kept) < len(side.at):
-        edges = edges[kept[0] : kept[-1] + 2] if kept else ()
-    return replace(
-        side,
-        at=tuple(side.at[k] for k in kept),
-        edges=edges,
-        where=tuple(side.where[k] for k in kept) if side.where else (),
-    )

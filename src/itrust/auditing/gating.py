@@ -74,8 +74,8 @@ def gate(audit: Audit, asked: Asked = "any") -> Gate:
     Parameters
     ----------
     audit : Audit
-        What was found. A copy that `Disclosure` made will do: verdict, tasks and p-values of the
-        tests, which the checks rest on, are all there.
+        What was found. In a copy that `Disclosure` made, verdict and p-values of the tests are all
+        there; numbers that it withholds are not judged.
     asked : {"model", "tasks", "any"}
         What can close the gate: the verdict on the model, a number that is biased, or either.
 
@@ -105,7 +105,8 @@ def gate(audit: Audit, asked: Asked = "any") -> Gate:
     checks = [Check(*part, is_asked=model) for part in parts]
     for task in audit.tasks:
         found, numbers = task.finding, asked != "model"
-        outcome = _outcome(found.closes_gate, found is TaskFinding.UNDECIDED, numbers)
+        open_ = found in (TaskFinding.UNDECIDED, TaskFinding.WITHHELD)
+        outcome = _outcome(found.closes_gate, open_, numbers)
         checks.append(Check("task", f"task {task.name}", outcome, task, is_asked=numbers))
     biased = tuple(task.name for task in audit.tasks if task.finding.closes_gate)
     return Gate(verdict, asked, biased, tuple(checks))

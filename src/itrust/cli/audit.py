@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import itrust as it
 from itrust import auditing, recalibrate, render
-from itrust._core import Write, checked_count, write_all, write_whole
+from itrust._core import Write, checked_count, counted, write_all, write_whole
 from itrust.cli.columns import text_form
 from itrust.cli.console import Log, answer, width
 from itrust.cli.exit import CLOSED, DONE, load
@@ -63,7 +63,7 @@ def run(options: Options) -> int:
         write_all(_writers(options, shown, facts))
     _tell(options, shown, facts)
     log.say(*(f"{option[2:]} in {path}" for option, path in options.outputs.items() if path))
-    return _gate(options, audit, roles, log)
+    return _gate(options, shown, roles, log)
 
 
 def _rows(
@@ -233,4 +233,7 @@ def _gate(options: Options, audit: Audit, roles: Roles, log: Log) -> int:
     which = f" ({roles.prob[0]!r} is judged, the first --prob)" if len(roles.prob) > 1 else ""
     found = auditing.gate(audit, options.gate)
     log.say(f"{render.gate_words(found)}{which}")
+    withheld = 0 if audit.withheld is None else audit.withheld.tasks
+    if withheld and options.gate != "model":
+        log.say(f"{counted(withheld, 'number')} withheld and not judged; --min-cell 1 judges all")
     return CLOSED if found.closed else DONE

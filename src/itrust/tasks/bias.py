@@ -47,11 +47,14 @@ class TaskFinding(StrEnum):
         The interval lies within the tolerance of the number.
     UNDECIDED
         Neither; also where labels give no estimate, or too few of them for "safe".
+    WITHHELD
+        Not told: it rests on few rows, or would give such away.
     """
 
     BIASED = "biased"
     SAFE = "safe to report"
     UNDECIDED = "undecided"
+    WITHHELD = "withheld"
 
     @property
     def closes_gate(self) -> bool:
@@ -100,6 +103,9 @@ class TaskResult(Result):
         What positives are called, such as "owner = 1".
     notes : tuple of str
         Data-quality notes.
+    withheld : int or None
+        Where disclosure control withholds the number: the fewest rows that may stand behind what
+        is shown. Its values are NaN then. None: it is shown.
     """
 
     task: Task
@@ -119,8 +125,11 @@ class TaskResult(Result):
     uncovered: tuple[str, ...] = ()
     positives: str = "positives"
     notes: tuple[str, ...] = ()
+    withheld: int | None = None
 
     def __repr__(self) -> str:
+        if self.withheld is not None:
+            return f"<TaskResult: {self.name}, {self.finding}>"
         bias = rounded(self.bias, self.lower, self.upper, "+")
         return f"<TaskResult: {self.name}, bias {bias}, {self.finding}>"
 
@@ -153,6 +162,8 @@ class TaskResult(Result):
     def finding(self) -> TaskFinding:
         """What p-value, interval and tolerance come to."""
         size = self.tolerance
+        if self.withheld is not None:
+            return TaskFinding.WITHHELD
         if math.isnan(self.bias):
             return TaskFinding.UNDECIDED
         if size is not None and self.reach <= size and not self.few_labels:
@@ -178,6 +189,23 @@ class TaskResult(Result):
         if not room > 0 or not math.isfinite(half) or half > MAX_TIMES**0.5 * room:
             return None
         return two_digits(max(self.n * (half / room) ** 2, self.n + 1))
+
+    def without_values(self, min_cell: int) -> TaskResult:
+        """Take out everything that was found, because few rows stand behind it.
+
+        Parameters
+        ----------
+        min_cell : int
+            The fewest rows that may stand behind what is shown.
+
+        Returns
+        -------
+        TaskResult
+            The task with NaN for every number, and without notes.
+        """
+        numbers = ("plugin", "from_labels", "lower", "upper", "stderr")
+        nothing: dict[str, Any] = dict.fromkeys((*numbers, "unadjusted_pvalue", "pvalue"), math.nan)
+        return replace(self, few_labels=False, notes=(), withheld=min_cell, **nothing)
 
     def _facts(self) -> Mapping[str, Any]:
         return {

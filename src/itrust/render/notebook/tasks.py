@@ -29,6 +29,8 @@ def _(result: TaskResult) -> str:
 
 def task_cells(result: TaskResult) -> tuple[str, ...]:
     """A task as a row of `TASK_HEAD`."""
+    if result.withheld is not None:
+        return (task_title(result), *[""] * 5, task_sentence(result))
     bias, interval = bias_text(result)
     return (
         task_title(result),

@@ -22,7 +22,12 @@ from itrust.tasks import TaskFinding
 MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30
 LONG_NAME, LONG_TEXT = 80, 700
 NO_COVARIATES = "No covariates were named, so this is overall calibration once more."
-TASK_TONES = {TaskFinding.BIASED: BAD, TaskFinding.SAFE: GOOD, TaskFinding.UNDECIDED: OPEN}
+TASK_TONES = {
+    TaskFinding.BIASED: BAD,
+    TaskFinding.SAFE: GOOD,
+    TaskFinding.UNDECIDED: OPEN,
+    TaskFinding.WITHHELD: OPEN,
+}
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
 # Control characters, and those that turn the direction of the text around them.
 WORD = re.compile(r"\S{81,}")  # no page has room for such a word

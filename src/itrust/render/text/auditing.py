@@ -436,13 +436,15 @@ def _task(task: TaskResult) -> list[str]:
     title = task_title(task)
     named = task.task if isinstance(task.task, Named) and title == task.name else None
     written = [] if named is None else [f"  {named.task}"]  # what the title stands for
-    lines = [title, *written, f"  {task_sentence(task)}", f"  {_values(task)}"]
+    values = [] if task.withheld is not None else [f"  {_values(task)}"]
+    lines = [title, *written, f"  {task_sentence(task)}", *values]
     return [*lines, *(f"  note: {note}" for note in task.notes)]
 
 
 def task_line(task: TaskResult) -> str:
     """Say what a model does to one number, and whether it may be reported."""
-    return f"{task_sentence(task)} ({_values(task)})"
+    told = task_sentence(task)
+    return told if task.withheld is not None else f"{told} ({_values(task)})"
 
 
 def _values(task: TaskResult) -> str:
@@ -510,6 +512,9 @@ def compared(comparison: Comparison, width: int = WIDTH) -> str:
     )
     for k, task in enumerate(comparison.models[0].tasks):
         lines.append("")
+        if task.withheld is not None:
+            lines.append(f"{task.name}   {task_sentence(task)}")
+            continue
         lines.append(f"{task.name}   (with labels {task.from_labels:.5g})")
         for m in comparison.models:
             own = m.tasks[k]

@@ -32,12 +32,8 @@ SIGNS = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
 
 @as_text.register
 def _(result: TaskResult, width: int = WIDTH) -> str:
-    bias, interval = bias_text(result)
     rows = [
-        ("with probabilities", _value(result, result.plugin)),
-        ("with labels", _value(result, result.from_labels)),
-        ("bias", f"{bias}   ({interval})"),
-        ("p-value", f"{pvalue_words(result.pvalue)}   (H0: no bias for this task)"),
+        *([] if result.withheld is not None else _numbers(result)),
         ("finding", task_sentence(result)),
         ("depends on", ", ".join(result.covariates) or "no covariate"),
     ]
@@ -45,6 +41,16 @@ def _(result: TaskResult, width: int = WIDTH) -> str:
     for name, text in rows:
         lines += wrapped(f"{name:<18}  {text}", width, "  ", " " * 20)
     return "\n".join([*lines, f"  {TASK_SIGN}", *(f"  note: {note}" for note in result.notes)])
+
+
+def _numbers(result: TaskResult) -> list[tuple[str, str]]:
+    bias, interval = bias_text(result)
+    return [
+        ("with probabilities", _value(result, result.plugin)),
+        ("with labels", _value(result, result.from_labels)),
+        ("bias", f"{bias}   ({interval})"),
+        ("p-value", f"{pvalue_words(result.pvalue)}   (H0: no bias for this task)"),
+    ]
 
 
 def task_title(result: TaskResult) -> str:
@@ -165,6 +171,8 @@ def task_sentence(result: TaskResult) -> str:
 
 def _reason(result: TaskResult) -> str:
     size = result.tolerance
+    if result.withheld is not None:
+        return f"it rests on fewer than {result.withheld} rows, or would tell of so few"
     if result.finding is TaskFinding.SAFE:
         return f"its bias lies within the tolerance of {size:g}"
     if result.finding is TaskFinding.BIASED:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from itrust._core import InputError
-from itrust.auditing.disclosed_charts import disclosed_bins, disclosed_charts
+from itrust.auditing.disclosed_charts import about_rows, disclosed_bins, disclosed_charts
 from itrust.auditing.disclosed_points import disclosed_point
 from itrust.auditing.hiding import Hidden
 from itrust.auditing.verdict import Evidence, Judgement, PointBias
@@ -232,12 +232,12 @@ def _regions(found: Detectable | None, hidden: Hidden) -> tuple[Detectable | Non
 
 def _about(region: RegionPower, hidden: Hidden) -> RegionPower:
     """A region with its share in multiples of the fewest rows, on the same side of "small"."""
-    unit = hidden.least / hidden.n
     if hidden.least == 1 or region.share == 1:
         return region
+    unit = hidden.least / hidden.n
     nearest = round(region.share / unit)
     ways = (replace(region, share=k * unit) for k in (nearest, nearest + 1, nearest - 1))
-    return next((way for way in ways if way.is_small == region.is_small), region)
+    return next(way for way in ways if way.is_small == region.is_small)
 
 
 def _tasks(tasks: Sequence[TaskResult], hidden: Hidden) -> tuple[TaskResult, ...]:
@@ -280,6 +280,9 @@ def _judgement(
     missed = judgement.overlooked
     if missed is not None and missed.where is not None and hidden.covers(missed.where):
         missed = replace(missed, where=None)
+    if missed is not None and missed.share < 1:
+        rows = about_rows(missed.share * hidden.n, hidden.least)
+        missed = replace(missed, share=min(rows / hidden.n, 1.0))
     return replace(judgement, evidence=tuple(kept), overlooked=missed), few
 
 

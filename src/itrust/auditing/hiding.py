@@ -77,7 +77,7 @@ class Hidden:
         table = audit.diagnosis.groups
         groups = () if table is None else table.groups
         universe = Universe.of(audit.sample.points, audit.n, least)
-        choice = _Choice(audit, least, universe)
+        choice = _Withholding(audit, least, universe)
         gone = choice.made()
         return cls(
             least=least,
@@ -175,7 +175,7 @@ def too_few(rows: Sequence[int], least: int, needed: Container[int] = ()) -> set
 
 
 @dataclass(eq=False)
-class _Choice:
+class _Withholding:
     """What is to be shown, the most important first; and what of it goes."""
 
     audit: Audit

@@ -110,8 +110,7 @@ class Keeper:
 
 def _settle(what: Replacement) -> bool:
     """What a child that was killed has done: all of it, nothing, or what is undone here."""
-    undo_own(what)
-    left = [os.path.lexists(what.temporary(number)) for number in range(len(what.targets))]
-    if any(left):
-        raise OSError(errno.EINTR, KILLED, what.temporary(left.index(True)))
+    undone = undo_own(what)
+    if undone or any(os.path.lexists(what.temporary(k)) for k in range(len(what.targets))):
+        raise OSError(errno.EINTR, KILLED)
     return True

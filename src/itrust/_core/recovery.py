@@ -74,12 +74,12 @@ class Locks:
             os.close(self.held.pop())
 
 
-def undo_interrupted(folders: Iterable[str]) -> list[str]:
+def undo_interrupted(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
     """Undo and remove what runs that are no more have left in some folders.
 
     Parameters
     ----------
-    folders : iterable of str
+    folders : iterable of str or path
         Where files are about to be written.
 
     Returns
@@ -99,12 +99,13 @@ def undo_interrupted(folders: Iterable[str]) -> list[str]:
     return notes
 
 
-def undo_own(what: Replacement) -> None:
-    """Undo what a keeper, which was killed, has left half done."""
+def undo_own(what: Replacement) -> bool:
+    """Undo what a keeper, which was killed, has left half done; whether there was anything."""
     with locked_folders(what.folders):
         found = _read_journal(what.home, what.token)
         if found is not None:
             undo(*found)
+    return found is not None
 
 
 def _settled(folder: str, token: str, names: list[str]) -> Iterator[str]:

@@ -230,10 +230,11 @@ def discard(what: Replacement) -> None:
     rest.append(what.beside(what.home, ".journal-new"))
     for number in range(len(what.targets)):
         rest += [what.temporary(number), what.backup(number)]
-    rest += [what.lock(folder) for folder in what.folders]  # last: it says that others are of use
-    for path in rest:
-        with suppress(OSError):
-            os.unlink(path)
+    rest += [what.lock(folder) for folder in what.folders]
+    with suppress(OSError):  # while a lock stands, the next run looks for the rest
+        for path in rest:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
 
 
 def create(path: str, mode: int = 0o600) -> int:

@@ -110,8 +110,8 @@ def undo_own(what: Replacement) -> bool:
 
 def _settled(folder: str, token: str, names: list[str]) -> Iterator[str]:
     """Settle one replacement as seen from one of its folders."""
-    journal = f".itrust-{token}.journal"
-    with _taken(os.path.join(folder, f".itrust-{token}.lock")) as (home, is_ours):
+    journal, lock = f".itrust-{token}.journal", f".itrust-{token}.lock"
+    with _taken(os.path.join(folder, lock)) as (home, is_ours):
         if home is None:
             if journal in names and not is_ours:
                 yield _left(folder, journal, "it is not a file that only you can open")
@@ -128,9 +128,12 @@ def _settled(folder: str, token: str, names: list[str]) -> Iterator[str]:
         if note is not None:
             yield note
             return
-        removed = sum(_removed(folder, name) for name in sorted(names, key=_locks_last))
-        if removed > 1:
-            what = counted(removed - 1, "temporary file")
+        rest = [name for name in names if name != lock]
+        removed = sum(_removed(folder, name) for name in rest)
+        if removed == len(rest):
+            _removed(folder, lock)
+        if removed:
+            what = counted(removed, "temporary file")
             yield f"removed {what} that an earlier run, which was stopped, had left in {folder}"
 
 
@@ -249,17 +252,15 @@ def _is_private(found: os.stat_result) -> bool:
     return mine and not stat.S_IMODE(found.st_mode) & 0o077
 
 
-def _locks_last(name: str) -> bool:
-    return name.endswith(".lock")
-
-
 def _removed(folder: str, name: str) -> bool:
     path = os.path.join(folder, name)
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return False
         os.unlink(path)
-    except OSError:  # somebody else was faster, or it is not ours to remove
+    except FileNotFoundError:  # somebody else was faster
+        return True
+    except OSError:  # it is not ours to remove
         return False
     return True
 

@@ -100,9 +100,11 @@ class ForkedKeeper:
             for number in set(range(64)) - kept:
                 with suppress(OSError):
                     os.close(number)
-            with Steps(at=self.dies_at):
-                keep(0)
-            os._exit(0)
+            try:
+                with Steps(at=self.dies_at):
+                    keep(0)
+            finally:
+                os._exit(0)
 
     def wait(self, _timeout=None):
         if self.pid:

@@ -345,7 +345,7 @@ def test_a_folder_that_was_moved_since_is_mended_where_it_is(tmp_path):
     assert subprocess.run(command).returncode == -signal.SIGKILL
     assert "a" in os.listdir(folder)
     moved = folder.rename(tmp_path / "elsewhere")
-    (note,) = undo_interrupted([moved])
+    ((note, _),) = undo_interrupted([moved])
     assert note == (
         "an earlier run was stopped while it replaced 'a', 'b'; these files are again as they "
         "were before it"
@@ -356,7 +356,7 @@ def test_a_folder_that_was_moved_since_is_mended_where_it_is(tmp_path):
 @pytest.mark.usefixtures("half_done")
 def test_a_file_that_was_changed_since_is_left_as_it_is(tmp_path):
     (tmp_path / PLACES[0]).write_text("by hand")
-    (note,) = undo_interrupted([tmp_path / "here"])
+    ((note, _),) = undo_interrupted([tmp_path / "here"])
     assert "all are left as they are, for 'page.html' changed since" in note
     assert (tmp_path / PLACES[0]).read_text() == "by hand"
     assert (tmp_path / PLACES[1]).read_text() == f"{NEW} {PLACES[1]}"
@@ -411,7 +411,7 @@ def as_link(path):
 def test_a_journal_that_is_not_plainly_ours_is_left_alone(damage, half_done, tmp_path):
     damage(Path(half_done.journal))
     before = {path: path.lstat().st_ino for path in tmp_path.rglob("*")}
-    (note,) = undo_interrupted([tmp_path / "here"])
+    ((note, _),) = undo_interrupted([tmp_path / "here"])
     assert f"{half_done.journal} is left alone: " in note
     assert {path: path.lstat().st_ino for path in tmp_path.rglob("*")} == before
 
@@ -427,6 +427,6 @@ def test_a_journal_brings_back_only_the_files_that_it_recorded(half_done, tmp_pa
 def test_what_has_no_lock_of_ours_is_not_removed(damage, half_done, tmp_path):
     damage(Path(half_done.lock(half_done.home)))
     before = strays(tmp_path)
-    (note,) = undo_interrupted([tmp_path / "here"])
+    ((note, _),) = undo_interrupted([tmp_path / "here"])
     assert "is left alone" in note
     assert strays(tmp_path) == before

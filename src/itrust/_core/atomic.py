@@ -79,8 +79,9 @@ def write_all(outputs: Mapping[Path, Write]) -> None:
         return
     targets = tuple(_target(path) for path in outputs)
     _refuse_same(targets, list(outputs))
-    for note in undo_interrupted(target.folder for target in targets):
-        warnings.warn(note, RuntimeWarning, stacklevel=2)
+    for settled in undo_interrupted(target.folder for target in targets):
+        if settled.matters:
+            warnings.warn(settled.note, RuntimeWarning, stacklevel=2)
     with Interrupts() as interrupts:
         change = _Change(targets)
         try:

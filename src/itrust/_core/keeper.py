@@ -22,7 +22,7 @@ from itrust._core.recovery import undo_own
 from itrust._core.replacement import DONE, GO, READY, Replacement, as_line
 
 PATIENCE = 30.0  # seconds for an interpreter to start on a busy machine
-KILLED = "the process that moves files in was killed"
+KILLED = "the process that moves files in was killed; run it again"
 
 
 class Keeper:

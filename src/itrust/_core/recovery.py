@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from itrust._core.replacement import (
     ENDING,
@@ -20,7 +20,7 @@ from itrust._core.replacement import (
     OURS,
     VERSION,
     Identity,
-    Kept,
+    Recorded,
     Replacement,
     Target,
     create,
@@ -33,6 +33,13 @@ from itrust._core.text import counted, listed
 
 MAX_BYTES = 2**20
 MAX_FILES = 1_000
+
+
+class Settled(NamedTuple):
+    """What was done about an earlier run: a sentence, and whether it is about anybody's files."""
+
+    note: str
+    matters: bool
 
 
 class UnusableJournalError(Exception):
@@ -74,7 +81,7 @@ class Locks:
             os.close(self.held.pop())
 
 
-def undo_interrupted(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
+def undo_interrupted(folders: Iterable[str | os.PathLike[str]]) -> list[Settled]:
     """Undo and remove what runs that are no more have left in some folders.
 
     Parameters
@@ -84,10 +91,10 @@ def undo_interrupted(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
 
     Returns
     -------
-    list of str
-        What was done, in sentences.
+    list of Settled
+        What was done.
     """
-    notes: list[str] = []
+    notes: list[Settled] = []
     for folder in dict.fromkeys(os.path.realpath(folder) for folder in folders) if LOCKS else ():
         found: dict[str, list[str]] = {}
         with suppress(OSError):  # a folder that may be written to and not read, or is gone
@@ -108,7 +115,7 @@ def undo_own(what: Replacement) -> bool:
     return found is not None
 
 
-def _settled(folder: str, token: str, names: list[str]) -> Iterator[str]:
+def _settled(folder: str, token: str, names: list[str]) -> Iterator[Settled]:
     """Settle one replacement as seen from one of its folders."""
     journal, lock = f".itrust-{token}.journal", f".itrust-{token}.lock"
     with _taken(os.path.join(folder, lock)) as (home, is_ours):
@@ -126,7 +133,7 @@ def _settled(folder: str, token: str, names: list[str]) -> Iterator[str]:
             yield _left(home, journal, f"undoing it failed ({error.strerror})")
             return
         if note is not None:
-            yield note
+            yield Settled(note, True)
             return
         rest = [name for name in names if name != lock]
         removed = sum(_removed(folder, name) for name in rest)
@@ -134,7 +141,8 @@ def _settled(folder: str, token: str, names: list[str]) -> Iterator[str]:
             _removed(folder, lock)
         if removed:
             what = counted(removed, "temporary file")
-            yield f"removed {what} that an earlier run, which was stopped, had left in {folder}"
+            told = f"removed {what} that an earlier run, which was stopped, had left in {folder}"
+            yield Settled(told, False)
 
 
 def _undone(folder: str, home: str, token: str) -> str | None:
@@ -158,7 +166,7 @@ def _undone(folder: str, home: str, token: str) -> str | None:
     return f"{stopped}; these files are again as they were before it"
 
 
-def _read_journal(home: str, token: str) -> tuple[Replacement, list[Kept]] | None:
+def _read_journal(home: str, token: str) -> tuple[Replacement, list[Recorded]] | None:
     """What a journal says, checked; None where there is none."""
     if not os.path.isabs(home) or not os.path.isdir(home):
         raise UnusableJournalError("its folder is not there")
@@ -178,7 +186,7 @@ def _read_journal(home: str, token: str) -> tuple[Replacement, list[Kept]] | Non
         raise UnusableJournalError("it is damaged") from None
 
 
-def _parsed(text: bytes, home: str, token: str) -> tuple[Replacement, list[Kept]]:
+def _parsed(text: bytes, home: str, token: str) -> tuple[Replacement, list[Recorded]]:
     facts = json.loads(text.decode("ascii"))
     files = facts["files"]
     if len(text) > MAX_BYTES or facts["version"] != VERSION or facts["token"] != token:
@@ -188,7 +196,7 @@ def _parsed(text: bytes, home: str, token: str) -> tuple[Replacement, list[Kept]
     targets = tuple(_target(own, home) for own in files)
     if targets[0].folder != home:
         raise ValueError("the journal stands elsewhere")
-    kept = [Kept(_identity(f["new"]), _known(f["old"]), _known(f["backup"])) for f in files]
+    kept = [Recorded(_identity(f["new"]), _known(f["old"]), _known(f["backup"])) for f in files]
     if any((one.old is None) != (one.backup is None) for one in kept):
         raise ValueError("a file without its second name")
     return Replacement(token, targets, True), kept
@@ -265,5 +273,5 @@ def _removed(folder: str, name: str) -> bool:
     return True
 
 
-def _left(folder: str, name: str, why: str) -> str:
-    return f"{os.path.join(folder, name)} is left alone: {why}"
+def _left(folder: str, name: str, why: str) -> Settled:
+    return Settled(f"{os.path.join(folder, name)} is left alone: {why}", True)

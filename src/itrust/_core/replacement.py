@@ -20,7 +20,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 try:
     import fcntl
@@ -50,7 +50,7 @@ class Target(NamedTuple):
     ending: str
 
 
-class Kept(NamedTuple):
+class Recorded(NamedTuple):
     """Which file is which: the new one, the one in its place, and that one's second name."""
 
     new: Identity
@@ -148,14 +148,14 @@ def _replace_several(what: Replacement) -> None:
         raise
 
 
-def _kept(what: Replacement, number: int) -> Kept:
+def _kept(what: Replacement, number: int) -> Recorded:
     """Give the file in place a second name."""
     place, backup = what.place(number), what.backup(number)
     new, old = identity(what.temporary(number)), identity(place)
     if new is None:
         raise FileNotFoundError(errno.ENOENT, "its temporary file is gone", place)
     if old is None:
-        return Kept(new, None, None)
+        return Recorded(new, None, None)
     if not stat.S_ISREG(os.lstat(place).st_mode):
         raise OSError(errno.EEXIST, "it is not an ordinary file", place)
     try:
@@ -165,10 +165,10 @@ def _kept(what: Replacement, number: int) -> Kept:
 
         os.close(create(backup))  # nobody else may read it before it has the mode of the file
         shutil.copy2(place, backup)
-    return Kept(new, old, identity(backup))
+    return Recorded(new, old, identity(backup))
 
 
-def _write_journal(what: Replacement, known: Sequence[Kept]) -> None:
+def _write_journal(what: Replacement, known: Sequence[Recorded]) -> None:
     """From its last step on, whoever comes later can undo what follows."""
     files = [
         {
@@ -191,7 +191,7 @@ def _write_journal(what: Replacement, known: Sequence[Kept]) -> None:
     sync(what.home)
 
 
-def undo(what: Replacement, known: Sequence[Kept]) -> list[str]:
+def undo(what: Replacement, known: Sequence[Recorded]) -> list[str]:
     """Bring the old files back and remove the journal.
 
     Where somebody has changed one of the files since, none is touched.
@@ -309,6 +309,14 @@ def from_line(line: bytes) -> Replacement:
     return Replacement(token, tuple(Target(*target) for target in targets), lasting)
 
 
+def _word(orders: BinaryIO) -> bytes:
+    """What is said next; nothing where the other end is gone, also with an answer unread."""
+    try:
+        return orders.readline()
+    except ConnectionResetError:
+        return b""
+
+
 def keep(channel: int) -> None:
     """Do as a keeper does: read a replacement, wait for the word, and move the files in.
 
@@ -329,7 +337,7 @@ def keep(channel: int) -> None:
         answer: dict[str, Any] | None = None
         with suppress(BrokenPipeError):
             os.write(channel, READY)
-        if orders.readline() == GO:
+        if _word(orders) == GO:
             try:
                 replace_all(what)
             except OSError as error:

@@ -40,7 +40,7 @@ def refuse_bad_places(outputs: Mapping[str, Path | None], inputs: Iterable[Path]
 def undo_interrupted_writes(outputs: Mapping[str, Path | None], log: Log) -> None:
     """Undo what an earlier run, which was killed, has left half done where this one writes."""
     places = (os.path.realpath(path) for path in outputs.values() if path is not None)
-    log.say(*undo_interrupted(map(os.path.dirname, places)))
+    log.say(*(settled.note for settled in undo_interrupted(map(os.path.dirname, places))))
 
 
 def _refuse_unwritable(option: str, path: Path) -> None:

@@ -74,8 +74,9 @@ study: .venv/test         ## a statistical study: make study NAME=level
 	fi
 	@OMP_NUM_THREADS=1 $(BIN)/python studies/$(NAME).py
 
-fuzz: .venv/test          ## damaged inputs against every door, for five minutes; SECONDS=60 for one
+fuzz: .venv/test          ## damaged inputs against every door for five minutes (SECONDS=60), then commands killed
 	@OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/run.py --seconds $(SECONDS)
+	@OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/kills.py
 
 paper: .venv/test         ## every figure and table of the paper, and the page; QUICK=1 in minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python studies/paper.py

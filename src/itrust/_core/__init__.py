@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from itrust._core import html
     from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
-    from itrust._core.atomic import Write, write_all, write_whole
+    from itrust._core.atomic import Write, write_all, write_whole, writer_of
     from itrust._core.checks import (
         checked_choice,
         checked_count,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         progress_shown,
         progress_stages,
     )
+    from itrust._core.recovery import undo_interrupted
     from itrust._core.result import Result
     from itrust._core.seeds import (
         Rng,
@@ -131,7 +132,9 @@ __all__ = [
     "speaking",
     "tickets",
     "two_digits",
+    "undo_interrupted",
     "wrapped",
     "write_all",
     "write_whole",
+    "writer_of",
 ]

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import itrust as it
 from itrust import auditing, recalibrate, render
-from itrust._core import Write, checked_count, counted, write_all, write_whole
+from itrust._core import Write, checked_count, counted, write_all, writer_of
 from itrust.cli.columns import text_form
 from itrust.cli.console import Log, answer, width
 from itrust.cli.exit import CLOSED, DONE, load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
-from itrust.cli.outputs import refuse_bad_places
+from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
 from itrust.cli.roles import Roles, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.data import Scan
@@ -41,6 +41,7 @@ def run(options: Options) -> int:
     checked_count(options.min_cell, "min_cell")
     checked_count(options.seed, "seed", at_least=0)
     refuse_bad_places(options.outputs, [])
+    undo_interrupted_writes(options.outputs, log)
     with opened(str(options.file), text_form(options)) as source, _told_in_the_result():
         refuse_bad_places(options.outputs, source.places)
         roles = settle(source, log, options)
@@ -192,22 +193,13 @@ def _writers(options: Options, shown: Audit, facts: dict[str, Any]) -> dict[Path
     """What to write where; all of it renders the same values."""
     name = str(None if shown.provenance is None else shown.provenance.file)
     texts = {
+        "--report": lambda: render.page.page(facts),
         "--json": lambda: _as_json(facts),
         "--junit": lambda: render.junit_xml(shown, name, asked=options.gate or "any"),
         "--summary": lambda: render.summary_markdown(shown, name, asked=options.gate or "any"),
     }
-
-    def text(option: str) -> Write:
-        content = texts[option]()
-        return lambda place: write_whole(place, content)
-
-    return {
-        path: (lambda place: render.page.write(facts, place))
-        if option == "--report"
-        else text(option)
-        for option, path in options.outputs.items()
-        if path is not None
-    }
+    places = options.outputs.items()
+    return {path: writer_of(texts[option]) for option, path in places if path is not None}
 
 
 def _as_json(facts: dict[str, Any]) -> str:

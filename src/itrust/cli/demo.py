@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 import itrust as it
-from itrust._core import Write, wrapped, write_all
+from itrust import render
+from itrust._core import Write, wrapped, write_all, writer_of
 from itrust.auditing import Audit, Provenance
 from itrust.calibration import CalibrationResult
-from itrust.cli.console import answer, width
+from itrust.cli.console import Log, answer, width
 from itrust.cli.options import Options
-from itrust.cli.outputs import refuse_bad_places
+from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
 from itrust.data import known_format
 from itrust.render import NARROW
 
@@ -32,6 +33,7 @@ NEXT = "Now your own file: labelled rows that the model was not fitted on."
 def run(options: Options) -> int:
     """Audit the simulated survey and tell what was found; give the exit code."""
     refuse_bad_places(options.outputs, [])
+    undo_interrupted_writes(options.outputs, Log())
     page, rows = options.outputs["--report"], options.outputs["--rows"]
     if rows is not None:
         known_format(rows)
@@ -68,7 +70,7 @@ def tell(page: Path | None = None, rows: Path | None = None) -> None:
     if page is not None:
         made = Provenance(f"itrust demo --report {page}")
         whole = audit.extended(recalibration=learned, provenance=made)
-        written[page] = lambda path: whole.to_html(path)
+        written[page] = writer_of(lambda: render.page.page(whole))
     if rows is not None:
         written[rows] = write_rows
     write_all(written)

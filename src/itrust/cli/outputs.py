@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from itrust._core import InputError
+from itrust._core import InputError, undo_interrupted
+from itrust.cli.console import Log
 from itrust.cli.options import Kind, Options, options_of
 
 
@@ -22,18 +23,24 @@ def refuse_standard_output(options: Options) -> None:
 
 def refuse_bad_places(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
     """Raise unless every output can be written and destroys nothing that is read."""
-    read = {path.resolve() for path in inputs}
-    seen: dict[Path, str] = {}
+    read = {os.path.realpath(path) for path in inputs}
+    seen: dict[str, str] = {}
     for option, path in outputs.items():
         if path is None:
             continue
-        place = path.resolve()
+        place = os.path.realpath(path)
         if place in read:
             raise _refused(option, path, "would overwrite {path}, which is read")
         if place in seen:
             raise _refused(f"{seen[place]} and {option}", path, "are the same file, {path}")
         seen[place] = option
         _refuse_unwritable(option, path)
+
+
+def undo_interrupted_writes(outputs: Mapping[str, Path | None], log: Log) -> None:
+    """Undo what an earlier run, which was killed, has left half done where this one writes."""
+    places = (os.path.realpath(path) for path in outputs.values() if path is not None)
+    log.say(*(settled.note for settled in undo_interrupted(map(os.path.dirname, places))))
 
 
 def _refuse_unwritable(option: str, path: Path) -> None:
@@ -44,7 +51,7 @@ def _refuse_unwritable(option: str, path: Path) -> None:
         raise _refused(f"{option}:", path, "there is no folder {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise _refused(f"{option}:", path, "the folder {folder} cannot be written to")
-    if path.exists() and not path.is_file():
+    if os.path.lexists(place := os.path.realpath(path)) and not os.path.isfile(place):
         raise _refused(f"{option}:", path, "{path} is not an ordinary file")
 
 

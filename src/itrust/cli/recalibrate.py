@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from itrust import recalibrate
-from itrust._core import InputError, Write, counted, did_you_mean, listed, write_all
+from itrust._core import InputError, Write, counted, did_you_mean, listed, write_all, writer_of
 from itrust.cli.columns import na_values, text_form
 from itrust.cli.console import Log, answer
 from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
-from itrust.cli.outputs import refuse_bad_places
+from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
 from itrust.cli.roles import NOTHING, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.data import FORMATS, Sample, Scan
@@ -37,6 +37,7 @@ def run(options: Options) -> int:
     places = options.outputs
     out, save = places["--out"], places["--save"]
     refuse_bad_places(places, [] if options.load is None else [Path(options.load)])
+    undo_interrupted_writes(places, log)
     with ExitStack() as stack:
         files: list[Path] = []
         target = None
@@ -55,7 +56,7 @@ def run(options: Options) -> int:
         answer(told)
         if isinstance(learned, recalibrate.Local) and learned.unchanged_:
             answer(recalibrate.unchanged_note(learned))
-        writers: dict[Path, Write] = {} if save is None else {save: learned.save}
+        writers: dict[Path, Write] = {} if save is None else {save: writer_of(learned.to_json)}
         if target is not None and out is not None:
             log.say(*target.notes)
             _apply(learned, target, options, out, writers, log)

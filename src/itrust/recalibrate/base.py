@@ -425,8 +425,17 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         path : str or Path
             The file; one that is there is replaced.
         """
-        text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
-        write_whole(Path(path), text)
+        write_whole(Path(path), self.to_json())
+
+    def to_json(self) -> str:
+        """Make the text that `save` writes.
+
+        Returns
+        -------
+        str
+            JSON, which ends with a line end.
+        """
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_rows_"):

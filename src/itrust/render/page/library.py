@@ -60,9 +60,10 @@ class CompiledTemplates(FileSystemBytecodeCache):
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Keep the code, where that is allowed."""
-        with suppress(OSError):
-            Path(self.directory).mkdir(parents=True, exist_ok=True)
-            super().dump_bytecode(bucket)
+        place = Path(self.directory) / (self.pattern % (bucket.key,))
+        with suppress(OSError, InputError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(place, bucket.bytecode_to_string())
 
 
 def _bundled() -> str:

@@ -24,6 +24,7 @@ from itrust.cli.loading import arrow_alone, nothing_collected
 from itrust.cli.options import AUDIT, DEMO, RECALIBRATE, Kind, Option, Options, options_of
 from itrust.cli.outputs import refuse_standard_output
 from itrust.cli.settings import Settings, find_settings
+from itrust.cli.streams import nothing_but_results
 
 START = """
 Start here:
@@ -45,7 +46,8 @@ homes.xlsx::2024. Options may stand in itrust.toml or under
 [tool.itrust] in pyproject.toml.
 
 Exit codes: 0 done, 1 gate closed, 2 wrong input,
-69 not enough memory, 70 internal error, 130 stopped.
+69 not enough memory, 70 internal error,
+74 standard output cannot be written to, 130 stopped.
 """
 RECALIBRATE_EXAMPLES = """
 Examples:
@@ -141,7 +143,7 @@ def _run(options: Options) -> int:
         work = import_module(f"itrust.cli.{options.command}")
     loaded(app.while_loading)
     where = Where.NOWHERE if options.quiet else Where.ANYWHERE
-    with progress_shown(where):
+    with progress_shown(where), nothing_but_results():
         code: int = work.run(options)
     return code
 
@@ -199,7 +201,7 @@ def main(while_loading: object = None) -> NoReturn:
     """
     if not sys.warnoptions:  # those of ours are in the result; others say nothing to users
         warnings.simplefilter("ignore")
-    app.while_loading = while_loading
+    app.while_loading, app.owns_process = while_loading, True
     app(prog_name="itrust")
     raise SystemExit  # not reached: the guard has left already
 

@@ -24,6 +24,7 @@ from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import Roles, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
+from itrust.cli.streams import after_writing
 from itrust.data import Scan
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def run(options: Options) -> int:
         shown = auditing.Disclosure(options.min_cell).apply(whole)
         facts = shown.to_dict() if _needs_facts(options) else {}
         write_all(_writers(options, shown, facts))
-    _tell(options, shown, facts)
+    with after_writing(options.outputs.values()):
+        _tell(options, shown, facts)
     log.say(*(f"{option[2:]} in {path}" for option, path in options.outputs.items() if path))
     return _gate(options, audit, roles, log)
 

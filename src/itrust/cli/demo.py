@@ -16,6 +16,7 @@ from itrust.calibration import CalibrationResult
 from itrust.cli.console import answer, width
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places
+from itrust.cli.streams import after_writing
 from itrust.data import known_format
 from itrust.render import NARROW
 
@@ -72,7 +73,8 @@ def tell(page: Path | None = None, rows: Path | None = None) -> None:
     if rows is not None:
         written[rows] = write_rows
     write_all(written)
-    answer("\n".join(["", *(f"written: {path}" for path in written), *_next(rows)]))
+    with after_writing(written):
+        answer("\n".join(["", *(f"written: {path}" for path in written), *_next(rows)]))
 
 
 def _audited(audit: Audit, town: it.simulate.Simulated) -> Iterable[tuple[str, str]]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TextIO
 
 import pyarrow as pa
 
@@ -135,8 +136,11 @@ def opened(name: str, form: data.TextForm = data.AS_SEEN) -> Iterator[InputFiles
     if name != STANDARD:
         yield InputFiles(name, data.FileSet.of(name, form))
         return
-    if sys.stdin.isatty():
+    stream: TextIO | None = sys.stdin
+    if stream is None:
+        raise InputError("standard input is closed; pipe a file into it, or name one")
+    if stream.isatty():
         raise InputError("standard input is a terminal; pipe a file into it, or name one")
     with tempfile.TemporaryDirectory(prefix="itrust-") as folder:
-        kept = data.spool(sys.stdin.buffer, Path(folder), SPOOLED)
+        kept = data.spool(stream.buffer, Path(folder), SPOOLED)
         yield InputFiles(SPOOLED, data.FileSet.of(kept, form))

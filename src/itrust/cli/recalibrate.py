@@ -17,6 +17,7 @@ from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places
 from itrust.cli.roles import NOTHING, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
+from itrust.cli.streams import after_writing
 from itrust.data import FORMATS, Sample, Scan
 
 ENDINGS = tuple(known.endings[0] for known in FORMATS if known.is_written)
@@ -58,9 +59,13 @@ def run(options: Options) -> int:
         writers: dict[Path, Write] = {} if save is None else {save: learned.save}
         if target is not None and out is not None:
             log.say(*target.notes)
-            _apply(learned, target, options, out, writers, log)
+            done = _apply(learned, target, options, out, writers, log)
         else:
             write_all(writers)
+            done = []
+    with after_writing((out, save)):
+        for text in done:
+            answer(text)
     log.say(*(f"written: {path}" for path in (out, save) if path is not None))
     return 0
 
@@ -174,8 +179,8 @@ def _apply(
     out: Path,
     others: dict[Path, Write],
     log: Log,
-) -> None:
-    """Write all columns of the file and the recalibrated probabilities; say what was done."""
+) -> list[str]:
+    """Write all columns of the file and the recalibrated probabilities; give what was done."""
     prob, on = _prob_of(learned, options, log), list(learned.columns_)
     source.require("prob", prob)
     for name in on:
@@ -199,9 +204,10 @@ def _apply(
             f"{counted(count, 'row')} of {source.name} with a level of {name!r} that the fit has "
             f"not seen{'' if local else ': recalibrated as rows of no category are'}"
         )
-    if local and made.outside and not local.unchanged_:
-        answer(recalibrate.outside_note(local, made.outside, made.at_edge, made.rows))
-    answer(
+    done = (
         f"recalibrated {counted(made.rows, 'row')} of {source.name}: mean {made.before:.3f} "
         f"before, {made.after:.3f} after; moved by {made.moved:.3f} on average"
     )
+    if local and made.outside and not local.unchanged_:
+        return [recalibrate.outside_note(local, made.outside, made.at_edge, made.rows), done]
+    return [done]

@@ -41,7 +41,7 @@ def run(options: Options) -> int:
         raise it.InputError("{argument} tasks needs a number to judge: name one", argument="gate")
     checked_count(options.min_cell, "min_cell")
     checked_count(options.seed, "seed", at_least=0)
-    refuse_bad_places(options.outputs, [])
+    refuse_bad_places(options.outputs, [options.settings])
     with opened(str(options.file), text_form(options)) as source, _told_in_the_result():
         refuse_bad_places(options.outputs, source.places)
         roles = settle(source, log, options)
@@ -163,7 +163,8 @@ def _recalibration(
     if options.recalibrate is None:
         return None
     prob = roles.prob[0]
-    with opened(options.recalibrate, text_form(options)) as source:
+    within = options.folder_of("recalibrate")
+    with opened(options.recalibrate, text_form(options), within) as source:
         refuse_bad_places(options.outputs, source.places)
         for name in (*roles.used, *covariates):
             if name not in roles.prob[1:]:

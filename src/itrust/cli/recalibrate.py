@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -37,12 +38,14 @@ def run(options: Options) -> int:
     log = Log(options.quiet)
     places = options.outputs
     out, save = places["--out"], places["--save"]
-    refuse_bad_places(places, [] if options.load is None else [Path(options.load)])
+    loaded = None if options.load is None else Path(options.load)
+    refuse_bad_places(places, [options.settings, loaded])
     with ExitStack() as stack:
         files: list[Path] = []
         target = None
         if options.apply is not None:
-            target = stack.enter_context(opened(options.apply, text_form(options)))
+            within = options.folder_of("apply")
+            target = stack.enter_context(opened(options.apply, text_form(options), within))
             files += target.places
         if options.load is not None:
             learned, told = recalibrate.load(options.load), f"loaded {options.load}"
@@ -77,7 +80,7 @@ def _refuse_unclear(options: Options) -> None:
         raise InputError("--apply FILE and --out FILE go together")
     if options.apply is None and options.save is None:
         raise InputError("nothing to do; add --save FILE, or --apply FILE --out FILE")
-    if options.load is not None and not Path(options.load).is_file():
+    if options.load is not None and not os.path.isfile(options.load):
         raise InputError(
             "{argument}: there is no file {value}", argument="load", value=options.load
         )

@@ -116,7 +116,11 @@ class InputFiles:
         changed since it was opened is refused.
         """
         places = [place for path in self.files for place in data.belonging_to(path)]
-        sums = [_checksum(place) for place in places]
+        try:
+            sums = [_checksum(place) for place in places]
+        except FileNotFoundError:
+            self.file_set.snapshot.refuse_changes()
+            raise
         self.file_set.snapshot.refuse_changes()
         if len(sums) == 1:
             return sums[0]

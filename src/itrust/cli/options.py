@@ -233,7 +233,13 @@ TABLE = (
     _method("save", Kind.WRITTEN, "FILE", "Keep what was learned as JSON."),
     _method("load", Kind.READ, "FILE", "Take what was saved instead of fitting."),
     Option("stream", Kind.SWITCH, STREAM, default=False),
-    Option("quiet", Kind.SWITCH, "Nothing on stderr but errors and the file of settings.", default=False, short="-q"),
+    Option(
+        "quiet",
+        Kind.SWITCH,
+        "Nothing on stderr but errors and the file of settings.",
+        default=False,
+        short="-q",
+    ),
 )
 BY_NAME = {option.name: option for option in TABLE if option.commands != (DEMO,)}  # for settings
 BY_KEY = {option.key: option for option in TABLE}

@@ -136,7 +136,7 @@ def test_a_european_file_is_read_as_it_looks_and_said_aloud():
         (("--where", "age >"), "age >"),
         (("--where", "age > 900"), "0 rows of 1,500 satisfy 'age > 900'"),
         (("--value-labels", "race=1"), "--value-labels takes a column and what its codes mean"),
-        (("--sep", "ab"), "--sep takes one character, or tab, not 'ab'"),
+        (("--sep", "ab"), "--sep takes one ASCII sign, or tab, not 'ab'"),
         (("--positive", "7"), "--positive 7 is not among the labels 0, 1"),
         (("--number", "race", "--category", "race"), "'race' cannot be in --number and --category"),
     ],

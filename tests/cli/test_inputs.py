@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
@@ -276,3 +277,28 @@ def test_recalibration_applies_to_the_rows_that_it_began_with(folder, monkeypatc
     assert result.exit_code == 2, result.output
     assert "homes.csv grew from " in " ".join(result.stderr.split())
     assert os.listdir(folder) == ["homes.csv"]
+
+
+def test_a_file_that_may_not_be_read_is_one_sentence(monkeypatch):
+    pa.csv.write_csv(rows(), "homes.csv")
+    really = Path.open
+
+    def denied(self, *args, **settings):
+        if self.name == "homes.csv":
+            raise PermissionError(13, "Permission denied")
+        return really(self, *args, **settings)
+
+    monkeypatch.setattr(Path, "open", denied)
+    assert "homes.csv may not be read by this user" in refused("homes.csv")
+
+
+def test_a_file_that_vanishes_before_its_checksum_is_one_sentence(monkeypatch):
+    pa.csv.write_csv(rows(), "homes.csv")
+
+    def gone(path):
+        path.unlink(missing_ok=True)
+        return path.read_bytes()
+
+    monkeypatch.setattr("itrust.cli.inputs._checksum", gone)
+    told = refused("homes.csv", *COLUMNS)
+    assert "homes.csv has vanished since it was first looked at" in told

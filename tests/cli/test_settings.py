@@ -44,8 +44,49 @@ def test_settings_stand_in_for_options_and_the_command_line_wins(tmp_path, optio
     assert (found.alpha, found.draws, found.min_cell, found.gate) == (0.01, 199, 20, "any")
     assert found.positive == "1"
     assert found.outputs["--json"] == tmp_path / "out" / "a.json"
-    assert f"settings from {tmp_path / 'itrust.toml'}" in result.stderr
-    assert run("audit", "homes.csv", "--quiet").stderr == ""
+    used = "label, on, positive, task, draws, json, min-cell, gate"
+    assert result.stderr == f"settings from ./itrust.toml: {used}\n"
+
+
+@pytest.mark.parametrize("args", [["--quiet"], []], ids=["flag", "setting"])
+def test_settings_are_announced_to_those_who_want_quiet(args, tmp_path, options):
+    place = tmp_path / "itrust.toml"
+    place.write_text("alpha = 0.2\nmethod = 'platt'\n" + ("" if args else "quiet = true\n"))
+    names = "alpha" if args else "alpha, quiet"
+    assert run("audit", "homes.csv", *args).stderr == f"settings from ./itrust.toml: {names}\n"
+    typed = run("audit", "homes.csv", "--alpha", "0.1", "--quiet")
+    assert typed.stderr.startswith("settings from ./itrust.toml: ")
+    assert "alpha" not in typed.stderr
+    assert options[-1].quiet
+
+
+def test_the_file_of_settings_can_be_named_or_left_out(tmp_path, options):
+    (tmp_path / "itrust.toml").write_text("seed = 1")
+    (tmp_path / "other.toml").write_text("seed = 2")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "pyproject.toml").write_text("[tool.itrust]\nseed = 3")
+    for named in ("none", "other.toml", "more/pyproject.toml"):
+        result = run("audit", "homes.csv", "--settings", named)
+        assert result.exit_code == 0, result.stderr
+        assert (f"settings from {named}: seed" in result.stderr.replace("./", "")) == (
+            named != "none"
+        )
+    assert [found.seed for found in options] == [0, 2, 3]
+    missing = run("audit", "homes.csv", "--settings", "missing.toml")
+    assert missing.exit_code == 2
+    assert "missing.toml cannot be read: No such file" in missing.stderr
+
+
+def test_help_is_there_whatever_the_settings_are(tmp_path):
+    (tmp_path / "itrust.toml").write_text("nonsense")
+    assert run("audit", "--help").exit_code == 0
+
+
+def test_no_output_overwrites_the_settings(tmp_path):
+    (tmp_path / "itrust.toml").write_text("seed = 1")
+    result = run("audit", "homes.csv", "--json", "itrust.toml")
+    assert result.exit_code == 2
+    assert "--json would overwrite itrust.toml, which is read" in result.stderr
 
 
 @pytest.mark.parametrize("text", ['on = "none"', 'on = ["none"]', 'on = ""', "on = []"])
@@ -103,7 +144,7 @@ def test_settings_are_the_options_of_the_commands_that_read_them():
         for parameter in app.commands[name].params
         if parameter.param_type_name == "option"
     }
-    assert set(BY_NAME) == options
+    assert set(BY_NAME) == options - {"settings"}
 
 
 def test_settings_of_a_recalibration_are_relative_to_their_file(tmp_path, monkeypatch):

@@ -299,7 +299,7 @@ def test_words_for_missing_values_do_not_turn_a_column_into_text(tmp_path):
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({"separator": "ab"}, "sep takes one character, or tab, not 'ab'"),
+        ({"separator": "ab"}, "sep takes one ASCII sign, or tab, not 'ab'"),
         ({"decimal": ";"}, "decimal must be one of"),
         ({"separator": ",", "decimal": ","}, "decimal and sep= cannot both be ','"),
         ({"dates": "ymd"}, "dates must be one of"),

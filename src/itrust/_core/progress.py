@@ -280,7 +280,7 @@ def _display(show: bool | None) -> _Display:
     console = _console(bool(show))
     if console is not None:
         return _Line(console, 0.0 if show else PATIENCE)
-    if show or where is Where.ANYWHERE:
+    if sys.stderr is not None and (show or where is Where.ANYWHERE):  # else print() takes stdout
         return _Lines(0.0 if show else LINES_PATIENCE)
     return _Display()
 

@@ -9,21 +9,22 @@ import sys
 import warnings
 from contextlib import nullcontext
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
-from itrust._core import InputError, Where, progress_shown
-from itrust.cli.console import Log, answer
+from itrust._core import Where, progress_shown
+from itrust.cli.console import answer, complain
 from itrust.cli.exit import Guarded, loaded
 from itrust.cli.help import Plain, PlainArgument, PlainOption
 from itrust.cli.loading import arrow_alone, nothing_collected
 from itrust.cli.options import AUDIT, DEMO, RECALIBRATE, Kind, Option, Options, options_of
 from itrust.cli.outputs import refuse_standard_output
-from itrust.cli.settings import Settings, find_settings
+from itrust.cli.settings import Settings, current_settings
+from itrust.cli.streams import nothing_but_results
+from itrust.cli.values import NumberType, refuse_odd_texts
 
 START = """
 Start here:
@@ -45,7 +46,8 @@ homes.xlsx::2024. Options may stand in itrust.toml or under
 [tool.itrust] in pyproject.toml.
 
 Exit codes: 0 done, 1 gate closed, 2 wrong input,
-69 not enough memory, 70 internal error, 130 stopped.
+69 not enough memory, 70 internal error,
+74 standard output cannot be written to, 130 stopped.
 """
 RECALIBRATE_EXAMPLES = """
 Examples:
@@ -74,32 +76,10 @@ columns of --apply are written as they are.
 SHELLS = ("bash", "zsh", "fish")
 
 
-class NumberType(click.ParamType):  # type: ignore[type-arg]  # a plain class before click 8.2
-    """A number, whole or not; anything else is one sentence."""
-
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
-        self.name = kind.value
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
-        """The number that a text holds."""
-        try:
-            return int(value) if self.kind is Kind.COUNT else float(value)
-        except ValueError:
-            raise InputError(
-                f"{{argument}} takes {self.kind.value}, not {{value}}",
-                argument=param.name if param else None,
-                value=value,
-            ) from None
-
-
 def _parameter(option: Option, command: str) -> click.Option:
     """A row of the table as a flag."""
-    types = {
-        Kind.NUMBER: NumberType(Kind.NUMBER),
-        Kind.COUNT: NumberType(Kind.COUNT),
-        Kind.SWITCH: None,
-    }
+    number = NumberType(option)
+    types = {Kind.NUMBER: number, Kind.COUNT: number, Kind.SWITCH: None}
     choices = click.Choice(option.choices) if option.choices else click.STRING
     return PlainOption(
         [option.flag, *([option.short] if option.short else [])],
@@ -122,16 +102,37 @@ def _command(
 
     @click.pass_context
     def run(ctx: click.Context, /, **values: Any) -> int:
-        given = values.pop("file", None)
-        options = Options(name, given, values, _typed(ctx))
-        if isinstance(ctx.obj, Settings) and ctx.obj.path is not None:
-            Log(options.quiet).say(f"settings from {ctx.obj.path}")
+        given, typed = values.pop("file", None), _typed(ctx)
+        found = ctx.obj if isinstance(ctx.obj, Settings) else Settings({})
+        for line in found.announcement(name, typed):
+            complain(line)  # also to those who want quiet: the file itself may say so
+        options = Options(name, given, values, typed, found.path)
+        refuse_odd_texts(options)
         refuse_standard_output(options)
         return _run(options)
 
     parameters: list[click.Parameter] = [_parameter(option, name) for option in options_of(name)]
-    first = [] if file is None else [file]
-    return Plain(name, params=[*first, *parameters], callback=run, help=help, epilog=epilog)
+    if file is not None:
+        parameters = [file, *parameters, _settings_option()]
+    return Plain(name, params=parameters, callback=run, help=help, epilog=epilog)
+
+
+def _settings_option() -> click.Option:
+    """Which file of settings is read; before the other options, whose defaults it holds."""
+
+    def read(ctx: click.Context, _: click.Parameter, named: str | None) -> None:
+        if not ctx.resilient_parsing:
+            found = current_settings(named)
+            ctx.obj, ctx.default_map = found, found.defaults(str(ctx.command.name))
+
+    return PlainOption(
+        ["--settings"],
+        metavar="FILE",
+        help="Options to read from a file, or 'none'; by default those of the nearest itrust.toml.",
+        callback=read,
+        is_eager=True,
+        expose_value=False,
+    )
 
 
 def _run(options: Options) -> int:
@@ -141,7 +142,7 @@ def _run(options: Options) -> int:
         work = import_module(f"itrust.cli.{options.command}")
     loaded(app.while_loading)
     where = Where.NOWHERE if options.quiet else Where.ANYWHERE
-    with progress_shown(where):
+    with progress_shown(where), nothing_but_results():
         code: int = work.run(options)
     return code
 
@@ -170,7 +171,7 @@ def _typed(ctx: click.Context) -> frozenset[str]:
 )
 @click.pass_context
 def app(ctx: click.Context, version: bool, completion: str | None) -> None:
-    """Tell what was asked about the command itself, or read the settings of another."""
+    """Tell what was asked about the command itself."""
     if version:
         from itrust import __version__
 
@@ -183,10 +184,6 @@ def app(ctx: click.Context, version: bool, completion: str | None) -> None:
         ctx.exit()
     if ctx.invoked_subcommand is None:
         answer(ctx.get_help())
-    if ctx.invoked_subcommand in (AUDIT, RECALIBRATE):
-        found = find_settings(Path.cwd())
-        ctx.default_map = {ctx.invoked_subcommand: found.defaults(ctx.invoked_subcommand)}
-        ctx.obj = found
 
 
 def main(while_loading: object = None) -> NoReturn:
@@ -199,7 +196,7 @@ def main(while_loading: object = None) -> NoReturn:
     """
     if not sys.warnoptions:  # those of ours are in the result; others say nothing to users
         warnings.simplefilter("ignore")
-    app.while_loading = while_loading
+    app.while_loading, app.owns_process = while_loading, True
     app(prog_name="itrust")
     raise SystemExit  # not reached: the guard has left already
 

@@ -24,6 +24,7 @@ from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
 from itrust.cli.roles import Roles, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
+from itrust.cli.streams import after_writing
 from itrust.data import Scan
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run(options: Options) -> int:
         raise it.InputError("{argument} tasks needs a number to judge: name one", argument="gate")
     checked_count(options.min_cell, "min_cell")
     checked_count(options.seed, "seed", at_least=0)
-    refuse_bad_places(options.outputs, [])
+    refuse_bad_places(options.outputs, [options.settings])
     undo_interrupted_writes(options.outputs, log)
     with opened(str(options.file), text_form(options)) as source, _told_in_the_result():
         refuse_bad_places(options.outputs, source.places)
@@ -62,7 +63,8 @@ def run(options: Options) -> int:
         shown = auditing.Disclosure(options.min_cell).apply(whole)
         facts = shown.to_dict() if _needs_facts(options) else {}
         write_all(_writers(options, shown, facts))
-    _tell(options, shown, facts)
+    with after_writing(options.outputs.values()):
+        _tell(options, shown, facts)
     log.say(*(f"{option[2:]} in {path}" for option, path in options.outputs.items() if path))
     return _gate(options, shown, roles, log)
 
@@ -162,7 +164,8 @@ def _recalibration(
     if options.recalibrate is None:
         return None
     prob = roles.prob[0]
-    with opened(options.recalibrate, text_form(options)) as source:
+    within = options.folder_of("recalibrate")
+    with opened(options.recalibrate, text_form(options), within) as source:
         refuse_bad_places(options.outputs, source.places)
         for name in (*roles.used, *covariates):
             if name not in roles.prob[1:]:

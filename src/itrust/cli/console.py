@@ -6,6 +6,7 @@ import shutil
 import sys
 
 from itrust._core import printable, wrapped
+from itrust.cli.streams import results
 
 MAX_WIDTH = 100  # longer lines are hard to read
 
@@ -18,10 +19,10 @@ def width() -> int:
 def answer(text: str, colour: str = "", marked: str = "") -> None:
     """Write a result; the line `marked` may have a colour, where the terminal has any."""
     safe = printable(text)
-    encoding = sys.stdout.encoding or "utf-8"
+    encoding = results().encoding or "utf-8"
     safe = safe.encode(encoding, "backslashreplace").decode(encoding)
     if not colour or not _in_colour(safe, colour, printable(marked)):
-        sys.stdout.write(f"{safe}\n")
+        results().write(f"{safe}\n")
 
 
 def _in_colour(text: str, colour: str, marked: str) -> bool:
@@ -29,7 +30,7 @@ def _in_colour(text: str, colour: str, marked: str) -> bool:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    console = Console(file=results(), highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         return False
     shown, lines = Text(), marked.splitlines()

@@ -17,6 +17,7 @@ from itrust.calibration import CalibrationResult
 from itrust.cli.console import Log, answer, width
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
+from itrust.cli.streams import after_writing
 from itrust.data import known_format
 from itrust.render import NARROW
 
@@ -74,7 +75,8 @@ def tell(page: Path | None = None, rows: Path | None = None) -> None:
     if rows is not None:
         written[rows] = write_rows
     write_all(written)
-    answer("\n".join(["", *(f"written: {path}" for path in written), *_next(rows)]))
+    with after_writing(written):
+        answer("\n".join(["", *(f"written: {path}" for path in written), *_next(rows)]))
 
 
 def _audited(audit: Audit, town: it.simulate.Simulated) -> Iterable[tuple[str, str]]:

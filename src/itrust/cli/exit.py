@@ -1,7 +1,8 @@
 """Exit codes: whatever happens inside, users see one sentence and scripts a number.
 
 0 done; 1 the gate is closed; 2 wrong input; 69 a cluster failed or memory did not suffice, so that
-the same may work another time; 70 internal error; 130 stopped by the user.
+the same may work another time; 70 internal error; 74 standard output cannot be written to; 130
+stopped by the user.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import current_thread, main_thread
 from typing import Any, NoReturn
@@ -23,8 +24,9 @@ from itrust.cli.console import complain
 from itrust.cli.door import SHELL
 from itrust.cli.help import PlainGroup
 from itrust.cli.loading import nothing_collected
+from itrust.cli.streams import OutputLostError, ReaderGoneError, take_standard_streams
 
-DONE, CLOSED, WRONG, UNAVAILABLE, INTERNAL, STOPPED = 0, 1, 2, 69, 70, 130
+DONE, CLOSED, WRONG, UNAVAILABLE, INTERNAL, LOST, STOPPED = 0, 1, 2, 69, 70, 74, 130
 PIPE_CLOSED = 141  # as a shell reports a reader that went away; 1 would mean the gate
 ENDED = 128  # and the number of the signal, as a shell reports it
 DEBUG = "ITRUST_DEBUG"
@@ -66,19 +68,6 @@ def _interrupts_wait() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-class ReaderGoneError(Exception):
-    """Nobody reads the output any more."""
-
-
-@contextmanager
-def _reader_watched() -> Iterator[None]:
-    """Tell click nothing of a closed pipe: it would leave with 1, which means the gate."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise ReaderGoneError from None
-
-
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
     """Let a process that is told to end remove its temporary files first."""
@@ -104,6 +93,7 @@ class Guarded(PlainGroup):
     """The group of commands; turns exceptions into sentences and exit codes."""
 
     while_loading: object = None  # the handler of Ctrl-C until all modules are there
+    owns_process = False  # and with it the standard streams
 
     def main(
         self,
@@ -114,23 +104,22 @@ class Guarded(PlainGroup):
     ) -> NoReturn:
         """Run a command and leave with its code."""
         settings["standalone_mode"] = False
-        sys.exit(self._code(args, prog_name, *others, **settings))
-
-    def make_context(self, *args: Any, **settings: Any) -> click.Context:
-        """Read the command line."""
-        with _reader_watched():
-            return super().make_context(*args, **settings)
+        code = self._code(args, prog_name, *others, **settings)
+        with suppress(OutputLostError, ReaderGoneError):  # told, or an error was told before it
+            sys.stdout.flush()
+        sys.exit(code)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run what was asked for."""
-        with _reader_watched(), _ended_in_order(), speaking(SHELL):
-            found = super().invoke(ctx)
-            sys.stdout.flush()
-            return found
+        with _ended_in_order(), speaking(SHELL):
+            return super().invoke(ctx)
 
     def _code(self, *args: Any, **settings: Any) -> int:
         try:
+            if self.owns_process:
+                take_standard_streams()
             found = super().main(*args, **settings)
+            sys.stdout.flush()  # the interpreter's own failure would be a traceback
         except click.ClickException as problem:
             return _usage(problem)
         except InputError as error:
@@ -144,8 +133,10 @@ class Guarded(PlainGroup):
             return UNAVAILABLE
         except (KeyboardInterrupt, click.Abort):
             return _stopped()
-        except ReaderGoneError:
-            return _silenced()
+        except ReaderGoneError:  # as `| head` does
+            return PIPE_CLOSED
+        except OutputLostError as error:
+            return _lost(error)
         except SystemExit as leaving:  # told to end, or the shell asked what could follow
             return int(leaving.code or 0)
         except Exception as error:  # the last door: nobody outside may see a traceback
@@ -168,13 +159,10 @@ def _stopped() -> int:
     return STOPPED
 
 
-def _silenced() -> int:
-    """The reader went away (`| head`): say nothing, and let the interpreter flush nothing."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return PIPE_CLOSED
+def _lost(error: OutputLostError) -> int:
+    there = f"; these files are written: {', '.join(map(str, error.files))}" if error.files else ""
+    complain(f"itrust: standard output cannot be written to: {error.reason}{there}")
+    return LOST
 
 
 def lacks_memory(error: Exception) -> bool:

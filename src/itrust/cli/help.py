@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any
 
 import click
 
-from itrust._core import checked_choice, closest
+from itrust._core import InputError, checked_choice, closest
 from itrust.cli.console import width
 
 NARROW = 60
@@ -64,7 +64,21 @@ class Plain(click.Command):
             if word in alone and not _chooses(alone[word], args[k + 1 : k + 2]):
                 _refuse_a_slip(alone[word], args[k + 1 : k + 2])
                 told[k] = f"{word}={alone[word].bare}"
+        self._refuse_repeated(ctx, told)
         return super().parse_args(ctx, told)
+
+    def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
+        """Raise on an option that is given twice, for one of its values would count for nothing."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter in order:
+            if isinstance(parameter, PlainOption) and not (parameter.multiple or parameter.is_flag):
+                times = sum(other is parameter for other in order)
+                if times > 1:
+                    raise InputError(
+                        "{argument} is given {count} times; give it once",
+                        argument=str(parameter.opts[0]),
+                        count=times,
+                    )
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write all of it, as wide as the terminal."""
@@ -104,7 +118,7 @@ def _refuse_a_slip(option: PlainOption, following: list[str]) -> None:
     for word in following:
         choices = tuple(getattr(option.type, "choices", ()))
         typed = not word.startswith("-") and closest(word, choices) is not None
-        if typed and not Path(word).exists():
+        if typed and not os.path.exists(word):
             checked_choice(word, str(option.name), choices)
 
 

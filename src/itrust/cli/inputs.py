@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TextIO
 
 import pyarrow as pa
 
@@ -114,7 +116,11 @@ class InputFiles:
         changed since it was opened is refused.
         """
         places = [place for path in self.files for place in data.belonging_to(path)]
-        sums = [_checksum(place) for place in places]
+        try:
+            sums = [_checksum(place) for place in places]
+        except FileNotFoundError:
+            self.file_set.snapshot.refuse_changes()
+            raise
         self.file_set.snapshot.refuse_changes()
         if len(sums) == 1:
             return sums[0]
@@ -129,14 +135,52 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _refuse_odd_file(name: str) -> None:
+    """Raise on what is no file and no folder; whether there is one is asked later."""
+    try:
+        mode = os.stat(os.path.expanduser(name)).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return  # a pattern, or a table behind a file
+    except OSError as error:
+        raise InputError(
+            "{value} cannot be read: {reason}", value=name, details={"reason": error.strerror}
+        ) from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(
+            "{value} is neither a file nor a folder; pipe what it holds into standard input, -",
+            value=name,
+        )
+
+
+def _refuse_outside(places: Sequence[Path], within: Path | None) -> None:
+    for place in places if within is not None else ():
+        if not Path(os.path.realpath(place)).is_relative_to(os.path.realpath(str(within))):
+            raise InputError(
+                "{file} lies outside the folder of the settings that name it; name it on the "
+                "command line instead",
+                file=str(place),
+            )
+
+
 @contextmanager
-def opened(name: str, form: data.TextForm = data.AS_SEEN) -> Iterator[InputFiles]:
-    """The files that a name means; standard input is kept in a temporary one meanwhile."""
+def opened(
+    name: str, form: data.TextForm = data.AS_SEEN, within: Path | None = None
+) -> Iterator[InputFiles]:
+    """The files that a name means; standard input is kept in a temporary one meanwhile.
+
+    Files that settings name lie in a folder; patterns and links may lead out of it.
+    """
     if name != STANDARD:
-        yield InputFiles(name, data.FileSet.of(name, form))
+        _refuse_odd_file(name)
+        found = InputFiles(name, data.FileSet.of(name, form))
+        _refuse_outside(found.places, within)
+        yield found
         return
-    if sys.stdin.isatty():
+    stream: TextIO | None = sys.stdin
+    if stream is None:
+        raise InputError("standard input is closed; pipe a file into it, or name one")
+    if stream.isatty():
         raise InputError("standard input is a terminal; pipe a file into it, or name one")
     with tempfile.TemporaryDirectory(prefix="itrust-") as folder:
-        kept = data.spool(sys.stdin.buffer, Path(folder), SPOOLED)
+        kept = data.spool(stream.buffer, Path(folder), SPOOLED)
         yield InputFiles(SPOOLED, data.FileSet.of(kept, form))

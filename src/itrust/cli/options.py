@@ -18,6 +18,7 @@ AUDIT, RECALIBRATE, DEMO = "audit", "recalibrate", "demo"
 COLUMNS, TEST, METHOD = "Columns", "The test", "The method"
 FILES, GATE, OTHERS = "Output files", "The gate", "Options"
 STANDARD = "-"  # standard input or output
+MAX_DRAWS = 10_000_000  # more would take days and tell nothing more
 
 
 class Kind(Enum):
@@ -70,6 +71,8 @@ class Option:
         Whether a file that is written may be `-`, standard output.
     bare : str
         The choice that is meant where the option is typed without one; empty: it needs a value.
+    at_most : int
+        The largest whole number; 0: any.
     """
 
     name: str
@@ -84,6 +87,7 @@ class Option:
     echo: Echo = Echo.NEVER
     streams: bool = False
     bare: str = ""
+    at_most: int = 0
 
     @property
     def key(self) -> str:
@@ -124,9 +128,12 @@ def _column(name: str, help: str | dict[str, str], **more: Any) -> Option:
     return Option(name, help=help, **{**settings, **more})
 
 
-def _test(name: str, kind: Kind, metavar: str, help: str, default: object = None) -> Option:
+def _test(
+    name: str, kind: Kind, metavar: str, help: str, default: object = None, at_most: int = 0
+) -> Option:
     """An option about the test, for audits alone."""
-    return Option(name, kind, help, metavar, TEST, default, (AUDIT,), echo=Echo.ALWAYS)
+    settings: dict[str, Any] = {"echo": Echo.ALWAYS, "at_most": at_most}
+    return Option(name, kind, help, metavar, TEST, default, (AUDIT,), **settings)
 
 
 def _output(name: str, help: str | dict[str, str], *others: str, streams: bool = False) -> Option:
@@ -199,7 +206,7 @@ TABLE = (
     _test("recalibrate", Kind.READ, "FILE", OTHER_ROWS),
     _test("alpha", Kind.NUMBER, "P", "Size of the test; intervals cover 1 - P.", 0.05),
     _test("tolerance", Kind.NUMBER, "SIZE", "Local bias that would matter.", 0.05),
-    _test("draws", Kind.COUNT, "N", "Redraws of the labels.", 999),
+    _test("draws", Kind.COUNT, "N", "Redraws of the labels.", 999, MAX_DRAWS),
     _test("seed", Kind.COUNT, "N", "Same seed, same numbers.", 0),
     _output("report", {AUDIT: "HTML page.", DEMO: "HTML page of the audit."}, DEMO),
     Option("rows", Kind.WRITTEN, ROWS, "FILE", FILES, commands=(DEMO,)),
@@ -226,7 +233,13 @@ TABLE = (
     _method("save", Kind.WRITTEN, "FILE", "Keep what was learned as JSON."),
     _method("load", Kind.READ, "FILE", "Take what was saved instead of fitting."),
     Option("stream", Kind.SWITCH, STREAM, default=False),
-    Option("quiet", Kind.SWITCH, "Nothing on stderr but errors.", default=False, short="-q"),
+    Option(
+        "quiet",
+        Kind.SWITCH,
+        "Nothing on stderr but errors and the file of settings.",
+        default=False,
+        short="-q",
+    ),
 )
 BY_NAME = {option.name: option for option in TABLE if option.commands != (DEMO,)}  # for settings
 BY_KEY = {option.key: option for option in TABLE}
@@ -251,12 +264,15 @@ class Options:
         The values by `Option.key`, columns as they were typed; also there as attributes.
     typed : frozenset of str
         Keys of those that stand on the command line and not in settings.
+    settings : Path or None
+        The file of settings that was read.
     """
 
     command: str
     file: str | None
     values: Mapping[str, Any]
     typed: frozenset[str] = frozenset()
+    settings: Path | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name in BY_KEY:
@@ -273,6 +289,12 @@ class Options:
             for option in options_of(self.command)
             if option.kind is Kind.WRITTEN
         }
+
+    def folder_of(self, name: str) -> Path | None:
+        """The folder that an option's files must lie in: that of settings which name them."""
+        if self.settings is None or name in self.typed:
+            return None
+        return self.settings.parent
 
     def on_standard_output(self, name: str) -> bool:
         """Whether an output is to go to standard output in place of a file."""

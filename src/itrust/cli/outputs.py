@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from itrust._core import InputError, undo_interrupted
 from itrust.cli.console import Log
 from itrust.cli.options import Kind, Options, options_of
+from itrust.cli.streams import results
+
+MAX_SHOWN = 200  # characters of a path
 
 
 def refuse_standard_output(options: Options) -> None:
@@ -21,20 +25,20 @@ def refuse_standard_output(options: Options) -> None:
             )
 
 
-def refuse_bad_places(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
+def refuse_bad_places(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
     """Raise unless every output can be written and destroys nothing that is read."""
-    read = {os.path.realpath(path) for path in inputs}
+    read = {os.path.realpath(path) for path in inputs if path is not None}
     seen: dict[str, str] = {}
     for option, path in outputs.items():
         if path is None:
             continue
-        place = os.path.realpath(path)
+        about, place = _about(option, path)
         if place in read:
             raise _refused(option, path, "would overwrite {path}, which is read")
         if place in seen:
             raise _refused(f"{seen[place]} and {option}", path, "are the same file, {path}")
         seen[place] = option
-        _refuse_unwritable(option, path)
+        _refuse_unwritable(option, path, about)
 
 
 def undo_interrupted_writes(outputs: Mapping[str, Path | None], log: Log) -> None:
@@ -43,18 +47,45 @@ def undo_interrupted_writes(outputs: Mapping[str, Path | None], log: Log) -> Non
     log.say(*(settled.note for settled in undo_interrupted(map(os.path.dirname, places))))
 
 
-def _refuse_unwritable(option: str, path: Path) -> None:
-    folder = path.parent
-    if path.is_dir():
+def _about(option: str, path: Path) -> tuple[os.stat_result | None, str]:
+    """What the system knows of a file, None where there is none yet, and where it really is."""
+    try:
+        place = os.path.realpath(path)
+        try:
+            return os.stat(path), place
+        except (FileNotFoundError, NotADirectoryError):
+            return None, place
+    except OSError as error:  # a loop of links, a name that is too long, a folder that is gone
+        raise _refused(
+            f"{option}:", path, "{path} cannot be written: {reason}", reason=error.strerror
+        ) from None
+
+
+def _refuse_unwritable(option: str, path: Path, about: os.stat_result | None) -> None:
+    if about is not None and stat.S_ISDIR(about.st_mode):
         raise _refused(f"{option}:", path, "{path} is a folder; name a file in it")
-    if not folder.is_dir():
-        raise _refused(f"{option}:", path, "there is no folder {folder}")
+    folder = path.parent if not path.is_symlink() else Path(os.path.realpath(path)).parent
+    told = _cut(repr(str(folder)))
+    if not os.path.isdir(folder):
+        raise _refused(f"{option}:", path, "there is no folder {folder}", folder=told)
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise _refused(f"{option}:", path, "the folder {folder} cannot be written to")
-    if os.path.lexists(place := os.path.realpath(path)) and not os.path.isfile(place):
+        raise _refused(f"{option}:", path, "the folder {folder} cannot be written to", folder=told)
+    if about is not None and not stat.S_ISREG(about.st_mode):
         raise _refused(f"{option}:", path, "{path} is not an ordinary file")
+    if about is not None and _is_standard_output(about):
+        raise _refused(option, path, "is where standard output goes, {path}; name another file")
 
 
-def _refused(option: str, path: Path, problem: str) -> InputError:
-    folder = repr(str(path.parent))
-    return InputError(f"{option} {problem}", details={"path": str(path), "folder": folder})
+def _is_standard_output(about: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(about, os.fstat(results().fileno()))
+    except (OSError, ValueError):  # a stream that is no file
+        return False
+
+
+def _refused(option: str, path: Path, problem: str, **details: object) -> InputError:
+    return InputError(f"{option} {problem}", details={"path": _cut(str(path)), **details})
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."

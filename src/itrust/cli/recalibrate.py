@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,6 +18,7 @@ from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
 from itrust.cli.roles import NOTHING, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
+from itrust.cli.streams import after_writing
 from itrust.data import FORMATS, Sample, Scan
 
 ENDINGS = tuple(known.endings[0] for known in FORMATS if known.is_written)
@@ -36,13 +38,15 @@ def run(options: Options) -> int:
     log = Log(options.quiet)
     places = options.outputs
     out, save = places["--out"], places["--save"]
-    refuse_bad_places(places, [] if options.load is None else [Path(options.load)])
+    loaded = None if options.load is None else Path(options.load)
+    refuse_bad_places(places, [options.settings, loaded])
     undo_interrupted_writes(places, log)
     with ExitStack() as stack:
         files: list[Path] = []
         target = None
         if options.apply is not None:
-            target = stack.enter_context(opened(options.apply, text_form(options)))
+            within = options.folder_of("apply")
+            target = stack.enter_context(opened(options.apply, text_form(options), within))
             files += target.places
         if options.load is not None:
             learned, told = recalibrate.load(options.load), f"loaded {options.load}"
@@ -59,9 +63,13 @@ def run(options: Options) -> int:
         writers: dict[Path, Write] = {} if save is None else {save: writer_of(learned.to_json)}
         if target is not None and out is not None:
             log.say(*target.notes)
-            _apply(learned, target, options, out, writers, log)
+            done = _apply(learned, target, options, out, writers, log)
         else:
             write_all(writers)
+            done = []
+    with after_writing((out, save)):
+        for text in done:
+            answer(text)
     log.say(*(f"written: {path}" for path in (out, save) if path is not None))
     return 0
 
@@ -73,7 +81,7 @@ def _refuse_unclear(options: Options) -> None:
         raise InputError("--apply FILE and --out FILE go together")
     if options.apply is None and options.save is None:
         raise InputError("nothing to do; add --save FILE, or --apply FILE --out FILE")
-    if options.load is not None and not Path(options.load).is_file():
+    if options.load is not None and not os.path.isfile(options.load):
         raise InputError(
             "{argument}: there is no file {value}", argument="load", value=options.load
         )
@@ -175,8 +183,8 @@ def _apply(
     out: Path,
     others: dict[Path, Write],
     log: Log,
-) -> None:
-    """Write all columns of the file and the recalibrated probabilities; say what was done."""
+) -> list[str]:
+    """Write all columns of the file and the recalibrated probabilities; give what was done."""
     prob, on = _prob_of(learned, options, log), list(learned.columns_)
     source.require("prob", prob)
     for name in on:
@@ -200,9 +208,10 @@ def _apply(
             f"{counted(count, 'row')} of {source.name} with a level of {name!r} that the fit has "
             f"not seen{'' if local else ': recalibrated as rows of no category are'}"
         )
-    if local and made.outside and not local.unchanged_:
-        answer(recalibrate.outside_note(local, made.outside, made.at_edge, made.rows))
-    answer(
+    done = (
         f"recalibrated {counted(made.rows, 'row')} of {source.name}: mean {made.before:.3f} "
         f"before, {made.after:.3f} after; moved by {made.moved:.3f} on average"
     )
+    if local and made.outside and not local.unchanged_:
+        return [recalibrate.outside_note(local, made.outside, made.at_edge, made.rows), done]
+    return [done]

@@ -56,6 +56,8 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(
             "the names of the columns are not UTF-8 text; save it as UTF-8", file=path.name
         ) from None
+    except PermissionError:
+        raise InputError("{file} may not be read by this user", file=path.name) from None
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
         reason = legible(str(error).splitlines()[0])
         if reason == "Empty CSV file":

@@ -20,6 +20,7 @@ HEAD_LINES = 2_000
 HEAD_BYTES = 2**20
 SEPARATORS = (",", ";", "\t", "|")
 NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+UNFIT = "\"'.\r\n\0"  # to separate columns
 SPELT = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 QUOTED = re.compile(r'"[^"]*"')
 COMMA_NUMBER = re.compile(r"[-+]?\d+,\d+")
@@ -61,9 +62,9 @@ class TextForm:
     def __post_init__(self) -> None:
         if self.separator is not None:
             given = NAMES.get(self.separator, self.separator)
-            if len(given) != 1 or given.isalnum() or given in "\"'.\r\n":
+            if len(given) != 1 or given.isalnum() or not given.isascii() or given in UNFIT:
                 raise InputError(
-                    "{argument} takes one character, or tab, not {value}",
+                    "{argument} takes one ASCII sign, or tab, not {value}",
                     argument="sep",
                     value=self.separator,
                 )

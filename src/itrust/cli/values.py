@@ -1,0 +1,65 @@
+"""Values of options as they are typed: numbers within bounds, and text that is text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from itrust._core import InputError
+from itrust.cli.options import BY_KEY, Kind, Option, Options
+
+
+class NumberType(click.ParamType):  # type: ignore[type-arg]  # a plain class before click 8.2
+    """A number, whole or not; anything else is one sentence."""
+
+    def __init__(self, option: Option) -> None:
+        self.option = option
+        self.name = option.kind.value
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """The number that a text holds."""
+        try:
+            # As text in any case: more digits than Python turns into text are of no use to anybody.
+            number = int(str(value)) if self.option.kind is Kind.COUNT else _finite(value)
+        except (ValueError, OverflowError):
+            raise self._refused(f"takes {self.name}, not {{value}}", value) from None
+        if self.option.at_most and number > self.option.at_most:
+            raise self._refused(f"takes at most {self.option.at_most:,}, not {{value}}", value)
+        return number
+
+    def _refused(self, problem: str, value: Any) -> InputError:
+        return InputError(f"{{argument}} {problem}", argument=self.option.key, value=value)
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def refuse_odd_texts(options: Options) -> None:
+    """Raise on text that is none, and on names of files that are empty."""
+    for name, text in _texts(options):
+        option = BY_KEY.get(name)
+        is_file = option is None or option.is_file
+        if is_file and not text:
+            raise InputError("{argument} names no file: its value is empty", argument=name)
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # bytes of the command line that Python could not read
+            cure = "; rename the file" if is_file else ""
+            raise InputError(
+                f"{{argument}} must be UTF-8 text, not {{value}}{cure}", argument=name, value=text
+            ) from None
+
+
+def _texts(options: Options) -> Iterator[tuple[str, str]]:
+    """Every text that was given, with what it was given for."""
+    for name, value in {"FILE": options.file, **options.values}.items():
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(part, str):
+                yield name, part

@@ -1,0 +1,123 @@
+"""Standard streams as a shell hands them over: closed, full, without a reader."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from itrust.cli import demo
+from itrust.cli.streams import OutputLostError, after_writing
+from shell import invoke
+
+LOST = 74
+# A library that prints in every way there is, in the middle of an audit.
+NOISY = """
+import ctypes, os, sys, warnings
+import itrust.cli.audit as command
+
+judge = command._judge
+
+def noisy(*args):
+    print("noise of Python")
+    sys.stdout.write("more of it")
+    ctypes.CDLL(None).printf(b"noise of C that stays in a buffer until the end\\n")
+    ctypes.CDLL(None).write(1, b"noise of the system\\n", 20)
+    os.system("echo noise of a child")
+    print("a note", file=sys.stderr)
+    warnings.warn("a warning")
+    return judge(*args)
+
+command._judge = noisy
+from itrust.__main__ import main
+sys.argv[0] = "itrust"
+main()
+"""
+COLUMNS = "--label y --prob p --on age --draws 39"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("streams")
+    rows = "".join(f"{k % 2},0.{k % 9 + 1},{k}\n" for k in range(40))
+    (place / "homes.csv").write_text(f"y,p,age\n{rows}")
+    (place / "noisy.py").write_text(NOISY)
+    return place
+
+
+def shell(folder, script):
+    """Run a line of the shell, in which $ITRUST is the command."""
+    command = f"{sys.executable} -m itrust"
+    env = {**os.environ, "ITRUST": command, "PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        ["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=60
+    )
+
+
+SLOW = [pytest.param(closed, marks=pytest.mark.slow) for closed in ("", "2>&-", "2>/dev/full")]
+
+
+@pytest.mark.parametrize("closed", ["0<&- 2>&-", *SLOW])
+def test_standard_output_holds_the_json_and_nothing_else(closed, folder):
+    quiet = "--quiet" if closed == "2>&-" else ""
+    script = f"$PYTHON -X faulthandler noisy.py audit homes.csv {COLUMNS} {quiet} --json - {closed}"
+    found = shell(folder, script)
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["draws"] == 39
+    if not closed:
+        for noise in ("noise of Python", "more of it", "of C", "of the system", "of a child"):
+            assert noise in found.stderr
+
+
+CLOSED = "itrust: standard output cannot be written to: it is closed\n"
+FULL = "itrust: standard output cannot be written to: No space left on device\n"
+RARER = ("audit --help", "tasks", "doctor", "--completion bash", "demo")
+
+
+@pytest.mark.parametrize(
+    "command", ["--help", *(pytest.param(name, marks=pytest.mark.slow) for name in RARER)]
+)
+def test_output_that_cannot_be_written_is_told(command, folder):
+    closed = shell(folder, f"$ITRUST {command} >&-")
+    assert (closed.returncode, closed.stderr) == (LOST, CLOSED)
+    full = shell(folder, f"$ITRUST {command} > /dev/full")
+    assert (full.returncode, full.stderr[-len(FULL) :]) == (LOST, FULL)
+    assert "Traceback" not in full.stderr
+
+
+def test_all_streams_may_be_closed_or_full(folder):
+    assert shell(folder, "$ITRUST --version <&- >&- 2>&-").returncode == LOST
+    assert shell(folder, "$ITRUST --version > /dev/full 2>&1").returncode == LOST
+
+
+def test_files_that_are_there_are_named_when_the_output_is_lost(folder):
+    found = shell(folder, f"$ITRUST audit homes.csv {COLUMNS} -q --json a.json > /dev/full")
+    assert found.returncode == LOST
+    told = "itrust: standard output cannot be written to: No space left on device; these files"
+    assert " ".join(found.stderr.split()) == f"{told} are written: a.json"
+    assert json.loads((folder / "a.json").read_text())["draws"] == 39
+
+
+def test_a_closed_standard_input_is_one_sentence(folder):
+    found = shell(folder, "$ITRUST audit - --on age <&-")
+    assert found.returncode == 2
+    assert found.stderr.startswith("itrust: standard input is closed; ")
+
+
+def test_help_without_a_reader_is_no_error(folder):
+    found = shell(folder, "$ITRUST audit --help | true; exit ${PIPESTATUS[0]}")
+    assert found.returncode in (0, 141)
+    assert found.stderr == ""
+
+
+def test_what_is_printed_inside_a_command_is_no_result(monkeypatch):
+    monkeypatch.setattr(demo, "run", lambda _: print("noise") or demo.answer("result") or 0)
+    result = invoke("demo")
+    assert (result.stdout, result.stderr) == ("result\n", "noise\n")
+
+
+def test_a_failure_after_writing_names_the_files():
+    with pytest.raises(OutputLostError) as lost, after_writing(["a.json", None]):
+        raise OutputLostError("full")
+    assert (lost.value.reason, lost.value.files) == ("full", ("a.json",))

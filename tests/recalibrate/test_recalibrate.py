@@ -210,7 +210,7 @@ def test_another_kind_of_column_is_refused():
         ("[]", "does not have the schema"),
         ('{"schema": "itrust-recalibration/1", "method": "Local"}', "fit again and save"),
         ('{"schema": "itrust-recalibration/2", "method": "Plat"}', "did you mean 'Platt'"),
-        ('{"schema": "itrust-recalibration/2", "method": "Platt"}', "is damaged"),
+        ('{"schema": "itrust-recalibration/2", "method": "Platt"}', "lacks the entry 'version'"),
         ('{"schema": "itrust-recalibration/2", "method": "os.system"}', "no method 'os.system'"),
     ],
 )

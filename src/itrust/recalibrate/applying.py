@@ -70,7 +70,7 @@ class Application:
             columns = read_covariates(x, None, partial=True, kinds=learned.kinds_)
             settle_missing({"columns": columns}, self.missing)
         told, far = learned._placed(Points(p, learned._aligned(columns)))
-        after = np.clip(told, 0.0, 1.0)
+        after = as_probabilities(told)
         self.rows += p.size
         self.outside += int((far >= 1).sum())
         self.at_edge += int(((far > 0) & (far < 1)).sum())
@@ -140,6 +140,19 @@ def write_recalibrated(
         first = {out: lambda path: copy.write(path, made, begin(WRITING, rows))}
         write_all({**first, **(others or {})})
     return copy
+
+
+def as_probabilities(told: FloatArray) -> FloatArray:
+    """Recalibrated probabilities within [0, 1]; refuses what is no number, (n,) -> (n,)."""
+    odd = np.isnan(told)
+    if odd.any():
+        raise InputError(
+            "what was learned gives no probability for {row}; fit again, on rows like these",
+            argument="x",
+            row=int(np.argmax(odd)),
+            count=int(odd.sum()),
+        )
+    return np.clip(told, 0.0, 1.0)
 
 
 @contextmanager

@@ -20,7 +20,10 @@ def shown(value: object, max_length: int = 60) -> str:
     """
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write whole numbers of thousands of digits
+        text = f"a {type(value).__name__} of very many digits"
     return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 

@@ -76,7 +76,9 @@ from itrust.data.predicates.lookup import value_of as value_of
 from itrust.data.predicates.parts import cut_of as cut_of
 from itrust.data.predicates.parts import level_of as level_of
 from itrust.data.predicates.parts import parts_of as parts_of
+from itrust.data.predicates.reader import MAX_CHARACTERS as MAX_CHARACTERS
 from itrust.data.predicates.reader import ConditionReader as ConditionReader
+from itrust.data.predicates.reader import Token as Token
 from itrust.data.predicates.reader import parse_condition as parse_condition
 from itrust.data.readers import spool as spool
 from itrust.data.rows import Chunk as Chunk

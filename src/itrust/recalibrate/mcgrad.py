@@ -104,6 +104,8 @@ class MCGrad(Recalibrator):
             own["booster"] = checked_trees(own["booster"], len(self.columns_) + 1, place)
         if "encoder" in model:
             model["encoder"] = self._encoder(model["encoder"])
+        elif self._features()["categorical_feature_column_names"]:
+            unfit(MODEL_PLACE, "lacks the entry 'encoder', which its categories need")
         self.model_ = _package().MCGrad.deserialize(json.dumps(model))
 
     def _encoder(self, text: str) -> str:

@@ -112,8 +112,7 @@ class Number(EntryShape):
         """Give a float."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             _refuse(place, "a number", value)
-        # Of a whole number that no float can hold, the sign is what counts here.
-        number = math.copysign(math.inf, value) if abs(value) > LARGEST_FLOAT else float(value)
+        number = math.inf if abs(value) > LARGEST_FLOAT else float(value)
         fits = self.low < number if self.above else self.low <= number
         if not (fits and number <= self.high):
             _refuse(place, self.wanted, value)
@@ -313,7 +312,7 @@ class Record(EntryShape):
 
     def read(self, value: Any, place: str) -> dict[str, Any]:
         """Give the entries by name."""
-        where = place or "the file"
+        where = place or "the record"
         if not isinstance(value, Mapping):
             _refuse(where, "a record", value)
         for name in value:

@@ -31,6 +31,8 @@ from itrust.data.formats import format_of as format_of
 from itrust.data.formats import guess_column as guess_column
 from itrust.data.formats import known_format as known_format
 from itrust.data.formats import split_table as split_table
+from itrust.data.formula_cells import FormulaCells as FormulaCells
+from itrust.data.formula_cells import refuse_formula_names as refuse_formula_names
 from itrust.data.frames import FRAME_TRAITS as FRAME_TRAITS
 from itrust.data.frames import frame_columns as frame_columns
 from itrust.data.frames import same_length as same_length

@@ -104,6 +104,7 @@ def write_recalibrated(
     read: Sequence[str],
     *,
     na_values: Sequence[Any],
+    safe_cells: bool = False,
     others: Mapping[Path, Write] | None = None,
     progress: bool | None = None,
 ) -> FileCopy:
@@ -124,6 +125,9 @@ def write_recalibrated(
         these get theirs.
     na_values : sequence
         Codes that stand for a missing value.
+    safe_cells : bool
+        Whether cells that a spreadsheet would take for formulas get an apostrophe before them, as
+        for `Recalibrator.apply`; `cells` of the copy counts them.
     others : mapping of Path to callable, optional
         Other files to be written together with it, as for `write_all`.
     progress : bool, optional
@@ -136,7 +140,8 @@ def write_recalibrated(
     """
     rows = source.about_rows
     with progress_stages({LOOKING: 1.0, WRITING: 4.0}, show=progress) as begin:
-        copy = prepare_copy(source, out, column, read, begin(LOOKING, rows), na_values)
+        looked = begin(LOOKING, rows)
+        copy = prepare_copy(source, out, column, read, looked, na_values, safe_cells)
         first = {out: lambda path: copy.write(path, made, begin(WRITING, rows))}
         write_all({**first, **(others or {})})
     return copy

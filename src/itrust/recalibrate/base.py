@@ -37,6 +37,7 @@ from itrust.data import (
     checked_sample,
     named_columns,
     read_covariates,
+    refuse_formula_names,
     same_length,
 )
 from itrust.recalibrate.applying import Application, as_probabilities, write_recalibrated
@@ -202,6 +203,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         out: str | Path,
         *,
         column: str = NEW_COLUMN,
+        safe_cells: bool = False,
         progress: bool | None = None,
     ) -> Scan: ...
     def apply(
@@ -210,6 +212,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         out: str | Path | None = None,
         *,
         column: str = NEW_COLUMN,
+        safe_cells: bool = False,
         progress: bool | None = None,
     ) -> Sample | Scan:
         """Recalibrate the probabilities of a sample or a scan, so that it is ready for the test.
@@ -227,6 +230,10 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             .feather. One that is there is replaced. A sample needs none.
         column : str
             For a scan, the name of the new column; "p_recalibrated" by default.
+        safe_cells : bool
+            For a scan and a .csv or .tsv file, whether text that a spreadsheet program would take
+            for a formula (it begins with =, +, - or @ and is no number) gets an apostrophe before
+            it, in cells and in names of columns. By default all cells are as they were.
         progress : bool, optional
             For a scan, whether to show how far the work is; default: in a terminal.
 
@@ -250,6 +257,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 "{argument} would overwrite {value}, which is read", argument="out", value=str(out)
             )
+        if safe_cells:
+            refuse_formula_names([*sample.roles, column])
         made = Application(self, sample.prob, "error" if sample.missing == "error" else "level")
         with sample.file_set.located():
             copy = write_recalibrated(
@@ -259,6 +268,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 column,
                 sample.roles,
                 na_values=sample.na_values,
+                safe_cells=safe_cells,
                 progress=progress,
             )
         form = replace(copy.written, na_values=sample.form.na_values)

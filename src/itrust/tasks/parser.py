@@ -18,7 +18,9 @@ A title is text in quotes, or any text without quotes, backticks, "(", "|" and "
 "~" is the tolerance: the size of bias that would matter, in the unit of the task. A covariate is a
 word, or anything in backticks; a value is a number, true, false, or text in
 quotes (dates, too). Means and shares are among positives. A quantity also knows powers, as in
-mean(10 ** log_income). Examples:
+mean(10 ** log_income). A text has at most 100,000 characters and 1,000 words and signs, with 60
+levels of parentheses and 95 parts within each other, such as terms of a sum; all numbers are
+finite. Examples:
 
     mean(age | race == "Black") - mean(age | race == "White")
     share(age >= 65)

@@ -65,7 +65,7 @@ def rows(predicate) -> list[int]:
             (Level("region", "south") | Level("region", "west")) & ~Missing("age"),
             [0, 1, 5],
             "(region = south or region = west) and not (age missing)",
-            '(region == "south" or region == "west") and not (age is missing)',
+            '(region == "south" or region == "west") and age is not missing',
         ),
     ],
 )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from itrust._core.checks import (
         checked_choice,
         checked_count,
+        checked_finite,
         checked_positive,
         checked_share,
     )
@@ -103,6 +104,7 @@ __all__ = [
     "as_seed",
     "checked_choice",
     "checked_count",
+    "checked_finite",
     "checked_positive",
     "checked_share",
     "closest",

@@ -57,6 +57,20 @@ def checked_positive(value: object, argument: str) -> float:
     return number
 
 
+def checked_finite(value: object, argument: str) -> float:
+    """Pass a finite number on; refuse anything else.
+
+    >>> checked_finite(-2, "task")
+    -2.0
+    """
+    number = _number(value)
+    if not math.isfinite(number):
+        raise InputError(
+            "{argument} must be a finite number, not {value}", argument=argument, value=value
+        )
+    return number
+
+
 def checked_choice(value: object, argument: str, choices: Sequence[Choice]) -> Choice:
     """Pass one of some words on; refuse anything else.
 
@@ -82,5 +96,10 @@ def _guess(value: object, choices: Sequence[str]) -> str | None:
 
 
 def _number(value: object) -> float:
-    """The value as a number; NaN, which no comparison lets pass, for anything else."""
-    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    """The value as a number: NaN, which no comparison lets pass, for anything else."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf

@@ -22,8 +22,8 @@ def shown(value: object, max_length: int = 60) -> str:
         value = value.item()
     try:
         text = repr(value)
-    except ValueError:  # a whole number with more digits than Python turns into text
-        text = f"a {type(value).__name__} too long to be shown"
+    except ValueError:  # Python does not write whole numbers of thousands of digits
+        text = f"a {type(value).__name__} of very many digits"
     return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 

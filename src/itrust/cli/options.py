@@ -152,6 +152,9 @@ def _method(name: str, kind: Kind, metavar: str, help: str, default: object = No
     return Option(name, kind, help, metavar, METHOD, default, (RECALIBRATE,))
 
 
+SAFE_CELLS = (
+    "Put an apostrophe before text that a spreadsheet would take for a formula, in .csv and .tsv."
+)
 PROB = {
     AUDIT: "Predicted probabilities. Again for more models: the first is audited, all are "
     "compared.",
@@ -230,6 +233,7 @@ TABLE = (
     _method("apply", Kind.READ, "FILE", "Rows to recalibrate."),
     _method("out", Kind.WRITTEN, "FILE", OUT),
     _method("column", Kind.TEXT, "NAME", "Name of the new column.", "p_recalibrated"),
+    _method("safe-cells", Kind.SWITCH, "", SAFE_CELLS, False),
     _method("save", Kind.WRITTEN, "FILE", "Keep what was learned as JSON."),
     _method("load", Kind.READ, "FILE", "Take what was saved instead of fitting."),
     Option("stream", Kind.SWITCH, STREAM, default=False),

@@ -19,7 +19,7 @@ from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
 from itrust.cli.roles import NOTHING, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.cli.streams import after_writing
-from itrust.data import FORMATS, Sample, Scan
+from itrust.data import FORMATS, FormulaCells, Sample, Scan
 
 ENDINGS = tuple(known.endings[0] for known in FORMATS if known.is_written)
 PACKED = tuple(f"{known.endings[0]}.gz" for known in FORMATS if known.may_be_gzipped)
@@ -79,6 +79,11 @@ def _refuse_unclear(options: Options) -> None:
         raise InputError("name either a file to fit on or --load FILE")
     if (options.apply is None) != (options.out is None):
         raise InputError("--apply FILE and --out FILE go together")
+    if options.apply is None and "safe_cells" in options.typed:
+        raise InputError(
+            "{argument} is about the file of --apply FILE --out FILE; leave it out",
+            argument="safe_cells",
+        )
     if options.apply is None and options.save is None:
         raise InputError("nothing to do; add --save FILE, or --apply FILE --out FILE")
     if options.load is not None and not os.path.isfile(options.load):
@@ -160,6 +165,16 @@ def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate
     return learned, f"fitted {options.method} on {recalibrate.rows_note(learned, source.name)}"
 
 
+def _cells_notes(cells: FormulaCells, name: str) -> list[str]:
+    """What became of cells that a spreadsheet would take for formulas."""
+    told = f"{counted(cells.count, 'cell')} of {name}"
+    if cells.quotes:
+        return [f"{told} quoted: text that a spreadsheet would take for a formula"]
+    if not cells.count:
+        return []
+    return [f"a spreadsheet would take the text of {told} for a formula; --safe-cells quotes it"]
+
+
 def _prob_of(learned: recalibrate.Recalibrator, options: Options, log: Log) -> str:
     """The column to recalibrate: the one typed, else that of the fit, else of the settings."""
     fitted: str | None = learned.prob_
@@ -193,15 +208,18 @@ def _apply(
         learned, prob, "level" if options.missing == "level" else "error"
     )
     with source.located():
-        recalibrate.write_recalibrated(
+        copy = recalibrate.write_recalibrated(
             made,
             source.file_set,
             out,
             options.column,
             [prob, *on],
             na_values=na_values(options),
+            safe_cells=options.safe_cells,
             others=others,
         )
+    if copy.cells is not None:
+        log.say(*_cells_notes(copy.cells, out.name))
     local = learned if isinstance(learned, recalibrate.Local) else None
     for name, count in made.unseen.items():
         log.say(

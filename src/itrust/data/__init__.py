@@ -31,6 +31,8 @@ from itrust.data.formats import format_of as format_of
 from itrust.data.formats import guess_column as guess_column
 from itrust.data.formats import known_format as known_format
 from itrust.data.formats import split_table as split_table
+from itrust.data.formula_cells import FormulaCells as FormulaCells
+from itrust.data.formula_cells import refuse_formula_names as refuse_formula_names
 from itrust.data.frames import FRAME_TRAITS as FRAME_TRAITS
 from itrust.data.frames import frame_columns as frame_columns
 from itrust.data.frames import same_length as same_length
@@ -76,7 +78,9 @@ from itrust.data.predicates.lookup import value_of as value_of
 from itrust.data.predicates.parts import cut_of as cut_of
 from itrust.data.predicates.parts import level_of as level_of
 from itrust.data.predicates.parts import parts_of as parts_of
+from itrust.data.predicates.reader import MAX_CHARACTERS as MAX_CHARACTERS
 from itrust.data.predicates.reader import ConditionReader as ConditionReader
+from itrust.data.predicates.reader import Token as Token
 from itrust.data.predicates.reader import parse_condition as parse_condition
 from itrust.data.readers import spool as spool
 from itrust.data.rows import Chunk as Chunk

@@ -16,6 +16,7 @@ from itrust._core import Advance, FloatArray, InputError
 from itrust.data.file_set import FileSet
 from itrust.data.formats import AS_SEEN, Delimited, TextForm, format_of, known_format
 from itrust.data.formats.base import Format
+from itrust.data.formula_cells import FormulaCells
 from itrust.data.readers import reading
 from itrust.data.selection import without_codes
 
@@ -45,6 +46,9 @@ class FileCopy:
         The columns that are read, without rows.
     gets_types : bool
         Whether text becomes a file that has types.
+    cells : FormulaCells or None
+        Counts, and quotes where asked to, cells that a spreadsheet would take for formulas; None
+        where the copy is no file of cells, that is, no CSV or TSV.
     """
 
     source: FileSet
@@ -55,6 +59,7 @@ class FileCopy:
     kept: pa.Table
     typed: pa.Table
     gets_types: bool
+    cells: FormulaCells | None = None
 
     def write(self, path: Path, make: Callable[[pa.Table], FloatArray], advance: Advance) -> None:
         """Read, compute and write some rows, then the next; memory does not grow with the rows.
@@ -69,12 +74,15 @@ class FileCopy:
             Told how many rows have been written.
         """
         kind = known_format(path, self.written)
-        schema = self.kept.schema.append(pa.field(self.column, pa.float64()))
+        schema = self._schema()
         try:
             with kind.writer(path, schema) as put:
                 for first, whole, frame in self._chunks():
-                    new = _numbered(make, frame, first)
-                    put(self._as_kept(whole, frame).append_column(self.column, pa.array(new)))
+                    new = pa.array(_numbered(make, frame, first))
+                    rows = self._as_kept(whole, frame).append_column(self.column, new)
+                    if self.cells is not None:
+                        rows = self.cells.rows(rows).rename_columns(schema.names)
+                    put(rows)
                     advance(whole.num_rows)
         except pa.ArrowInvalid as error:
             raise InputError(
@@ -83,6 +91,15 @@ class FileCopy:
                 argument="out",
                 details={"reason": str(error)},
             ) from None
+
+    def _schema(self) -> pa.Schema:
+        """The columns of the copy, as they are written."""
+        schema = self.kept.schema.append(pa.field(self.column, pa.float64()))
+        if self.cells is None:
+            return schema
+        names = self.cells.names(schema.names)
+        kinds = self.cells.kinds(schema.types)
+        return pa.schema(list(zip(names, kinds, strict=True)))
 
     def _chunks(self) -> Iterator[tuple[int, pa.Table, pa.Table]]:
         """The number of the first row, all columns as they stand, and those that are read."""
@@ -122,6 +139,7 @@ def prepare_copy(
     read: Sequence[str],
     advance: Advance,
     na_values: Sequence[Any] = (),
+    safe_cells: bool = False,
 ) -> FileCopy:
     """Find out what the columns of a copy will hold, in a pass over the files where it takes one.
 
@@ -139,6 +157,9 @@ def prepare_copy(
         Told how many rows have been looked at.
     na_values : sequence
         Codes that stand for a missing value in the columns that are read.
+    safe_cells : bool
+        Whether cells that a spreadsheet would take for formulas get an apostrophe before them;
+        for CSV and TSV alone.
 
     Returns
     -------
@@ -153,6 +174,14 @@ def prepare_copy(
             file=source.files[0].name,
         )
     source.refuse_other_kinds(read)
+    has_cells = isinstance(format_of(out), Delimited)
+    if safe_cells and not has_cells:
+        raise InputError(
+            "{argument} is for .csv and .tsv files, not for {value}: no other file has cells that "
+            "are taken for formulas; leave it out",
+            argument="safe_cells",
+            value=out.name,
+        )
     given, target = known_format(source.files[0], source.form), known_format(out)
     kept, typed = source.untouched_types(source.names), source.rows_types(read)
     gets_types = target.has_types and not given.has_types
@@ -161,7 +190,10 @@ def prepare_copy(
     elif unsettled := _unsettled(kept, given, target):
         kept = _settled(kept, unsettled, source, advance)
     written = _form_like(source, out)
-    return FileCopy(source, tuple(read), tuple(na_values), column, written, kept, typed, gets_types)
+    cells = FormulaCells(safe_cells) if has_cells else None
+    return FileCopy(
+        source, tuple(read), tuple(na_values), column, written, kept, typed, gets_types, cells
+    )
 
 
 def _numbered(make: Callable[[pa.Table], FloatArray], frame: pa.Table, first: int) -> FloatArray:

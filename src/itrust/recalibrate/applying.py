@@ -70,7 +70,7 @@ class Application:
             columns = read_covariates(x, None, partial=True, kinds=learned.kinds_)
             settle_missing({"columns": columns}, self.missing)
         told, far = learned._placed(Points(p, learned._aligned(columns)))
-        after = np.clip(told, 0.0, 1.0)
+        after = as_probabilities(told)
         self.rows += p.size
         self.outside += int((far >= 1).sum())
         self.at_edge += int(((far > 0) & (far < 1)).sum())
@@ -104,6 +104,7 @@ def write_recalibrated(
     read: Sequence[str],
     *,
     na_values: Sequence[Any],
+    safe_cells: bool = False,
     others: Mapping[Path, Write] | None = None,
     progress: bool | None = None,
 ) -> FileCopy:
@@ -124,6 +125,9 @@ def write_recalibrated(
         these get theirs.
     na_values : sequence
         Codes that stand for a missing value.
+    safe_cells : bool
+        Whether cells that a spreadsheet would take for formulas get an apostrophe before them, as
+        for `Recalibrator.apply`; `cells` of the copy counts them.
     others : mapping of Path to callable, optional
         Other files to be written together with it, as for `write_all`.
     progress : bool, optional
@@ -136,10 +140,24 @@ def write_recalibrated(
     """
     rows = source.about_rows
     with progress_stages({LOOKING: 1.0, WRITING: 4.0}, show=progress) as begin:
-        copy = prepare_copy(source, out, column, read, begin(LOOKING, rows), na_values)
+        looked = begin(LOOKING, rows)
+        copy = prepare_copy(source, out, column, read, looked, na_values, safe_cells)
         first = {out: lambda path: copy.write(path, made, begin(WRITING, rows))}
         write_all({**first, **(others or {})})
     return copy
+
+
+def as_probabilities(told: FloatArray) -> FloatArray:
+    """Recalibrated probabilities within [0, 1]; refuses what is no number, (n,) -> (n,)."""
+    odd = np.isnan(told)
+    if odd.any():
+        raise InputError(
+            "what was learned gives no probability for {row}; fit again, on rows like these",
+            argument="x",
+            row=int(np.argmax(odd)),
+            count=int(odd.sum()),
+        )
+    return np.clip(told, 0.0, 1.0)
 
 
 @contextmanager

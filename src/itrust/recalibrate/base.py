@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Self, overload
 
@@ -37,16 +37,18 @@ from itrust.data import (
     checked_sample,
     named_columns,
     read_covariates,
+    refuse_formula_names,
     same_length,
 )
-from itrust.recalibrate.applying import Application, write_recalibrated
+from itrust.recalibrate.applying import Application, as_probabilities, write_recalibrated
 from itrust.recalibrate.rows import CalibrationRows, Predictions, rows_in_files
+from itrust.recalibrate.saved import MAX_BYTES, SCHEMA, refuse_contradictions, whole_record
+from itrust.recalibrate.shapes import EntryShape, Record, packed
 
-SCHEMA, FIRST_SCHEMA = "itrust-recalibration/2", "itrust-recalibration/1"
 READING, FITTING = "reading the rows", "fitting"
 READ_A_SECOND = 1e6  # rows, about
 NEW_COLUMN = "p_recalibrated"
-MOMENTS: dict[str, Any] = {"datetime": datetime, "date": date}
+NEARLY_ONE = 1 - 2.0**-53  # the largest number below 1: its logit is finite
 
 
 class Recalibrator(BaseEstimator):  # type: ignore[misc]
@@ -78,6 +80,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     reads_covariates: ClassVar[bool] = False
     prob_: str | None = None
     _seconds: ClassVar[float] = 1.0  # that fitting takes on many rows, about
+    _SETTINGS: ClassVar[Mapping[str, EntryShape]] = {}  # what a file may say of each parameter
+    _LEARNED: ClassVar[Record]  # and of what was learned
 
     def fit(self, sample: Sample | Scan, *, progress: bool | None = None) -> Self:
         """Learn from labelled rows; rows of weight 0 are left out.
@@ -188,7 +192,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 argument="p",
                 value=p,
             )
-        return np.clip(self._predict(self._points(p, x)), 0.0, 1.0)
+        return as_probabilities(self._predict(self._points(p, x)))
 
     @overload
     def apply(self, sample: Sample) -> Sample: ...
@@ -199,6 +203,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         out: str | Path,
         *,
         column: str = NEW_COLUMN,
+        safe_cells: bool = False,
         progress: bool | None = None,
     ) -> Scan: ...
     def apply(
@@ -207,6 +212,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         out: str | Path | None = None,
         *,
         column: str = NEW_COLUMN,
+        safe_cells: bool = False,
         progress: bool | None = None,
     ) -> Sample | Scan:
         """Recalibrate the probabilities of a sample or a scan, so that it is ready for the test.
@@ -224,6 +230,10 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             .feather. One that is there is replaced. A sample needs none.
         column : str
             For a scan, the name of the new column; "p_recalibrated" by default.
+        safe_cells : bool
+            For a scan and a .csv or .tsv file, whether text that a spreadsheet program would take
+            for a formula (it begins with =, +, - or @ and is no number) gets an apostrophe before
+            it, in cells and in names of columns. By default all cells are as they were.
         progress : bool, optional
             For a scan, whether to show how far the work is; default: in a terminal.
 
@@ -247,6 +257,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 "{argument} would overwrite {value}, which is read", argument="out", value=str(out)
             )
+        if safe_cells:
+            refuse_formula_names([*sample.roles, column])
         made = Application(self, sample.prob, "error" if sample.missing == "error" else "level")
         with sample.file_set.located():
             copy = write_recalibrated(
@@ -256,6 +268,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 column,
                 sample.roles,
                 na_values=sample.na_values,
+                safe_cells=safe_cells,
                 progress=progress,
             )
         form = replace(copy.written, na_values=sample.form.na_values)
@@ -358,7 +371,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _restore(self, learned: dict[str, Any]) -> None:
-        """The inverse of `_learned`."""
+        """The inverse of `_learned`, given values that are as `_LEARNED` describes."""
 
     def to_dict(self) -> dict[str, Any]:
         """Give the settings and all that was learned, ready for JSON.
@@ -403,18 +416,28 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         -------
         Recalibrator
             It predicts as the one that gave the facts.
+
+        Raises
+        ------
+        InputError
+            If an entry is missing, unknown, of another kind or out of range, or does not fit the
+            others; the message names its place, such as `learned.slope`.
         """
-        settings = facts["settings"].items()
+        return cls._read(facts, "")
+
+    @classmethod
+    def _read(cls, facts: Any, place: str) -> Self:
+        """A fitted recalibrator of facts that stand at a place of a file."""
+        found = whole_record(cls.__name__, cls._SETTINGS, cls._LEARNED).read(facts, place)
+        refuse_contradictions(found, f"{place}." if place else "", cls.reads_covariates)
+        settings = found["settings"].items()
         made = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings})
-        made.columns_, made.n_rows_ = dict(facts["columns"]), facts["rows"]
-        made.n_available_ = facts.get("available_rows", made.n_rows_)
-        made.missing_levels_ = dict(facts["missing_levels"])
-        seen = facts["seen_levels"].items()
-        made.seen_levels_ = {name: [unpacked(level) for level in own] for name, own in seen}
-        meanings = facts.get("meanings", {}).items()
-        made.meanings_ = {name: {unpacked(c): text for c, text in own} for name, own in meanings}
-        made.prob_ = facts["prob"]
-        made._restore(facts["learned"])
+        made.columns_, made.n_rows_ = found["columns"], found["rows"]
+        made.n_available_ = found.get("available_rows", made.n_rows_)
+        made.missing_levels_, made.seen_levels_ = found["missing_levels"], found["seen_levels"]
+        made.meanings_ = {name: dict(own) for name, own in found.get("meanings", {}).items()}
+        made.prob_ = found["prob"]
+        made._restore(found["learned"])
         return made
 
     def save(self, path: str | Path) -> None:
@@ -424,6 +447,11 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         ----------
         path : str or Path
             The file; one that is there is replaced.
+
+        Raises
+        ------
+        InputError
+            If `load` would not read it.
         """
         write_whole(Path(path), self.to_json())
 
@@ -434,8 +462,22 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         -------
         str
             JSON, which ends with a line end.
+
+        Raises
+        ------
+        InputError
+            If `load` would not read it.
         """
-        return json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
+        facts = self.to_dict()
+        whole_record(type(self).__name__, self._SETTINGS, self._LEARNED).read(facts, "")
+        text = json.dumps(facts, indent=1, allow_nan=False) + "\n"
+        if len(text) > MAX_BYTES:  # ASCII: JSON escapes all other characters
+            raise InputError(
+                "what was learned takes {size} bytes, and files of at most {most} are read; fit on "
+                "fewer covariates, or on categories of fewer levels",
+                details={"size": len(text), "most": MAX_BYTES},
+            )
+        return text
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_rows_"):
@@ -532,30 +574,6 @@ def _with_level(column: Column, level: str | None) -> Column:
     return Column(column.name, column.kind, codes, levels)
 
 
-def packed(level: Any) -> Any:
-    """A level as JSON can hold it."""
-    if level is None or isinstance(level, str | bool | int | float):
-        return level
-    for kind, type_ in MOMENTS.items():
-        if type(level) is type_:
-            return {kind: level.isoformat()}
-    raise InputError(
-        "the level {value} is a {kind}, which JSON cannot hold; turn the column into text before "
-        "the fit",
-        argument="x",
-        value=level,
-        details={"kind": type(level).__name__},
-    )
-
-
-def unpacked(level: Any) -> Any:
-    """The inverse of `packed`."""
-    if not isinstance(level, dict):
-        return level
-    ((kind, text),) = level.items()
-    return MOMENTS[kind].fromisoformat(text)
-
-
 class PredictionRecalibrator(Recalibrator):
     """A method that reads the prediction alone, so that it can learn from any number of rows."""
 
@@ -580,5 +598,5 @@ def one_class(sample: Sample) -> bool:
 
 
 def held_logit(p: FloatArray, edge: float) -> FloatArray:
-    """Logits of probabilities held within [edge, 1 - edge]."""
-    return np.asarray(logit(np.clip(p, edge, 1 - edge)))
+    """Logits of probabilities held within [edge, 1 - edge]; finite for every edge above 0."""
+    return np.asarray(logit(np.clip(p, edge, min(1 - edge, NEARLY_ONE))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -12,10 +12,24 @@ from sklearn.isotonic import IsotonicRegression
 from itrust._core import FloatArray, InputError, checked_count
 from itrust.data import Points
 from itrust.recalibrate.base import PredictionRecalibrator
+from itrust.recalibrate.interpolation import interpolated
 from itrust.recalibrate.rows import Predictions
+from itrust.recalibrate.saved import COUNT, PROBABILITY
+from itrust.recalibrate.shapes import (
+    EntryShape,
+    ListOf,
+    Maybe,
+    Numbers,
+    Record,
+    inside,
+    same_size,
+    unfit,
+)
 
 PRIOR_ROWS = 2.0  # N' of Naeini et al.
 RANGE = 10.0  # C of Naeini et al.
+NEGLIGIBLE = 1e-12  # weight of a binning that no prediction shows
+BIN_EDGES, BIN_RATES = Numbers(PROBABILITY, apart=True), Numbers(PROBABILITY, at_least=1)
 
 
 class Isotonic(PredictionRecalibrator):
@@ -38,19 +52,27 @@ class Isotonic(PredictionRecalibrator):
     array([0.29, 0.5 ])
     """
 
+    _LEARNED = Record(
+        {
+            "knots": Numbers(PROBABILITY, at_least=1, rising=True),
+            "heights": Numbers(PROBABILITY, rising=True),
+        }
+    )
+
     def _fit_predictions(self, rows: Predictions) -> None:
         model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
         model.fit(rows.p, rows.y, sample_weight=rows.w)
         self.knots_, self.heights_ = model.X_thresholds_, model.y_thresholds_
 
     def _predict(self, points: Points) -> FloatArray:
-        return np.asarray(np.interp(points.p, self.knots_, self.heights_))
+        return interpolated(points.p, self.knots_, self.heights_)
 
     def _learned(self) -> dict[str, Any]:
         return {"knots": self.knots_, "heights": self.heights_}
 
     def _restore(self, learned: dict[str, Any]) -> None:
-        self.knots_, self.heights_ = np.array(learned["knots"]), np.array(learned["heights"])
+        self.knots_, self.heights_ = learned["knots"], learned["heights"]
+        same_size("learned.heights", self.heights_.size, "learned.knots", self.knots_.size)
 
 
 class HistogramBinning(PredictionRecalibrator):
@@ -76,6 +98,9 @@ class HistogramBinning(PredictionRecalibrator):
     array([0.36, 0.5 , 0.62, 0.8 ])
     """
 
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {"bins": COUNT}
+    _LEARNED = Record({"edges": BIN_EDGES, "rates": BIN_RATES})
+
     def __init__(self, bins: int = 10) -> None:
         self.bins = bins
 
@@ -90,7 +115,15 @@ class HistogramBinning(PredictionRecalibrator):
         return {"edges": self.edges_, "rates": self.rates_}
 
     def _restore(self, learned: dict[str, Any]) -> None:
-        self.edges_, self.rates_ = np.array(learned["edges"]), np.array(learned["rates"])
+        self.edges_, self.rates_ = learned["edges"], learned["rates"]
+        _refuse_misfit(self.edges_, self.rates_, "learned.edges", "learned.rates")
+
+
+def _refuse_misfit(edges: FloatArray, rates: FloatArray, at: str, rates_at: str) -> None:
+    if rates.size != edges.size + 1:
+        unfit(
+            rates_at, f"must have one entry more than {at}, {edges.size + 1:,}, not {rates.size:,}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +190,18 @@ class BBQ(PredictionRecalibrator):
     array([0.  , 0.01, 0.52, 0.44, 0.03, 0.  , 0.  , 0.  ])
     """
 
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {
+        "min_bins": Maybe(COUNT),
+        "max_bins": Maybe(COUNT),
+    }
+    _LEARNED = Record(
+        {
+            "edges": ListOf(BIN_EDGES, at_least=1),
+            "rates": ListOf(BIN_RATES),
+            "weights": Numbers(PROBABILITY),
+        }
+    )
+
     def __init__(self, min_bins: int | None = None, max_bins: int | None = None) -> None:
         self.min_bins, self.max_bins = min_bins, max_bins
 
@@ -190,17 +235,28 @@ class BBQ(PredictionRecalibrator):
     def _predict(self, points: Points) -> FloatArray:
         total = np.zeros(len(points))
         for edges, rates, weight in zip(self.edges_, self.rates_, self.weights_, strict=True):
-            if weight > 1e-12:
+            if weight > NEGLIGIBLE:
                 total += weight * rates[np.searchsorted(edges, points.p)]
         return total
 
     def _learned(self) -> dict[str, Any]:
-        return {"edges": self.edges_, "rates": self.rates_, "weights": self.weights_}
+        kept = np.flatnonzero(self.weights_ > NEGLIGIBLE)  # the others would be most of a file
+        return {
+            "edges": [self.edges_[k] for k in kept],
+            "rates": [self.rates_[k] for k in kept],
+            "weights": self.weights_[kept],
+        }
 
     def _restore(self, learned: dict[str, Any]) -> None:
-        self.edges_ = [np.array(edges) for edges in learned["edges"]]
-        self.rates_ = [np.array(rates) for rates in learned["rates"]]
-        self.weights_ = np.array(learned["weights"])
+        self.edges_, self.rates_ = learned["edges"], learned["rates"]
+        self.weights_ = learned["weights"]
+        for name, own in (("rates", self.rates_), ("weights", self.weights_)):
+            same_size(f"learned.{name}", len(own), "learned.edges", len(self.edges_))
+        for at, (edges, rates) in enumerate(zip(self.edges_, self.rates_, strict=True)):
+            places = [inside(f"learned.{name}", at) for name in ("edges", "rates")]
+            _refuse_misfit(edges, rates, *places)
+        if not np.isclose(self.weights_.sum(), 1.0, rtol=0, atol=1e-6):
+            unfit("learned.weights", f"must sum to 1, not {self.weights_.sum():.6g}")
 
 
 def _scored(edges: FloatArray, ones: FloatArray, rows: FloatArray) -> tuple[FloatArray, float]:

@@ -9,7 +9,7 @@ largest.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -19,8 +19,26 @@ import numpy as np
 from itrust._core import FloatArray
 from itrust.calibration import fading
 from itrust.data import Column, Points
-from itrust.recalibrate.base import packed, unpacked
+from itrust.recalibrate.interpolation import interpolated
+from itrust.recalibrate.saved import SHARE
+from itrust.recalibrate.shapes import (
+    LARGEST_FLOAT,
+    ListOf,
+    ListWith,
+    Maybe,
+    Number,
+    Numbers,
+    Record,
+    SavedLevel,
+    Text,
+    Whole,
+    inside,
+    packed,
+    same_size,
+    unfit,
+)
 
+MAX_FEATURES = 10_000
 MAX_KNOTS = 256
 MAX_WAVES = 24
 MAX_LEVELS = 40
@@ -32,6 +50,29 @@ WAVE_SIZE = 0.5  # of a wave against a level: curves vary less than groups diffe
 
 Letter = tuple[int, int]  # coordinate and wave or level
 PREDICTION = None
+
+VALUE = Number(-LARGEST_FLOAT, LARGEST_FLOAT)
+SCALE = {
+    "knots": Maybe(Numbers(VALUE, at_least=1, rising=True)),
+    "heights": Maybe(Numbers(Number(0, 1), rising=True)),
+}
+COORDINATE = Record(
+    {
+        "name": Maybe(Text()),
+        **SCALE,
+        "levels": ListOf(Maybe(SavedLevel())),
+        "sizes": Numbers(Number(0, 1), at_most=max(MAX_WAVES + 2, MAX_LEVELS)),
+    }
+)
+POSITION = Whole(0, 10**9)
+TERM = ListOf(ListWith((POSITION, POSITION)), at_least=1, at_most=3)
+BASIS = Record(
+    {
+        "coordinates": ListOf(COORDINATE, at_least=1),
+        "terms": ListOf(TERM, at_most=MAX_FEATURES),
+        "sizes": Numbers(SHARE),
+    }
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +96,8 @@ class HeightScale:
         low, high = np.quantile(present, [0.001, 0.999])  # one outlier must not squeeze the rest
         if high <= low:
             low, high = knots[0], knots[-1]
-        places = np.clip((knots - low) / (high - low), 0, 1)
+        # Halves: the difference of two finite numbers may be none.
+        places = np.clip((knots / 2 - low / 2) / (high / 2 - low / 2), 0, 1)
         heights = SHARE_OF_RANKS * ranks + (1 - SHARE_OF_RANKS) * places
         if knots.size > MAX_KNOTS:
             kept = np.unique(np.linspace(0, knots.size - 1, MAX_KNOTS).astype(int))
@@ -64,7 +106,20 @@ class HeightScale:
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Heights, (n,); beyond the ends that of the end."""
-        return np.asarray(np.interp(values, self.knots, self.heights))
+        return interpolated(values, self.knots, self.heights)
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any], place: str, is_needed: bool) -> HeightScale | None:
+        """From the knots and heights of a file; none for a category."""
+        knots, heights = facts["knots"], facts["heights"]
+        for name, own in (("knots", knots), ("heights", heights)):
+            if (own is not None) != is_needed:
+                wanted = "numbers" if is_needed else "null: the column is a category"
+                unfit(f"{place}.{name}", f"must be {wanted}")
+        if knots is None:
+            return None
+        same_size(f"{place}.heights", heights.size, f"{place}.knots", knots.size)
+        return cls(knots, heights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +150,19 @@ class BasisCoordinate:
         absent = (None,) if column.missing.any() else ()
         sizes = (WAVE_SIZE, *(WAVE_SIZE * size for size in waves), *(1.0 for _ in absent))
         return cls(name, HeightScale.of(values), absent, sizes)
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any], place: str, kind: str | None) -> BasisCoordinate:
+        """From a file; `kind` is that of the column, None for the prediction."""
+        levels, sizes = tuple(facts["levels"]), tuple(facts["sizes"].tolist())
+        scale = HeightScale.read(facts, place, kind != "category")
+        if scale is None:
+            if None in levels:
+                unfit(f"{place}.levels", "must be levels: the column is a category")
+            same_size(f"{place}.sizes", len(sizes), f"{place}.levels", len(levels))
+        elif levels not in ((), (None,)) or len(sizes) <= len(levels):
+            unfit(place, "must have null or nothing as levels, and more sizes than levels")
+        return cls(facts["name"], scale, levels, sizes)
 
     def columns(self, column: Column) -> list[FloatArray]:
         """All functions of the coordinate for some rows, each (n,)."""
@@ -177,19 +245,26 @@ class Basis:
         }
 
     @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> Basis:
-        """The inverse of `to_dict`."""
+    def read(cls, facts: Mapping[str, Any], place: str, kinds: Mapping[str, str]) -> Basis:
+        """The inverse of `to_dict`, for columns of these kinds; the entries are as in `BASIS`."""
+        found = facts["coordinates"]
+        if [own["name"] for own in found] != [PREDICTION, *kinds]:
+            unfit(f"{place}.coordinates", "must be null and the names of columns, in their order")
         coordinates = tuple(
-            BasisCoordinate(
-                c["name"],
-                c["knots"] and HeightScale(np.array(c["knots"]), np.array(c["heights"])),
-                tuple(map(unpacked, c["levels"])),
-                tuple(c["sizes"]),
-            )
-            for c in facts["coordinates"]
+            BasisCoordinate.read(own, f"{place}.coordinates[{at}]", kinds.get(own["name"]))
+            for at, own in enumerate(found)
         )
-        terms = tuple(tuple((a, b) for a, b in letters) for letters in facts["terms"])
-        return cls(coordinates, terms, np.array(facts["sizes"]))
+        for at, letters in enumerate(facts["terms"]):
+            for own, (coordinate, function) in enumerate(letters):
+                known = len(coordinates)
+                if coordinate >= known or function >= len(coordinates[coordinate].sizes):
+                    unfit(
+                        inside(inside(f"{place}.terms", at), own),
+                        f"names a function that the coordinates do not have: {coordinate}, "
+                        f"{function}",
+                    )
+        same_size(f"{place}.sizes", facts["sizes"].size, f"{place}.terms", len(facts["terms"]))
+        return cls(coordinates, tuple(map(tuple, facts["terms"])), facts["sizes"])
 
 
 def _terms(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.special import expit, logit
@@ -30,13 +30,28 @@ from itrust.recalibrate.base import (
     held_logit,
     one_class,
 )
-from itrust.recalibrate.features import Basis
+from itrust.recalibrate.features import BASIS, MAX_FEATURES, Basis
 from itrust.recalibrate.ridge import Fit, RowBlock, Sketch, fit_logistic
 from itrust.recalibrate.rows import NO_DISTANCE, edge_of
+from itrust.recalibrate.saved import COUNT, EDGE, FLAG, POSITIVE, PROBABILITY, SHARE
+from itrust.recalibrate.shapes import (
+    EntryShape,
+    ListOf,
+    Maybe,
+    Number,
+    Numbers,
+    Record,
+    Text,
+    Whole,
+    inside,
+    same_size,
+    unfit,
+)
 from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
-from itrust.recalibrate.support import Support, faded
+from itrust.recalibrate.support import SUPPORT, Support, faded
 
 BLOCK_ROWS = 8_192
+BLOCK_NUMBERS = 2**23  # of the features of a block: there are fewer rows where features are many
 MAX_NUMBERS_KEPT = 2**25  # of a feature matrix; beyond that features are made again each step
 TUNING_ROWS, TESTED_ROWS = 20_000, 20_000
 MIN_ROWS = 40  # to divide among learning and judging
@@ -102,7 +117,7 @@ class Correction:
             here = Points(expit(z[rows]), points.take(rows).columns)
             return z[rows] + self.fit.added(self.basis.matrix(here))
 
-        return np.concatenate([*_side_by_side(corrected, z.size)])
+        return np.concatenate([*_side_by_side(corrected, z.size, len(self.basis))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +144,31 @@ class _Chain:
 
 def _monotone_logits(monotone: Sigmoid | None, p: FloatArray, edge: float) -> FloatArray:
     return held_logit(p, edge) if monotone is None else monotone.logits(p)
+
+
+class _SavedMonotone(EntryShape):
+    """A monotone map, which is a whole recalibration by itself."""
+
+    def read(self, value: Any, place: str) -> Sigmoid:
+        """Give the map, fitted."""
+        known = {method.__name__: method for method in MONOTONE if method is not None}
+        name = value.get("method") if isinstance(value, dict) else None
+        if not isinstance(name, str) or name not in known:
+            unfit(f"{place}.method", f"must be one of {', '.join(known)}")
+        return known[name]._read(value, place)
+
+
+STEP = Record(
+    {"stage": Text(), "gain": Maybe(Number()), "pvalue": Maybe(PROBABILITY), "kept": FLAG}
+)
+CORRECTION = Record(
+    {
+        "basis": BASIS,
+        "coefficients": Numbers(),
+        "intercept": Number(),
+        "choice": Record({"width": POSITIVE, "ridge": POSITIVE}),
+    }
+)
 
 
 class Local(Recalibrator):
@@ -218,6 +258,26 @@ class Local(Recalibrator):
 
     reads_covariates = True
     _seconds = 20.0
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {
+        "alpha": SHARE,
+        "rounds": COUNT,
+        "features": Whole(1, MAX_FEATURES),
+        "widths": ListOf(POSITIVE, at_least=1),
+        "ridges": ListOf(POSITIVE, at_least=1),
+        "draws": COUNT,
+        "rng": Whole(0, 2**128),
+    }
+    _LEARNED = Record(
+        {
+            "edge": EDGE,
+            "needed": SHARE,
+            "clusters": Maybe(COUNT),
+            "monotone": Maybe(_SavedMonotone()),
+            "corrections": ListOf(CORRECTION, at_most=1_000),
+            "support": SUPPORT,
+            "steps": ListOf(STEP, at_least=1),
+        }
+    )
 
     def __init__(
         self,
@@ -383,7 +443,7 @@ class Local(Recalibrator):
         def some(rows: slice) -> FloatArray:
             return self.support_.distance(points.take(rows), self.edge_)
 
-        return np.concatenate([*_side_by_side(some, len(points))])
+        return np.concatenate([*_side_by_side(some, len(points), self.support_.means.size)])
 
     def _learned(self) -> dict[str, Any]:
         return {
@@ -406,25 +466,33 @@ class Local(Recalibrator):
 
     def _restore(self, learned: dict[str, Any]) -> None:
         self.edge_, self.needed_ = learned["edge"], learned["needed"]
-        self.clusters_ = learned["clusters"]
-        known = {method.__name__: method for method in MONOTONE if method is not None}
-        facts = learned["monotone"]
-        self.monotone_ = None if facts is None else known[facts["method"]].from_dict(facts)
+        self.clusters_, self.monotone_ = learned["clusters"], learned["monotone"]
         self.corrections_ = tuple(
-            Correction(
-                Basis.from_dict(facts["basis"]),
-                Fit(np.array(facts["coefficients"]), facts["intercept"]),
-                Choice(**facts["choice"]),
-            )
-            for facts in learned["corrections"]
+            self._correction(facts, inside("learned.corrections", at))
+            for at, facts in enumerate(learned["corrections"])
         )
-        self.support_ = Support.from_dict(learned["support"])
+        self.support_ = Support.read(learned["support"], "learned.support", self.columns_)
         self.steps_ = tuple(Step(**step) for step in learned["steps"])
+
+    def _correction(self, facts: dict[str, Any], place: str) -> Correction:
+        """A correction as a file tells it."""
+        basis = Basis.read(facts["basis"], f"{place}.basis", self.columns_)
+        coefficients = facts["coefficients"]
+        same_size(f"{place}.coefficients", coefficients.size, f"{place}.basis.terms", len(basis))
+        fit = Fit(coefficients, facts["intercept"])
+        return Correction(basis, fit, Choice(**facts["choice"]))
 
     def _check_settings(self) -> None:
         checked_share(self.alpha, "alpha")
         for name in ("rounds", "features", "draws"):
             checked_count(getattr(self, name), name)
+        if self.features > MAX_FEATURES:
+            raise InputError(
+                "{argument} must be at most {most}, not {value}",
+                argument="features",
+                value=self.features,
+                details={"most": MAX_FEATURES},
+            )
         checked_count(self.rng, "rng", at_least=0)
         for name in ("widths", "ridges"):
             values = getattr(self, name)
@@ -437,9 +505,13 @@ class Local(Recalibrator):
 Made = TypeVar("Made")
 
 
-def _side_by_side(make: Callable[[slice], Made], n: int) -> Iterator[Made]:
-    """What is made of all rows, some at a time and in order, by all threads."""
-    pieces = (slice(first, first + BLOCK_ROWS) for first in range(0, n, BLOCK_ROWS))
+def _side_by_side(make: Callable[[slice], Made], n: int, numbers: int = 1) -> Iterator[Made]:
+    """What is made of all rows, some at a time and in order, by all threads.
+
+    `numbers` is how many each row takes while it is made.
+    """
+    step = min(BLOCK_ROWS, max(BLOCK_NUMBERS // max(numbers, 1), 1))
+    pieces = (slice(first, first + step) for first in range(0, n, step))
     return ordered_map(make, pieces, available_threads())
 
 
@@ -513,7 +585,7 @@ def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterato
         return RowBlock(basis.matrix(here), sample.y[rows], z[rows], sample.weights_or_ones[rows])
 
     def fresh() -> Iterator[RowBlock]:
-        return _side_by_side(block, sample.n)
+        return _side_by_side(block, sample.n, len(basis))
 
     if sample.n * len(basis) > MAX_NUMBERS_KEPT:
         return fresh

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from itrust._core import InputError, did_you_mean
-from itrust.recalibrate.base import FIRST_SCHEMA, SCHEMA, Recalibrator
+from itrust._core import InputError
+from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.local import Local
 from itrust.recalibrate.mcgrad import MCGrad
 from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
+from itrust.recalibrate.saved import method_named, parsed, read_text
 from itrust.recalibrate.sigmoid import Beta, Platt, Temperature
 
 METHODS: dict[str, type[Recalibrator]] = {
@@ -40,6 +40,19 @@ def load(path: str | Path) -> Recalibrator:
     Recalibrator
         Of the class and with the settings that were saved, fitted.
 
+    Raises
+    ------
+    InputError
+        If the file is larger than 64 MB, is not strict JSON or holds anything that `save` would not
+        have written; the message names the place in it, such as `learned.slope`.
+
+    Notes
+    -----
+    Every entry is checked before it is used: its kind, its range, and whether it fits the others.
+    What passes gives probabilities within [0, 1] for all rows. A file can still be wrong on
+    purpose: whoever may change it may change the probabilities. The trees of `MCGrad` are read by
+    LightGBM, which does not check them, so they are checked and written anew before it sees them.
+
     Examples
     --------
     >>> import itrust as it, tempfile, pathlib
@@ -49,50 +62,9 @@ def load(path: str | Path) -> Recalibrator:
     >>> it.recalibrate.load(path)
     Platt()
     """
-    try:
-        facts = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            "cannot read {file}: {reason}",
-            argument="path",
-            file=str(path),
-            details={"reason": error.strerror},
-        ) from None
-    except ValueError:
-        raise InputError(
-            "{file} is not JSON; give a file that save() wrote", argument="path", file=str(path)
-        ) from None
-    if isinstance(facts, dict) and facts.get("schema") == FIRST_SCHEMA:
-        raise InputError(
-            "{file} has the schema {schema} of an earlier version, which does not know where the "
-            "calibration rows lie; fit again and save",
-            argument="path",
-            file=str(path),
-            details={"schema": FIRST_SCHEMA},
-        )
-    if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
-        raise InputError(
-            "{file} does not have the schema {schema}; give a file that save() wrote",
-            argument="path",
-            file=str(path),
-            details={"schema": SCHEMA},
-        )
     known = {method.__name__: method for method in METHODS.values()}
-    name = str(facts.get("method"))
-    if name not in known:
-        raise InputError(
-            "no method {value}; {guess}",
-            argument="path",
-            value=name,
-            file=str(path),
-            details={"guess": did_you_mean(name, list(known))},
-        )
     try:
-        return known[name].from_dict(facts)
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        raise InputError(
-            "{file} is damaged: {error}; save it again",
-            argument="path",
-            file=str(path),
-            details={"error": repr(error)},
-        ) from None
+        facts = parsed(read_text(Path(path)))
+        return method_named(facts, known).from_dict(facts)
+    except InputError as error:
+        raise error.at(argument="path", file=str(path)) from None

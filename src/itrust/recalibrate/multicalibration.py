@@ -11,15 +11,43 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, IntArray, checked_count, checked_share
 from itrust.data import Column, Points, Sample
-from itrust.recalibrate.base import Recalibrator, packed, unpacked
+from itrust.recalibrate.base import Recalibrator
+from itrust.recalibrate.saved import COUNT, FLAG, PROBABILITY, SHARE
+from itrust.recalibrate.shapes import (
+    LARGEST_FLOAT,
+    EntryShape,
+    ListOf,
+    ListWith,
+    Number,
+    Numbers,
+    Record,
+    SavedLevel,
+    Text,
+    Whole,
+    inside,
+    packed,
+    same_size,
+    unfit,
+)
 
 MAX_LEVELS = 40
+MAX_PATCHES = 1_000_000
+MAX_MEMBERS = 2**24  # rows of groups that are remembered between patches
+POSITION = Whole(0, 10**9)
+CELLS = Record(
+    {
+        "name": Text(),
+        "levels": ListOf(SavedLevel()),
+        "edges": Numbers(Number(-LARGEST_FLOAT, LARGEST_FLOAT), apart=True),
+    }
+)
+PATCH = ListWith((ListOf(POSITION), ListOf(POSITION), POSITION, Number(-1, 1)))
 
 
 @dataclass(frozen=True)
@@ -94,6 +122,20 @@ class _Patching(Recalibrator):
 
     reads_covariates = True
     _seconds = 4.0
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {
+        "alpha": SHARE,
+        "gamma": SHARE,
+        **dict.fromkeys(("min_rows", "bins", "parts", "crossings", "max_sweeps"), COUNT),
+    }
+    _LEARNED = Record(
+        {
+            "cells": ListOf(CELLS),
+            "patches": ListOf(PATCH, at_most=MAX_PATCHES),
+            "sweeps": POSITION,
+            "converged": FLAG,
+            "levels": Numbers(PROBABILITY),
+        }
+    )
 
     def __init__(
         self,
@@ -175,12 +217,16 @@ class _Patching(Recalibrator):
     def _predict(self, points: Points) -> FloatArray:
         codes, p = self._codes(points), points.p.copy()
         members: dict[Group, IntArray] = {}
+        held = 0
         for patch in self.patches_:
             if patch.group not in members:
+                if held > MAX_MEMBERS:
+                    members, held = {}, 0
                 members[patch.group] = np.flatnonzero(patch.group.members(codes))
+                held += members[patch.group].size
             rows = members[patch.group]
-            inside = rows[self._bin(p[rows]) == patch.bin]
-            p[inside] = np.clip(p[inside] + patch.shift, 0.0, 1.0)
+            here = rows[self._bin(p[rows]) == patch.bin]
+            p[here] = np.clip(p[here] + patch.shift, 0.0, 1.0)
         return self._finished(p)
 
     def _finished(self, p: FloatArray) -> FloatArray:
@@ -200,15 +246,41 @@ class _Patching(Recalibrator):
 
     def _restore(self, learned: dict[str, Any]) -> None:
         self.cells_ = [
-            Cells(cells["name"], tuple(map(unpacked, cells["levels"])), tuple(cells["edges"]))
+            Cells(cells["name"], tuple(cells["levels"]), tuple(cells["edges"].tolist()))
             for cells in learned["cells"]
         ]
+        self._refuse_odd_cells()
         self.patches_ = [
             Patch(Group(tuple(columns), tuple(cells)), number, shift)
             for columns, cells, number, shift in learned["patches"]
         ]
+        for at, patch in enumerate(self.patches_):
+            self._refuse_odd_patch(patch, inside("learned.patches", at))
         self.sweeps_, self.converged_ = learned["sweeps"], learned["converged"]
-        self.levels_ = np.array(learned["levels"])
+        self.levels_ = learned["levels"]
+        same_size("learned.levels", self.levels_.size, "settings.bins", self.bins)
+
+    def _refuse_odd_cells(self) -> None:
+        """Refuse cells that are not those of the columns."""
+        if [cells.name for cells in self.cells_] != list(self.columns_):
+            unfit("learned.cells", "must have the names of columns, in the same order")
+        for at, cells in enumerate(self.cells_):
+            place, kind = inside("learned.cells", at), self.columns_[cells.name]
+            if kind == "category" and cells.edges:
+                unfit(f"{place}.edges", "must be empty: the column is a category")
+            if kind != "category" and not all(type(v) in (int, float) for v in cells.levels):
+                unfit(f"{place}.levels", f"must be numbers: the column is a {kind}")
+
+    def _refuse_odd_patch(self, patch: Patch, place: str) -> None:
+        """Refuse a patch of a cell or a bin that there is not."""
+        columns, cells = patch.group.columns, patch.group.cells
+        same_size(f"{place}[1]", len(cells), f"{place}[0]", len(columns))
+        if any(column >= len(self.cells_) for column in columns):
+            unfit(f"{place}[0]", f"must be positions below {len(self.cells_)}, one for each column")
+        if any(cell >= self.cells_[c].number for c, cell in zip(columns, cells, strict=True)):
+            unfit(f"{place}[1]", "names a cell that its column does not have")
+        if patch.bin >= self.bins:
+            unfit(f"{place}[2]", f"must be below settings.bins, {self.bins:,}, not {patch.bin:,}")
 
     def _check_settings(self) -> None:
         checked_share(self.alpha, "alpha")
@@ -273,6 +345,8 @@ class Multicalibration(_Patching):
     True
     """
 
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {**_Patching._SETTINGS, "discretised": FLAG}
+
     def __init__(
         self,
         alpha: float = 0.05,
@@ -331,6 +405,8 @@ class ProportionalMulticalibration(_Patching):
     >>> len(it.recalibrate.ProportionalMulticalibration(alpha=0.3).fit(few).patches_)
     13
     """
+
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {**_Patching._SETTINGS, "rho": SHARE, "eta": SHARE}
 
     def __init__(
         self,

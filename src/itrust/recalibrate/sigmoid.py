@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq, minimize
@@ -12,8 +12,10 @@ from sklearn.linear_model import LogisticRegression
 
 from itrust._core import FloatArray, InputError, checked_share
 from itrust.data import Points
-from itrust.recalibrate.base import PredictionRecalibrator, held_logit
+from itrust.recalibrate.base import NEARLY_ONE, PredictionRecalibrator, held_logit
 from itrust.recalibrate.rows import Predictions
+from itrust.recalibrate.saved import EDGE, FLAG
+from itrust.recalibrate.shapes import LARGEST, EntryShape, Maybe, Number, Record
 
 STEEPEST = 1e3  # of an inverse temperature
 
@@ -67,6 +69,9 @@ class Platt(Sigmoid):
     0.93
     """
 
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {"raw": FLAG}
+    _LEARNED = Record({"slope": Number(), "intercept": Number(), "edge": EDGE})
+
     def __init__(self, raw: bool = False) -> None:
         self.raw = raw
 
@@ -113,6 +118,9 @@ class Temperature(Sigmoid):
     >>> it.recalibrate.Temperature().fit(it.Sample([0, 1, 1], p)).predict(p).round(2)
     array([0.22, 0.31, 0.78])
     """
+
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {"edge": Maybe(EDGE)}
+    _LEARNED = Record({"inverse": Number(0, STEEPEST), "edge": EDGE})
 
     def __init__(self, edge: float | None = None) -> None:
         self.edge = edge
@@ -182,6 +190,10 @@ class Beta(Sigmoid):
     (1.74, array([ True]))
     """
 
+    _LEARNED = Record(
+        {"a": Number(0, LARGEST), "b": Number(0, LARGEST), "c": Number(), "edge": EDGE}
+    )
+
     def _fit_predictions(self, rows: Predictions) -> None:
         self.edge_ = rows.edge
         design, w = self._design(rows.p), rows.w / rows.n
@@ -196,7 +208,7 @@ class Beta(Sigmoid):
         self.a_, self.b_, self.c_ = (float(value) for value in found.x)
 
     def _design(self, p: FloatArray) -> FloatArray:
-        held = np.clip(p, self.edge_, 1 - self.edge_)
+        held = np.clip(p, self.edge_, min(1 - self.edge_, NEARLY_ONE))
         return np.column_stack([np.log(held), -np.log1p(-held), np.ones(p.size)])
 
     def logits(self, p: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ level that they have, and if its values go together as theirs do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations_with_replacement
 from typing import Any
@@ -15,8 +15,22 @@ import numpy as np
 
 from itrust._core import FloatArray
 from itrust.data import Column, Points
-from itrust.recalibrate.base import held_logit, packed, unpacked
-from itrust.recalibrate.features import HeightScale
+from itrust.recalibrate.base import held_logit
+from itrust.recalibrate.features import PREDICTION, SCALE, VALUE, HeightScale
+from itrust.recalibrate.saved import FLAG
+from itrust.recalibrate.shapes import (
+    LARGEST_FLOAT,
+    ListOf,
+    Maybe,
+    Number,
+    Numbers,
+    Record,
+    SavedLevel,
+    Text,
+    packed,
+    same_size,
+    unfit,
+)
 
 LONERS = 1  # values at each end that may be mistakes, and do not stretch the range
 ROWS_PER_LONER = 100
@@ -29,6 +43,29 @@ BLUR = 0.01  # variance that every direction has, against rounding
 USUAL = 0.99  # share of the calibration rows that are no farther than usual
 FAR = 1.5  # times what is usual: outside
 UNKNOWN = 2.0  # the largest distance, of levels and gaps that were never seen
+WIDEST = 1e6  # of numbers of a size near 1, and of what BLUR lets their inverse covariance be
+
+WIDTH = Number(0, LARGEST_FLOAT)
+RANGE = Record({"low": VALUE, "high": VALUE, "below": WIDTH, "above": WIDTH, "gaps": FLAG})
+PLACE = Record(
+    {
+        "name": Maybe(Text()),
+        "range": Maybe(RANGE),
+        **SCALE,
+        "levels": ListOf(SavedLevel()),
+        "frequent": ListOf(SavedLevel(), at_most=int(1 / FREQUENT)),
+    }
+)
+NEAR_ONE = Number(-WIDEST, WIDEST)
+SUPPORT = Record(
+    {
+        "places": ListOf(PLACE, at_least=1),
+        "products": FLAG,
+        "means": Numbers(NEAR_ONE),
+        "precision": ListOf(Numbers(NEAR_ONE)),
+        "usual": Numbers(Number(0, WIDEST), at_least=2, at_most=2),
+    }
+)
 
 LogitMap = Callable[[FloatArray], FloatArray]
 
@@ -51,7 +88,7 @@ class Range:
             return cls(0.0, 0.0, 0.0, 0.0, True)
         loners = min(LONERS, present.size // ROWS_PER_LONER)
         low, high = float(present[loners]), float(present[-1 - loners])
-        width = FADING * (high - low)
+        width = FADING * min(high - low, LARGEST_FLOAT)
         return cls(low, high, width, width, present.size < values.size)
 
     def held(self, values: FloatArray) -> FloatArray:
@@ -67,8 +104,9 @@ class Range:
     def distance(self, values: FloatArray) -> FloatArray:
         """0 within the range, 1 where corrections have faded, UNKNOWN for new gaps, (n,)."""
         missing = np.isnan(values)
-        under = _over(np.where(missing, 0.0, self.low - values), self.below)
-        over = _over(np.where(missing, 0.0, values - self.high), self.above)
+        with np.errstate(over="ignore"):  # farther than any number is outside all the same
+            under = _over(np.where(missing, 0.0, self.low - values), self.below)
+            over = _over(np.where(missing, 0.0, values - self.high), self.above)
         outside = np.clip(np.maximum(under, over), 0.0, UNKNOWN)
         return np.where(missing, 0.0 if self.gaps else UNKNOWN, outside)
 
@@ -146,15 +184,27 @@ class Place:
         }
 
     @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> Place:
-        """The inverse of `to_dict`."""
-        return cls(
-            facts["name"],
-            facts["range"] and Range(**facts["range"]),
-            facts["knots"] and HeightScale(np.array(facts["knots"]), np.array(facts["heights"])),
-            tuple(map(unpacked, facts["levels"])),
-            tuple(map(unpacked, facts["frequent"])),
-        )
+    def read(cls, facts: Mapping[str, Any], place: str, kind: str | None) -> Place:
+        """The inverse of `to_dict`; `kind` is that of the column, None for the prediction."""
+        is_number = kind != "category"
+        scale = HeightScale.read(facts, place, is_number)
+        seen = facts["range"]
+        if (seen is not None) != is_number:
+            unfit(f"{place}.range", f"must be {'a record' if is_number else 'null'}")
+        if seen is not None and seen["low"] > seen["high"]:
+            unfit(f"{place}.range", f"must rise from low to high: {seen['low']}, {seen['high']}")
+        for name in ("levels", "frequent") if is_number else ():
+            if facts[name]:
+                unfit(f"{place}.{name}", "must be empty: the column is no category")
+        levels, frequent = tuple(facts["levels"]), tuple(facts["frequent"])
+        if not set(frequent) <= set(levels):
+            unfit(f"{place}.frequent", f"must be some of {place}.levels")
+        return cls(facts["name"], None if seen is None else Range(**seen), scale, levels, frequent)
+
+    @property
+    def size(self) -> int:
+        """How many numbers `numbers` gives."""
+        return len(self.frequent) if self.scale is None else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +251,8 @@ class Support:
         columns = list(_columns(points, edge).values())
         singles = _singles(self.places, columns)
         numbers = _with_products(singles) if self.products else singles
-        times = np.sqrt(_squares(numbers - self.means, self.precision)) / self.usual[:, None]
+        squares = _squares(numbers - self.means, self.precision)
+        times = np.stack([_over(np.sqrt(s), u) for s, u in zip(squares, self.usual, strict=True)])
         together = np.clip((times.max(axis=0) - 1) / (FAR - 1), 0.0, UNKNOWN)
         alone = (p.distance(column) for p, column in zip(self.places, columns, strict=True))
         return np.asarray(np.maximum.reduce([together, *alone]))
@@ -217,21 +268,43 @@ class Support:
         }
 
     @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> Support:
-        """The inverse of `to_dict`."""
-        return cls(
-            tuple(Place.from_dict(place) for place in facts["places"]),
-            facts["products"],
-            np.array(facts["means"]),
-            np.array(facts["precision"]),
-            np.array(facts["usual"]),
+    def read(cls, facts: Mapping[str, Any], place: str, kinds: Mapping[str, str]) -> Support:
+        """The inverse of `to_dict`, for columns of these kinds; the entries are as in `SUPPORT`."""
+        found = facts["places"]
+        if [own["name"] for own in found] != [PREDICTION, *kinds]:
+            unfit(f"{place}.places", "must be null and the names of columns, in their order")
+        places = tuple(
+            Place.read(own, f"{place}.places[{at}]", kinds.get(own["name"]))
+            for at, own in enumerate(found)
         )
+        singles = sum(own.size for own in places)
+        size = singles + singles * (singles + 1) // 2 if facts["products"] else singles
+        same_size(f"{place}.means", facts["means"].size, f"the numbers of {place}.places", size)
+        same_size(f"{place}.precision", len(facts["precision"]), f"{place}.means", size)
+        for at, row in enumerate(facts["precision"]):
+            same_size(f"{place}.precision[{at}]", row.size, f"{place}.means", size)
+        precision = np.array(facts["precision"])
+        if not _is_positive(precision):
+            unfit(f"{place}.precision", "must be the inverse of a covariance, positive definite")
+        return cls(places, facts["products"], facts["means"], precision, facts["usual"])
+
+
+def _is_positive(matrix: FloatArray) -> bool:
+    """Whether a matrix is symmetric, but for rounding, and positive definite."""
+    if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-6):
+        return False
+    try:
+        np.linalg.cholesky((matrix + matrix.T) / 2)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _squares(centred: FloatArray, precision: FloatArray) -> FloatArray:
     """Squared distances, (2, n): Mahalanobis, and the largest of a number given the others."""
     turned = centred @ precision
-    return np.stack([(turned * centred).sum(axis=1), (turned**2 / np.diag(precision)).max(axis=1)])
+    whole = np.maximum((turned * centred).sum(axis=1), 0.0)  # rounding may leave less than nothing
+    return np.stack([whole, (turned**2 / np.diag(precision)).max(axis=1)])
 
 
 def _columns(points: Points, edge: float) -> dict[str | None, Column]:

@@ -18,7 +18,7 @@ from itrust.data import Design, Missing, Points, Sample, Scan
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
-from itrust.tasks.expressions import Task, TaskRows
+from itrust.tasks.expressions import LARGEST_VALUE, Task, TaskRows
 from itrust.tasks.passes import LawSumsOfTasks, TaskPass, task_pass, value_at
 from itrust.tasks.quantities import Callback
 from itrust.tasks.scores import DrawnSums, TaskConstants
@@ -650,6 +650,13 @@ def refuse_infinite(task: Task, plug_in: float) -> None:
             argument="tasks",
             value=task,
             details={"task": task},
+        )
+    if abs(plug_in) > LARGEST_VALUE:
+        raise InputError(
+            "{task} is {size}, which is too large; take a larger unit",
+            argument="tasks",
+            value=task,
+            details={"task": task, "size": f"{plug_in:.3g}"},
         )
 
 

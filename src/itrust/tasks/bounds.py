@@ -20,10 +20,10 @@ class Bounds:
     upper: float
 
     def __add__(self, other: Bounds) -> Bounds:
-        return Bounds(self.lower + other.lower, self.upper + other.upper)
+        return _known(self.lower + other.lower, self.upper + other.upper)
 
     def __sub__(self, other: Bounds) -> Bounds:
-        return Bounds(self.lower - other.upper, self.upper - other.lower)
+        return _known(self.lower - other.upper, self.upper - other.lower)
 
     def __mul__(self, other: Bounds) -> Bounds:
         ends = [
@@ -64,6 +64,13 @@ class Bounds:
         """
         inside = self.nearest(lower), self.nearest(upper)
         return inside if inside[0] < inside[1] else (lower, upper)
+
+
+def _known(lower: float, upper: float) -> Bounds:
+    """Bounds whose ends are numbers; the sum of both infinities says nothing."""
+    return Bounds(
+        -math.inf if math.isnan(lower) else lower, math.inf if math.isnan(upper) else upper
+    )
 
 
 RATES = Bounds(0.0, 1.0)

@@ -26,18 +26,23 @@ class Differential:
     value: Any
     slope: FloatArray
 
+    # Whether a value is finite is asked at the end, where a task is refused in a sentence.
+
     def __add__(self, other: Self) -> Self:
-        return type(self)(self.value + other.value, self.slope + other.slope)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return type(self)(self.value + other.value, self.slope + other.slope)
 
     def __sub__(self, other: Self) -> Self:
-        return type(self)(self.value - other.value, self.slope - other.slope)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return type(self)(self.value - other.value, self.slope - other.slope)
 
     def __mul__(self, other: Self) -> Self:
-        slope = self.slope * other.value + self.value * other.slope
-        return type(self)(self.value * other.value, slope)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = self.slope * other.value + self.value * other.slope
+            return type(self)(self.value * other.value, slope)
 
     def __truediv__(self, other: Self) -> Self:
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             value = self.value / other.value
             return type(self)(value, (self.slope - value * other.slope) / other.value)
 

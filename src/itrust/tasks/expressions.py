@@ -12,23 +12,33 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, Rng, checked_positive, counted
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    Rng,
+    checked_finite,
+    checked_positive,
+    counted,
+)
 from itrust.data import Points, Population, Predicate, Sample, quoted
 from itrust.tasks.bounds import RATES, Bounds
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.nodes import Node, NumberNode, TwoSides
-from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity
+from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity, needs_parentheses
 
 if TYPE_CHECKING:
     from itrust.tasks.bias import TaskResult
     from itrust.tasks.population import TaskEstimate
 
 Join = Callable[["Task", object], "Task"]
+LARGEST_VALUE = 1e60  # of a quantity and of a task: the fourth powers of such are finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,6 +314,14 @@ class Ratio(Task):
     where: Predicate
     among_positives: bool
 
+    def __post_init__(self) -> None:
+        self._refuse_depth()
+
+    @cached_property
+    def depth(self) -> int:
+        """One more than that of the quantity or of the predicate."""
+        return 1 + max(self.quantity.depth, self.where.depth)
+
     def __str__(self) -> str:
         given = self.where.formula
         if not self.among_positives:
@@ -366,23 +384,37 @@ class Ratio(Task):
         if not inside.any():
             return np.zeros(len(points)), np.zeros(len(points))
         g = np.where(inside, self.quantity.of(points), 0.0)
-        wrong = ~np.isfinite(g)
+        wrong = ~(np.abs(g) <= LARGEST_VALUE)
         if wrong.any():
-            raise InputError(
+            raise self._odd_values(g, wrong, first)
+        return g, inside.astype(float)
+
+    def _odd_values(self, g: FloatArray, wrong: BoolArray, first: int) -> InputError:
+        """The error about rows whose quantity is missing, infinite, or so large that sums are."""
+        infinite = ~np.isfinite(g)
+        told = {"task": self, "quantity": self.quantity}
+        if infinite.any():
+            return InputError(
                 "{quantity} has no finite value in {rows} (first: {row}) that {task} counts; leave "
                 "them out with a condition, as in mean(... | {name} is not missing)",
                 argument="tasks",
-                row=first + int(np.argmax(wrong)),
+                row=first + int(np.argmax(infinite)),
                 value=self,
-                count=int(wrong.sum()),
+                count=int(infinite.sum()),
                 details={
-                    "quantity": self.quantity,
-                    "rows": counted(int(wrong.sum()), "row"),
-                    "task": self,
+                    **told,
+                    "rows": counted(int(infinite.sum()), "row"),
                     "name": _first_name(self.quantity),
                 },
             )
-        return g, inside.astype(float)
+        return InputError(
+            "{quantity} is {size} in {row}, too large to be summed in {task}; take a larger unit",
+            argument="tasks",
+            row=first + int(np.argmax(wrong)),
+            value=self,
+            count=int(wrong.sum()),
+            details={**told, "size": f"{g[int(np.argmax(wrong))]:.3g}"},
+        )
 
     @property
     def is_rate(self) -> bool:
@@ -505,17 +537,12 @@ class Combined(TwoSides[Task], Task):
     """Two tasks and an arithmetic sign; values follow the rules of differentials."""
 
     def __str__(self) -> str:
-        left, right = (
-            f"({part})" if self._binds(part, second) else str(part)
-            for part, second in ((self.left, False), (self.right, True))
-        )
+        left, right = self._told(self.left, second=False), self._told(self.right, second=True)
         return f"{left} {self.sign} {right}"
 
-    def _binds(self, part: Task, second: bool) -> bool:
-        if not isinstance(part, Combined):
-            return False
-        strong = self.sign in "*/"
-        return (strong and part.sign in "+-") or (second and self.sign in "-/")
+    def _told(self, part: Task, *, second: bool) -> str:
+        """A side, in parentheses where it would be read otherwise."""
+        return f"({part})" if needs_parentheses(self.sign, part, second=second) else str(part)
 
     def linear(self, rows: TaskRows) -> Linearised:
         """Join the estimates of both sides."""
@@ -560,6 +587,9 @@ class Named(Task):
     matters: float | None
 
     def __post_init__(self) -> None:
+        self._refuse_depth()
+        if not self.title:
+            raise InputError("a title has one character or more", argument="title", value="")
         if self.matters is not None:
             object.__setattr__(self, "matters", checked_positive(self.matters, "tolerance"))
 
@@ -605,8 +635,8 @@ def combined(left: object, sign: str, right: object) -> Task:
     """Two tasks, or a task and a number, joined by a sign."""
     parts: list[Task] = []
     for part in (left, right):
-        if isinstance(part, Real) and not isinstance(part, bool) and math.isfinite(part):
-            parts.append(Fixed(float(part)))
+        if isinstance(part, Real) and not isinstance(part, bool):
+            parts.append(Fixed(checked_finite(part, "task")))
         elif isinstance(part, Task):
             parts.append(part)
         else:

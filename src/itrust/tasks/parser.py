@@ -18,7 +18,9 @@ A title is text in quotes, or any text without quotes, backticks, "(", "|" and "
 "~" is the tolerance: the size of bias that would matter, in the unit of the task. A covariate is a
 word, or anything in backticks; a value is a number, true, false, or text in
 quotes (dates, too). Means and shares are among positives. A quantity also knows powers, as in
-mean(10 ** log_income). Examples:
+mean(10 ** log_income). A text has at most 100,000 characters and 1,000 words and signs, with 60
+levels of parentheses and 95 parts within each other, such as terms of a sum; all numbers are
+finite. Examples:
 
     mean(age | race == "Black") - mean(age | race == "White")
     share(age >= 65)
@@ -33,9 +35,10 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from itrust._core import InputError, did_you_mean
-from itrust.data import ConditionReader, Everywhere, Predicate
+from itrust._core import InputError, did_you_mean, shown
+from itrust.data import MAX_CHARACTERS, ConditionReader, Everywhere, Predicate, Token
 from itrust.tasks.expressions import Combined, Fixed, Ratio, Task
+from itrust.tasks.nodes import MAX_DEPTH
 from itrust.tasks.quantities import (
     FUNCTIONS,
     Covariate,
@@ -48,6 +51,8 @@ from itrust.tasks.quantities import (
 
 TITLE = re.compile(r"""\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[^"`(|:]*[^"`(|:\s]))\s*:""")
 CALLS = ("mean", "share", "prevalence")
+WINDOW = 90  # characters of a long name that a guess looks at
+MOST_PARTS = MAX_DEPTH - 5  # a mean, a sign and a title may come around them
 
 Part = TypeVar("Part", Task, Quantity)
 
@@ -82,6 +87,9 @@ def parse(text: str) -> Task:
         raise InputError(
             "a task is text such as 'mean(age)', not {value}", argument="text", value=text
         )
+    if len(text) > MAX_CHARACTERS:
+        return _Parser(text).whole()  # which refuses it; looking for a title would take long
+    text = text.lstrip()
     title = TITLE.match(text)
     if title is None:
         return _Parser(text).whole()
@@ -118,20 +126,34 @@ class _Parser(ConditionReader):
         def product() -> Part:
             left = factor()
             while sign := self.accept("*", "/"):
-                left = join(left, sign.text, factor())
+                left = self._joined(join, left, sign, factor())
             return left
 
         left = product()
         while sign := self.accept("+", "-"):
-            left = join(left, sign.text, product())
+            left = self._joined(join, left, sign, product())
         return left
+
+    def _joined(
+        self, join: Callable[[Part, str, Part], Part], left: Part, sign: Token, right: Part
+    ) -> Part:
+        """Two parts with a sign between them, which is pointed at where they are too many."""
+        self._refuse_depth(max(left.depth, right.depth), sign)
+        return join(left, sign.text, right)
+
+    def _refuse_depth(self, depth: int, token: Token) -> None:
+        if depth >= MOST_PARTS:
+            self.refuse(f"more than {MOST_PARTS} parts lie within each other", token.at)
 
     def task(self) -> Task:
         return self._arithmetic(self.factor, Combined)
 
     def factor(self) -> Task:
         def negative() -> Task:
-            return Combined(Fixed(0.0), "-", self.factor())
+            inner = self.factor()
+            if isinstance(inner, Fixed):
+                return Fixed(-inner.value)
+            return Combined(Fixed(0.0), "-", inner)
 
         return self._smallest("task", self.task, Fixed, negative, self.call)
 
@@ -162,7 +184,8 @@ class _Parser(ConditionReader):
                 f"expected mean(...), share(...), prevalence(...) or a number, not {self.ahead()}"
             )
         if token.text not in CALLS:
-            self.refuse(f"there is no task {token.text!r}; {did_you_mean(token.text, CALLS)}")
+            name = token.text[:WINDOW]
+            self.refuse(f"there is no task {shown(token.text)}; {did_you_mean(name, CALLS)}")
         self.position += 1
         self.expect("(", f"after {token.text}")
         task: Task
@@ -189,7 +212,11 @@ class _Parser(ConditionReader):
 
     def quantity_factor(self) -> Quantity:
         base = self.quantity_base()
-        return Formula(base, "**", self.quantity_factor()) if self.accept("**") else base
+        sign = self.accept("**")
+        if sign is None:
+            return base
+        with self.deeper():
+            return self._joined(Formula, base, sign, self.quantity_factor())
 
     def quantity_base(self) -> Quantity:
         def negative() -> Quantity:
@@ -206,4 +233,5 @@ class _Parser(ConditionReader):
         self.position += 2
         inside = self.quantity()
         self.expect(")", f"to close {token.text}(")
+        self._refuse_depth(inside.depth, token)
         return Function(token.text, inside)

@@ -6,6 +6,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "/": operator.truediv,
     "**": operator.pow,
 }
+RANK = {"+": 1, "-": 1, "*": 2, "/": 2, "**": 3}  # how strongly a sign binds
 FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "log": np.log,
     "log10": np.log10,
@@ -28,6 +30,31 @@ FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "sqrt": np.sqrt,
     "abs": np.abs,
 }
+
+
+def needs_parentheses(sign: str, part: Node, *, second: bool) -> bool:
+    """Whether a part beside a sign is read as one only in parentheses.
+
+    Parameters
+    ----------
+    sign : {"+", "-", "*", "/", "**"}
+        The sign.
+    part : Node
+        What stands beside it.
+    second : bool
+        Whether it stands after the sign. Equal signs are read from left to right, powers from
+        right to left.
+
+    Returns
+    -------
+    bool
+        False for what is no formula of two sides.
+    """
+    if not isinstance(part, TwoSides):
+        return False
+    own, inner = RANK[sign], RANK[part.sign]
+    from_right = sign == "**"
+    return inner < own or (inner == own and second != from_right)
 
 
 class Quantity(Node):
@@ -102,6 +129,11 @@ class Indicator(Quantity):
 
     where: Predicate
 
+    @cached_property
+    def depth(self) -> int:
+        """One more than that of the predicate."""
+        return 1 + self.where.depth
+
     def __str__(self) -> str:
         return self.where.formula
 
@@ -120,7 +152,12 @@ class Formula(TwoSides[Quantity], Quantity):
     """Two quantities and an arithmetic sign."""
 
     def __str__(self) -> str:
-        return f"({self.left} {self.sign} {self.right})"
+        left, right = self._told(self.left, second=False), self._told(self.right, second=True)
+        return f"{left} {self.sign} {right}"
+
+    def _told(self, part: Quantity, *, second: bool) -> str:
+        """A side, in parentheses where it would be read otherwise."""
+        return f"({part})" if needs_parentheses(self.sign, part, second=second) else str(part)
 
     def of(self, points: Points) -> FloatArray:
         """Evaluate both sides and join them row by row, (n,)."""
@@ -144,6 +181,9 @@ class Function(Quantity):
 
     name: str
     argument: Quantity
+
+    def __post_init__(self) -> None:
+        self._refuse_depth()
 
     def __str__(self) -> str:
         return f"{self.name}({self.argument})"

@@ -14,9 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from itrust._core import BoolArray, plain
+from itrust._core import BoolArray, InputError, plain
 from itrust.data.predicates.lookup import column_of
 from itrust.data.rows import Points
+
+MAX_DEPTH = 60  # texts and marks go down part by part
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,30 @@ class Predicate(ABC):
     @abstractmethod
     def formula(self) -> str:
         """The predicate in the grammar's words, as `itrust.tasks.parse` reads conditions."""
+
+    @property
+    def negated_formula(self) -> str:
+        """The formula of all other rows; in parentheses only what has words between comparisons."""
+        return f"not ({self.formula})" if self.is_joined else f"not {self.formula}"
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the formula has words between several comparisons."""
+        return False
+
+    @property
+    def depth(self) -> int:
+        """How many predicates lie within each other, this one among them."""
+        return 1
+
+    def _refuse_depth(self) -> None:
+        """Refuse a predicate that others are nested in too deeply."""
+        if self.depth > MAX_DEPTH:
+            raise InputError(
+                "a condition of more than {most} conditions within each other is not taken",
+                argument="where",
+                details={"most": MAX_DEPTH},
+            )
 
     @abstractmethod
     def rows(self, points: Points) -> BoolArray:
@@ -147,6 +173,19 @@ class _Joined(Predicate):
     _joined: ClassVar[np.ufunc]
     parts: tuple[Predicate, ...]
 
+    def __post_init__(self) -> None:
+        self._refuse_depth()
+
+    @property
+    def depth(self) -> int:
+        """One more than that of the deepest part."""
+        return 1 + max(part.depth for part in self.parts)
+
+    @property
+    def is_joined(self) -> bool:
+        """It has."""
+        return True
+
     def rows(self, points: Points) -> BoolArray:
         """Mark the rows that all parts, or any, mark, (n,)."""
         return np.asarray(self._joined.reduce([part.rows(points) for part in self.parts]))
@@ -214,8 +253,19 @@ class Not(Predicate):
 
     @property
     def formula(self) -> str:
-        """Such as `not (age is missing)`."""
-        return f"not ({self.part.formula})"
+        """Such as `age is not missing`, or `not (age < 30 or age > 60)`."""
+        return self.part.negated_formula
+
+    def __post_init__(self) -> None:
+        self._refuse_depth()
+
+    @property
+    def depth(self) -> int:
+        """One more than that of the part."""
+        return 1 + self.part.depth
+
+    def __invert__(self) -> Predicate:
+        return self.part
 
     def rows(self, points: Points) -> BoolArray:
         """Mark the rows outside the part, (n,)."""

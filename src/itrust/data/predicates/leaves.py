@@ -7,6 +7,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,7 @@ class Level(_OfOneColumn):
     def __post_init__(self) -> None:
         if self.level is None:
             raise InputError("a level is a value; Missing(name) stands for rows without one")
+        refuse_no_value(self.level)
 
     def _asked(self) -> str:
         return f"== {written(self.level)}"
@@ -137,6 +139,10 @@ class OneOf(_OfOneColumn):
 
     kind = "one of"
     levels: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        for level in self.levels:
+            refuse_no_value(level)
 
     def _asked(self) -> str:
         return f"in ({', '.join(map(written, self.levels))})"
@@ -178,6 +184,11 @@ class Missing(_OfOneColumn):
     """
 
     kind = "missing"
+
+    @property
+    def negated_formula(self) -> str:
+        """Such as `age is not missing`."""
+        return f"{quoted(self.name)} is not missing"
 
     def _asked(self) -> str:
         return "is missing"
@@ -228,6 +239,11 @@ class Between(_OfOneColumn):
             return written(date_text(end))
         return str(int(end)) if end == int(end) and abs(end) < 1e15 else repr(float(end))
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether it has two ends."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
     def _told(self) -> str:
         return self.text
 
@@ -261,6 +277,7 @@ class Compared(_OfOneColumn):
 
     def __post_init__(self) -> None:
         checked_choice(self.sign, "sign", tuple(OPERATORS))
+        refuse_no_value(self.value)
 
     def _asked(self) -> str:
         return f"{self.sign} {written(self.value)}"
@@ -281,6 +298,30 @@ class Compared(_OfOneColumn):
 
     def _check(self, points: Points) -> None:
         code_of(column_of(points, self.name, prediction=False), self.value, self.sign)
+
+
+def refuse_no_value(value: object) -> None:
+    """Refuse what no cell of a file holds: a list, an array, or a number that is not finite."""
+    kind = type(value).__name__
+    try:
+        hash(value)
+        is_finite = not isinstance(value, Real) or math.isfinite(value)
+    except TypeError:
+        raise InputError(
+            "a value to compare with is text, a number, true, false or a date, not a {kind}",
+            argument="where",
+            value=value,
+            details={"kind": kind},
+        ) from None
+    except OverflowError:  # a whole number of hundreds of digits
+        is_finite = False
+    if not is_finite:
+        raise InputError(
+            "a value to compare with must be finite, not {value}",
+            argument="where",
+            value=value,
+            hint="None stands for missing values" if value != value else None,
+        )
 
 
 def _read(value: object) -> str:

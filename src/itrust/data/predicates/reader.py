@@ -12,13 +12,14 @@ quotes (dates, too). The grammar of tasks (`itrust.tasks.parser`) is built upon 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, TypeVar
 
-from itrust._core import InputError
+from itrust._core import InputError, shown
 from itrust.data.predicates.algebra import Not, Predicate
 from itrust.data.predicates.grammar import RESERVED, WrittenNumber
 from itrust.data.predicates.leaves import (
@@ -32,7 +33,7 @@ from itrust.data.predicates.leaves import (
 
 TOKEN = re.compile(
     r"""\s*(?:
-    (?P<number>\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)
+    (?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?)
     |(?P<text>"(?:[^"]|"")*"|'(?:[^']|'')*')
     |(?P<quoted>`(?:[^`]|``)+`)
     |(?P<word>[^\W\d]\w*)
@@ -42,6 +43,8 @@ TOKEN = re.compile(
 )
 MAX_NESTED = 60
 MAX_TOKENS = 1_000
+MAX_CHARACTERS = 100_000
+HALF = re.compile("[\ud800-\udfff]")  # surrogates: bytes of a shell that are no text
 WINDOW = 90  # characters of a long text that are shown around an error
 
 Inside = TypeVar("Inside")
@@ -110,24 +113,33 @@ class ConditionReader:
     WHOLE: ClassVar[str] = "condition"  # what a text is, in refusals
 
     def __init__(self, text: str, start: int = 0) -> None:
-        self.text = text.replace("\n", " ").replace("\r", " ")
+        self.text = text
+        self.end = len(text.rstrip())
         self.start = start
         self.position = 0
-        self.tokens: list[Token] = []
-        self.tokens.extend(self._tokens())
-        if len(self.tokens) > MAX_TOKENS:
-            self.refuse(f"the {self.WHOLE} is too long", self.tokens[MAX_TOKENS].at)
         self.depth = 0
+        self.tokens: list[Token] = []
+        if self.end > MAX_CHARACTERS:
+            self.refuse(f"the {self.WHOLE} is too long", MAX_CHARACTERS)
+        half = HALF.search(text)
+        if half is not None:
+            self.refuse("there is half a character", half.start())
+        self._split()
 
-    def _tokens(self) -> Any:
+    def _split(self) -> None:
+        """Fill the list of tokens."""
         at = self.start
-        while at < len(self.text.rstrip()):
+        while at < self.end:
             found = TOKEN.match(self.text, at)
             if found is None:
-                start = at + len(self.text[at:]) - len(self.text[at:].lstrip())
-                self._refuse_character(start)
+                self._refuse_character(at + len(self.text[at:]) - len(self.text[at:].lstrip()))
             kind = str(found.lastgroup)
-            yield Token(kind, found.group(kind), found.start(kind))
+            token = Token(kind, found.group(kind), found.start(kind))
+            self.tokens.append(token)
+            if len(self.tokens) > MAX_TOKENS:
+                self.refuse(f"the {self.WHOLE} is too long", token.at)
+            if kind == "number" and not math.isfinite(float(token.text)):
+                self.refuse(f"the number {shown_part(token.text)} is too large", token.at)
             at = found.end()
 
     def _refuse_character(self, at: int) -> NoReturn:
@@ -137,7 +149,8 @@ class ConditionReader:
         cures |= {"\u2018": "use straight quotes", "\u2019": "use straight quotes", "[": "use ( )"}
         if character in cures:
             self.refuse(f"{useless}: {cures[character]}", at)
-        before = self.text[:at].rstrip().rsplit(" ", 1)[-1].rsplit("(", 1)[-1]
+        last = self.text[max(0, at - WINDOW) : at].split() or [""]
+        before = last[-1].rsplit("(", 1)[-1]
         if character == "=":
             signs = "==, !=, <, <=, > or >="
             self.refuse(f"expected {signs} after {before}, not '=' (did you mean ==?)", at)
@@ -148,18 +161,19 @@ class ConditionReader:
     def refuse(self, what: str, at: int | None = None) -> NoReturn:
         """Say what is wrong and point at it; the error's value is what stands there."""
         if at is None:
-            at = len(self.text.rstrip()) if self.peek is None else self.peek.at
+            at = self.end if self.peek is None else self.peek.at
         there = next(
             (token.text for token in self.tokens if token.at == at), self.text[at : at + 1]
         )
         start = max(0, at - WINDOW // 2) if len(self.text) > WINDOW else 0
+        window = self.text[start : start + WINDOW]
         raise InputError(
             "{what} at character {position}:\n  {text}\n  {pointer}",
             value=there,
             details={
                 "what": what,
                 "position": at + 1,
-                "text": self.text[start : start + WINDOW],
+                "text": "".join(c if c.isprintable() else " " for c in window),
                 "pointer": " " * (at - start) + "^",
             },
         )
@@ -186,14 +200,14 @@ class ConditionReader:
 
     def ahead(self) -> str:
         """What stands next, as a refusal quotes it."""
-        return "the end" if self.peek is None else repr(self.peek.text)
+        return "the end" if self.peek is None else shown(self.peek.text)
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
         """One level deeper; refuse what is nested too deeply."""
         self.depth += 1
         if self.depth > MAX_NESTED:
-            self.refuse("parentheses are nested too deeply")
+            self.refuse(f"the {self.WHOLE} is nested too deeply")
         yield
         self.depth -= 1
 
@@ -231,7 +245,7 @@ class ConditionReader:
         """A comparison, a negation, or a condition in parentheses."""
         with self.deeper():
             if self.accept("not"):
-                return Not(self.simple())
+                return ~self.simple()
             if self.accept("("):
                 return self.closed("condition", self.condition())
             return self.comparison(self.covariate())
@@ -254,7 +268,8 @@ class ConditionReader:
             return Not(found) if negated else found
         sign = self.accept(*OPERATORS)
         if sign is None:
-            self.refuse(f"expected ==, !=, <, <=, > or >= after {name}, not {self.ahead()}")
+            signs = "==, !=, <, <=, > or >="
+            self.refuse(f"expected {signs} after {shown_part(name)}, not {self.ahead()}")
         value = self.value()
         return Level(name, value) if sign.text == "==" else Compared(name, sign.text, value)
 
@@ -272,8 +287,17 @@ class ConditionReader:
         if not negative and (word := self.accept("true", "false")):
             return word.text == "true"
         if token is not None and token.kind == "word":
-            self.refuse(f'a value of text stands in quotes: "{token.text}"')
+            self.refuse(f'a value of text stands in quotes: "{shown_part(token.text)}"')
         return self.refuse(f"expected a value, not {self.ahead()}")
+
+
+def shown_part(text: str) -> str:
+    """A name or number as it stands in a sentence, cut where it is long.
+
+    >>> shown_part("age"), shown_part("9" * 200)[-7:]
+    ('age', '9999...')
+    """
+    return text if len(text) <= WINDOW and text.isprintable() else shown(text)[1:]
 
 
 def as_condition(where: object) -> Predicate:

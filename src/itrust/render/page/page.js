@@ -564,7 +564,7 @@
 
   // Text that a spreadsheet would take for a formula gets a quote before it.
   const csvCell = (text) => {
-    const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+    const safe = /^\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   const PAIRS = { interval: ["lower", "upper"], "judged on": ["judged on", "rows"] };

@@ -1,0 +1,217 @@
+"""The text of a saved recalibration, read with bounds, and what every such file holds.
+
+A file is data and never code. It is read as strict JSON: no entry twice, no NaN or Infinity, no
+numbers that overflow, at most `MAX_BYTES` of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from itrust._core import Code, InputError, did_you_mean, shown
+from itrust.recalibrate.shapes import (
+    ByName,
+    EntryShape,
+    Flag,
+    ListOf,
+    ListWith,
+    Maybe,
+    Number,
+    OneWord,
+    Record,
+    SavedLevel,
+    Text,
+    Whole,
+    unfit,
+)
+
+SCHEMA, FIRST_SCHEMA = "itrust-recalibration/2", "itrust-recalibration/1"
+MAX_BYTES = 2**26  # 64 MB; fits of 500,000 rows write less than 1 MB
+MAX_DIGITS = 400  # of one number: all that a float has
+MAX_ROWS = 10**15
+KINDS = ("number", "boolean", "date", "category")
+COUNT, SHARE, POSITIVE = Whole(1, 10**9), Number(0, 1, above=True), Number(0, above=True)
+PROBABILITY, EDGE = Number(0, 1), Number(0, 0.5, above=True)
+FLAG = Flag()
+
+Method = TypeVar("Method", bound=type)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of bounded size."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(
+            "cannot read {file}: {reason}",
+            argument="path",
+            file=str(path),
+            details={"reason": error.strerror},
+        ) from None
+    if len(raw) > MAX_BYTES:
+        raise InputError(
+            "{file} has more than {most} bytes, which no saved recalibration has; give a file that "
+            "{saved} wrote",
+            argument="path",
+            file=str(path),
+            details={"most": MAX_BYTES, "saved": Code("save()", "--save")},
+        )
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _no_json(f"it is not UTF-8 text at byte {error.start + 1:,}") from None
+
+
+def parsed(text: str, place: str = "{file}") -> Any:
+    """What strict JSON says; `place` is where the text stands."""
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_once_each,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_whole,
+        )
+    except RecursionError:
+        raise _no_json("it is nested too deeply", place) from None
+    except json.JSONDecodeError as error:
+        why = f"{error.msg[0].lower()}{error.msg[1:]} in line {error.lineno:,}"
+        raise _no_json(why, place) from None
+
+
+def _no_json(why: str, place: str = "{file}") -> InputError:
+    return InputError(
+        f"{place} is not JSON: {{why}}; give a file that {{saved}} wrote",
+        argument="path",
+        details={"why": why, "saved": Code("save()", "--save")},
+    )
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise _damaged(f"the entry {shown(twice)} stands there twice")
+    return found
+
+
+def _refuse_constant(word: str) -> float:
+    raise _damaged(f"{word} is no number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits) if len(digits) <= MAX_DIGITS else math.inf
+    if not math.isfinite(number):
+        raise _damaged(f"the number {digits[:30]}{'...' * (len(digits) > 30)} cannot be held")
+    return number
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise _damaged(f"the number {digits[:30]}... has {len(digits):,} digits")
+    return int(digits)
+
+
+def _damaged(why: str) -> InputError:
+    return InputError(
+        "{file} is damaged: {why}",
+        argument="path",
+        hint="fit again and write it with {}",
+        settings=[Code("save", "--save")],
+        details={"why": why},
+    )
+
+
+def method_named(facts: Any, known: Mapping[str, Method]) -> Method:
+    """The class that a file says it was fitted by; refuses another schema."""
+    schema = facts.get("schema") if isinstance(facts, Mapping) else None
+    if schema == FIRST_SCHEMA:
+        raise InputError(
+            "{file} has the schema {schema} of an earlier version, which does not know where the "
+            "calibration rows lie; fit again and save",
+            argument="path",
+            details={"schema": FIRST_SCHEMA},
+        )
+    if schema != SCHEMA:
+        raise InputError(
+            "{file} does not have the schema {schema}; give a file that {saved} wrote",
+            argument="path",
+            details={"schema": SCHEMA, "saved": Code("save()", "--save")},
+        )
+    name = facts.get("method")
+    if not isinstance(name, str) or name not in known:
+        raise InputError(
+            "no method {value}; {guess}",
+            argument="path",
+            value=name,
+            details={"guess": did_you_mean(str(name), list(known))},
+        )
+    return known[name]
+
+
+def whole_record(method: str, settings: Mapping[str, EntryShape], learned: EntryShape) -> Record:
+    """What a file of a method holds.
+
+    Parameters
+    ----------
+    method : str
+        Name of the class.
+    settings : mapping of str to EntryShape
+        Its parameters.
+    learned : EntryShape
+        What the fit has filled.
+
+    Returns
+    -------
+    Record
+        The description of the whole file.
+    """
+    entries: dict[str, EntryShape] = {
+        "schema": OneWord((SCHEMA,)),
+        "version": Text(),
+        "method": OneWord((method,)),
+        "settings": Record(settings, frozenset(settings)),
+        "columns": ByName(OneWord(KINDS)),
+        "missing_levels": ByName(Maybe(Text())),
+        "seen_levels": ByName(ListOf(SavedLevel())),
+        "meanings": ByName(ListOf(ListWith((SavedLevel(), SavedLevel())))),
+        "prob": Maybe(Text()),
+        "rows": Whole(1, MAX_ROWS),
+        "available_rows": Whole(1, MAX_ROWS),
+        "learned": learned,
+    }
+    return Record(entries, frozenset({"meanings", "available_rows"}))
+
+
+def refuse_contradictions(facts: Mapping[str, Any], place: str, reads_covariates: bool) -> None:
+    """Refuse columns that the entries of a file do not agree on.
+
+    Parameters
+    ----------
+    facts : mapping
+        The entries that all methods have, each checked by itself.
+    place : str
+        Where they stand, with a point at the end; empty for the whole file.
+    reads_covariates : bool
+        Whether the method uses covariates.
+    """
+    columns = facts["columns"]
+    categories = {name for name, kind in columns.items() if kind == "category"}
+    if columns and not reads_covariates:
+        unfit(f"{place}columns", "must be empty: the method reads no covariate")
+    for entry, named in (("missing_levels", set(columns)), ("seen_levels", categories)):
+        odd = set(facts[entry]) ^ named
+        if odd:
+            what = "the columns" if entry == "missing_levels" else "the categories of columns"
+            unfit(f"{place}{entry}", f"must have {what}; {shown(min(odd))} is in one of them alone")
+    odd = set(facts.get("meanings", ())) - categories
+    if odd:
+        unfit(f"{place}meanings", f"has {shown(min(odd))}, which is no category of columns")
+    if facts.get("available_rows", facts["rows"]) < facts["rows"]:
+        unfit(f"{place}available_rows", f"must be at least rows, which is {facts['rows']:,}")

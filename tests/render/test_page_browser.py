@@ -224,7 +224,7 @@ def test_hovering_shows_values(show):
     point = browser.find_element(By.CSS_SELECTOR, "#chart-reliability .mark-symbol path")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", point)
     webdriver.ActionChains(browser).move_to_element(point).perform()
-    wait(lambda: "predicted" in browser.find_element(By.ID, "vg-tooltip-element").text)
+    wait(lambda: "predicted" in browser.find_element(By.ID, "tip").text)
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -6,13 +6,14 @@ import math
 import platform
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
 from itrust import __version__
-from itrust._core import InputError, counted
+from itrust._core import InputError, counted, printable
 from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure, tone_of
 from itrust.calibration import Autocorrelation
 from itrust.render.text import in_words
@@ -24,9 +25,7 @@ LONG_NAME, LONG_TEXT = 80, 700
 NO_COVARIATES = "No covariates were named, so this is overall calibration once more."
 TASK_TONES = {TaskFinding.BIASED: BAD, TaskFinding.SAFE: GOOD, TaskFinding.UNDECIDED: OPEN}
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
-# Control characters, and those that turn the direction of the text around them.
 WORD = re.compile(r"\S{81,}")  # no page has room for such a word
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
     }
     told: dict[str, Any] = _tidy(gathered, _shortener(found["on"]))
     # A command that is cut makes nothing again.
-    return {**told, "provenance": _tidy(found["provenance"], _seen_through)}
+    return {**told, "provenance": _tidy(found["provenance"], printable)}
 
 
 def _facts(audit: Audit | Mapping[str, Any], min_cell: int | None) -> Mapping[str, Any]:
@@ -274,21 +273,32 @@ def _versions() -> dict[str, str]:
 
 def _shortener(names: Iterable[str]) -> Callable[[str], str]:
     """Cut long names of covariates and long words wherever they occur, then what is too long."""
-    longest = sorted((name for name in names if len(name) > LONG_NAME), key=len, reverse=True)
-    cuts = [(name, cut(name, LONG_NAME)) for name in longest]
+    cuts = _cut_names(sorted((name for name in names if len(name) > LONG_NAME), key=len))
 
     def short(text: str) -> str:
         if len(text) > LONG_NAME:
-            for name, shorter in cuts:
+            for name, shorter in reversed(cuts.items()):  # the longest may hold others
                 text = text.replace(name, shorter)
-            text = WORD.sub(lambda word: cut(word[0], LONG_NAME), text)
-        return cut(_seen_through(text), LONG_TEXT)
+        told = WORD.sub(lambda word: cut(word[0], LONG_NAME), printable(text, lines=False))
+        return cut(told, LONG_TEXT)
 
     return short
 
 
-def _seen_through(text: str) -> str:
-    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
+def _cut_names(names: Iterable[str]) -> dict[str, str]:
+    """Long names cut, with a number where others are cut to the same.
+
+    >>> list(_cut_names(["a" * 99 + "b" * 30, "a" * 98 + "b" * 30]).values())[1][-8:]
+    'bbbb (2)'
+    """
+    found: dict[str, str] = {}
+    times: Counter[str] = Counter()
+    for name in names:
+        shorter = cut(name, LONG_NAME)
+        times[shorter] += 1
+        number = f" ({times[shorter]})" if times[shorter] > 1 else ""
+        found[name] = cut(name, LONG_NAME - len(number)) + number
+    return found
 
 
 def cut(text: str, most: int) -> str:
@@ -307,11 +317,11 @@ def cut(text: str, most: int) -> str:
 
 
 def _tidy(value: Any, short: Callable[[str], str]) -> Any:
-    """Every text, keys included, as a page can show it."""
+    """Every text as a page can show it; keys that are names stay, since no page shows those."""
     if isinstance(value, str):
         return short(value)
     if isinstance(value, dict):
-        return {short(name): _tidy(part, short) for name, part in value.items()}
+        return {name: _tidy(part, short) for name, part in value.items()}
     if isinstance(value, list):
         return [_tidy(part, short) for part in value]
     return value

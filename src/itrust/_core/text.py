@@ -148,7 +148,16 @@ def shown_name(name: str) -> str:
     >>> shown_name("age"), shown_name(" "), shown_name("\N{BRAILLE PATTERN BLANK}")
     ('age', '(no name)', '(no name)')
     """
-    return "(no name)" if BLANK.fullmatch(name) else name
+    return "(no name)" if is_blank(name) else name
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing to see.
+
+    >>> is_blank("\N{IDEOGRAPHIC SPACE}"), is_blank("a ")
+    (True, False)
+    """
+    return BLANK.fullmatch(text) is not None
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

@@ -21,7 +21,8 @@ from itrust.render.text.auditing import in_time
 from itrust.tasks import TaskFinding
 
 MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30
-LONG_NAME, LONG_TEXT = 80, 700
+LONG_NAME, LONG_LABEL, LONG_TEXT = 80, 160, 700
+LABELS = ("name", "rule", "group", "by", "where", "model", "title")  # keys of what is called so
 NO_COVARIATES = "No covariates were named, so this is overall calibration once more."
 TASK_TONES = {TaskFinding.BIASED: BAD, TaskFinding.SAFE: GOOD, TaskFinding.UNDECIDED: OPEN}
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
@@ -321,7 +322,9 @@ def _tidy(value: Any, short: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return short(value)
     if isinstance(value, dict):
-        return {name: _tidy(part, short) for name, part in value.items()}
+        found = {name: _tidy(part, short) for name, part in value.items()}
+        labels = (name for name in LABELS if isinstance(found.get(name), str))
+        return found | {name: cut(found[name], LONG_LABEL) for name in labels}
     if isinstance(value, list):
         return [_tidy(part, short) for part in value]
     return value

@@ -11,10 +11,24 @@
   const ticks = () => (wide() ? 10 : 4);
 
   const BLANK = /^[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u2800\u3164\uffa0]*$/; // as in _core/text.py
+  // Beginning and end: what tells `region = south` from `region = west` stands at the end.
   const short = (text, most = 40) => {
     if (BLANK.test(text)) return "(no name)";
-    const signs = Array.from(String(text)); // whole characters, so that no emoji is halved
-    return signs.length <= most ? String(text) : signs.slice(0, most - 1).join("") + "\u2026";
+    const signs = signsOf(text);
+    if (signs.length <= most) return String(text);
+    const tail = Math.floor((most - 1) * 0.45);
+    return `${signs.slice(0, most - 1 - tail).join("")}\u2026${signs.slice(signs.length - tail).join("")}`;
+  };
+  const signsOf = (text) => Array.from(SIGNS.segment(String(text)), (sign) => sign.segment); // no emoji or accent is halved
+  const SIGNS = new Intl.Segmenter("en", { granularity: "grapheme" });
+  // One line, or two of which the first ends between words where it can.
+  const inLines = (text, most) => {
+    const signs = signsOf(short(text, 2 * most - 12)); // room to end between words
+    if (signs.length <= most) return [signs.join("")];
+    const from = signs.length - most;
+    const ends = signs.slice(from, most + 1).map((sign, k) => (/[\s_=,;:/-]/.test(sign) ? from + k : -1)).filter((at) => at > 0);
+    const at = ends.length ? ends[ends.length - 1] + (ends[ends.length - 1] < most ? 1 : 0) : most;
+    return [signs.slice(0, at).join(""), signs.slice(at).join("")];
   };
   // Names that look the same in a list are numbered from the second on.
   const distinct = (texts) => {
@@ -71,7 +85,7 @@
   // Positions of categories are numbers. Their names, and titles of axes, are parameters of the chart.
   const named = (param, names) => ({ name: param, value: names });
   const titled = (param) => ({ title: { expr: `${param}Title` } });
-  const titleOf = (param, name) => named(`${param}Title`, short(name, 60));
+  const titleOf = (param, name, most) => named(`${param}Title`, inLines(name, most));
   const byNumber = (field, param, count, axis, scale) => ({
     field, type: "ordinal", scale: { domain: [...Array(count).keys()], ...scale }, axis: axis && { labelExpr: `${param}[datum.value]`, ...axis },
   });
@@ -192,7 +206,7 @@
         parent.label = short(title, 60);
         select.append(parent);
       }
-      const texts = distinct(entries.map(([, text]) => short(text, 70)));
+      const texts = distinct(entries.map(([, text]) => short(text, wide() ? 60 : 36)));
       entries.forEach(([value, text], k) => {
         const option = document.createElement("option");
         option.value = value; option.textContent = texts[k]; option.title = short(text, 300);
@@ -328,17 +342,20 @@
   function intervals(id, rows, label) {
     const { tolerance } = data;
     const beside = wide();
-    const names = distinct(rows.map((row) => short(row.name, beside ? 60 : 46)));
-    const values = rows.map((row, k) => ({ ...row, k, label: names[k], tip: [["", short(row.name, 300)], ...tipOf(row)] }));
+    const names = distinct(rows.map((row) => short(row.name, beside ? 86 : 80))).map((name) => inLines(name, beside ? 48 : 44));
+    const lines = Math.max(...names.map((own) => own.length));
+    const values = rows.map((row, k) => ({ ...row, k, label: names[k].join("\n"), lines: names[k].length, tip: [["", short(row.name, 300)], ...tipOf(row)] }));
     const ends = values.flatMap((row) => [row.lower, row.upper]).filter((end) => end !== null);
     const [low, high] = [Math.min(...ends, -1.2 * tolerance), Math.max(...ends, 1.2 * tolerance)];
     const room = 0.03 * (high - low);
     const x = { field: "lower", type: "quantitative", title: BIAS, scale: { domain: [low - room, high + room], nice: false }, axis: { tickCount: wide() ? 8 : 5 } };
-    const y = byNumber("k", "names", rows.length, beside ? { grid: false, domain: false, ticks: false, title: null, labelLimit: 360, labelColor: "var(--ink)" } : null, { paddingOuter: 0.3 });
+    const y = byNumber("k", "names", rows.length, beside ? { grid: false, domain: false, ticks: false, title: null, labelLimit: 360, labelLineHeight: 13, labelColor: "var(--ink)",
+      labelBaseline: { condition: { test: "length(names[datum.value]) > 1", value: "bottom" }, value: "middle" } } : null, { paddingOuter: 0.3 });
     const shade = [{ from: -tolerance, to: tolerance }];
     const offset = beside ? 0 : 9;
+    const step = beside ? 23 + 5 * lines : 30 + 15 * lines;
     return draw(id, {
-      height: (beside ? 27 : 44) * values.length + 60,
+      height: step * values.length + 60,
       params: [named("names", names)],
       data: { values },
       layer: [
@@ -346,7 +363,11 @@
         { data: { values: [{}] }, mark: { type: "rule", color: "var(--muted)", strokeWidth: 1.5 }, encoding: { x: { datum: 0 } } },
         { data: { values: values.filter(hasBand) }, mark: { type: "rule", strokeWidth: 2, yOffset: offset }, encoding: { y, x, x2: { field: "upper" }, color: marks.stroke } },
         { mark: { type: "point", size: 90, opacity: 1, strokeWidth: 1.5, yOffset: offset, tooltip: TIP }, encoding: { y, x: { ...x, field: "bias" }, ...marks } },
-        ...(beside ? [] : [{ mark: { type: "text", align: "left", x: 0, dy: -9, limit: { expr: "width" } }, encoding: { y, text: { field: "label" } } }]),
+        ...(beside ? [] : [1, 2].map((count) => ({ // so that the last line stands just above the interval
+          data: { values: values.filter((row) => row.lines === count) },
+          mark: { type: "text", align: "left", baseline: "bottom", lineBreak: "\n", lineHeight: 14, x: 0, dy: 2 - 14 * (count - 1), limit: { expr: "width" } },
+          encoding: { y, text: { field: "label" } },
+        }))),
       ],
     }, label);
   }
@@ -409,7 +430,7 @@
     table("curve", `Bias along ${short(covariate.name, 60)}, ${short(part.group, 60)}, ${whole(part.rows)} rows`,
       [[short(covariate.name, 40), "num"], ...biasHead],
       points.map((point) => [[point.at, typeof point.x === "number" ? point.x : point.at], ...biasCells(point)]));
-    return draw("chart-curve", { height: 320, params: [titleOf("x", covariate.name)], layer },
+    return draw("chart-curve", { height: 320, params: [titleOf("x", covariate.name, wide() ? 80 : 36)], layer },
       `Bias along ${short(covariate.name, 60)}, ${short(part.group, 60)}: ${spread(points)}. The table below has the numbers.`);
   }
 
@@ -510,7 +531,7 @@
       cells.map((cell) => [[cell.acrossAt, cell.acrossAt], [cell.upAt, cell.upAt], ...biasCells(cell)]));
     return draw("chart-map", {
       height: up.kind === "level" ? 44 * up.at.length + 60 : wide() ? 380 : 280,
-      params: [named("across", levelNames(across)), named("up", levelNames(up)), titleOf("across", across.name), titleOf("up", up.name)],
+      params: [named("across", levelNames(across)), named("up", levelNames(up)), titleOf("across", across.name, wide() ? 80 : 32), titleOf("up", up.name, wide() ? 44 : 32)],
       layer: [
         { data: { values: cells }, mark: { type: "rect", strokeWidth: 0.8, tooltip: TIP },
           encoding: { x, ...(x2 ? { x2 } : {}), y, ...(y2 ? { y2 } : {}), fill: color, stroke: color } },
@@ -524,7 +545,7 @@
   function maps() {
     const choose = byId("choose-map");
     if (!choose) return null;
-    options(choose, [["", data.maps.map((own, k) => [k, `${short(own.across.name, 30)} and ${short(own.up.name, 30)}`])]]);
+    options(choose, [["", data.maps.map((own, k) => [k, `${short(own.across.name, wide() ? 30 : 15)} and ${short(own.up.name, wide() ? 30 : 15)}`])]]);
     const show = () => map(data.maps[Number(choose.value)]);
     choose.value = String(data.opening.map);
     choose.addEventListener("change", show);
@@ -583,8 +604,12 @@
     made.setAttribute("xmlns", "http://www.w3.org/2000/svg");
     const style = getComputedStyle(document.documentElement);
     made.style.background = style.getPropertyValue("--sheet").trim();
-    const text = new XMLSerializer().serializeToString(made);
-    return text.replace(/var\((--[a-z0-9]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+    for (const part of [made, ...made.querySelectorAll("*")]) { // colours stand in attributes; text stays as it is
+      for (const { name, value } of [...part.attributes]) {
+        if (value.includes("var(")) part.setAttribute(name, value.replace(/var\((--[a-z0-9]+)\)/g, (_, own) => style.getPropertyValue(own).trim()));
+      }
+    }
+    return new XMLSerializer().serializeToString(made);
   }
 
   // Text that a spreadsheet would take for a formula gets a quote before it.
@@ -592,17 +617,23 @@
     const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
-  const PAIRS = { interval: ["lower", "upper"], "judged on": ["judged on", "rows"] };
+  const PAIRS = new Map([["interval", ["lower", "upper"]], ["judged on", ["judged on", "rows"]]]); // two numbers in a cell
   function csvText(place) {
     const made = place.dataset.table.split(" ").map(byId).filter(Boolean);
     return made.map((own) => {
-      const heads = Array.from(own.tHead.rows[0].cells, (cell) => cell.textContent.trim());
-      const lines = Array.from(own.tBodies[0].rows, (row) => Array.from(row.cells, (cell, k) => {
-        const numbers = Array.from(cell.querySelectorAll("data"), (part) => part.getAttribute("value"));
+      const numbersOf = (cell) => Array.from(cell.querySelectorAll("data"), (part) => part.getAttribute("value"));
+      const rows = Array.from(own.tBodies[0].rows);
+      const heads = Array.from(own.tHead.rows[0].cells, (cell, k) => { // a covariate may be called "interval"
+        const name = cell.textContent.trim();
+        const paired = rows.length && numbersOf(rows[0].cells[k]).length === 2;
+        return paired && PAIRS.has(name) ? PAIRS.get(name) : [name];
+      });
+      const lines = rows.map((row) => Array.from(row.cells, (cell, k) => {
+        const numbers = numbersOf(cell);
         const named = cell.querySelector("bdi");
-        return PAIRS[heads[k]] && numbers.length === 2 ? numbers : [numbers.length ? numbers[0] : (named || cell).textContent.trim()];
+        return heads[k].length === 2 ? numbers : [numbers.length ? numbers[0] : (named || cell).textContent.trim()];
       }).flat());
-      return [heads.flatMap((head) => PAIRS[head] || [head]), ...lines].map((line) => line.map(csvCell).join(",")).join("\r\n");
+      return [heads.flat(), ...lines].map((line) => line.map(csvCell).join(",")).join("\r\n");
     }).join("\r\n\r\n") + "\r\n";
   }
 

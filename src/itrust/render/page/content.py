@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -74,8 +75,14 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
         "versions": _versions(),
     }
     told: dict[str, Any] = _tidy(gathered, _shortener(found["on"]))
-    # A command that is cut makes nothing again.
-    return {**told, "provenance": _tidy(found["provenance"], printable)}
+    return {**told, "provenance": _provenance(found["provenance"])}
+
+
+def _provenance(found: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """How it was made; a command that is cut would make nothing again."""
+    if found is None:
+        return None
+    return {**_tidy(found, partial(printable, lines=False)), "command": printable(found["command"])}
 
 
 def _facts(audit: Audit | Mapping[str, Any], min_cell: int | None) -> Mapping[str, Any]:

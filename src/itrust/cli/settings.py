@@ -5,6 +5,7 @@ The nearest one counts, in the current folder or above. Files named in it are re
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,11 +36,11 @@ def find_settings(folder: Path) -> Settings:
     for place in (folder, *folder.parents):
         own, project = place / NAME, place / PROJECT
         if own.is_file():
-            return Settings(_checked(own, _read(own)), own)
+            return Settings(_checked(own, _read(own), folder), own)
         if project.is_file() and "itrust" in project.read_text("utf-8", "replace"):
             found = _read(project).get("tool", {}).get("itrust")
             if found is not None:
-                return Settings(_checked(project, found), project)
+                return Settings(_checked(project, found, folder), project)
     return Settings({})
 
 
@@ -52,14 +53,14 @@ def _read(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def _checked(path: Path, found: Any) -> dict[str, Any]:
+def _checked(path: Path, found: Any, folder: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError("[tool.itrust] must be a table, not {value}", file=path.name, value=found)
-    return {key.replace("_", "-"): _value(path, key, value) for key, value in found.items()}
+    return {key.replace("_", "-"): _value(path, key, value, folder) for key, value in found.items()}
 
 
-def _value(path: Path, key: str, value: Any) -> Any:
-    """The value of a setting as its option takes it."""
+def _value(path: Path, key: str, value: Any, folder: Path) -> Any:
+    """The value of a setting as its option takes it; files as they are called from the folder."""
     option = BY_NAME.get(key.replace("_", "-"))
     if option is None:
         raise InputError(
@@ -90,7 +91,9 @@ def _value(path: Path, key: str, value: Any) -> Any:
             value=value,
             details={"key": key},
         )
-    return str(path.parent / value) if option.is_file and value != STANDARD else value
+    if not option.is_file or value == STANDARD or os.path.isabs(value):
+        return value
+    return os.path.relpath(path.parent / value, folder)
 
 
 def _fits(option: Option, value: Any) -> bool:

@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -51,7 +50,6 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
     charts = found["charts"]
     gathered = {
         "audit": {name: part for name, part in found.items() if name != "provenance"},
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "tone": tone_of(found["verdict"]).name,
         "summary": found["summary"]["text"],
         "action": found["action"],

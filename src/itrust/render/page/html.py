@@ -173,7 +173,7 @@ def shown(value: object, kind: str = "number") -> str:
     if kind == "cover":
         return f"{100 * value:.4g} %"
     form = {"rate": ".3f" if value >= RARE else ".4f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
-    plus = {"change": "+.4g", "score": ".4f", "loss": ".4f", "whole": "d", "seconds": ".1f"}
+    plus = {"change": "+.4g", "score": ".4f", "loss": ".4f", "whole": "d"}
     if kind == "size":  # of a bias whose direction is told in words
         return signed(abs(value))[1:]
     told = signed(value) if kind == "bias" else format(value, {**form, **plus}.get(kind, ".4g"))

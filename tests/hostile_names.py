@@ -149,8 +149,8 @@ def hostile_names(count: int, seed: int = 0) -> list[str]:
     return list(names)[:count]
 
 
-@lru_cache(maxsize=1)
-def stand_in_audit() -> Audit:
+@lru_cache(maxsize=2)
+def stand_in_audit(charts: bool = True) -> Audit:
     """An audit of few rows whose names all stand for others, with everything that a page shows."""
     rng, n = np.random.default_rng(0), 260
     x: dict[str, Any] = {f"zznumber{k}zz": rng.normal(size=n) for k in range(NUMBERS)}
@@ -169,7 +169,7 @@ def stand_in_audit() -> Audit:
     learn, judge = sample.split([0.5, 0.5], rng=0)
     methods = {f"zzmethod{k}zz": it.recalibrate.Platt() for k in range(2)}
     settings: dict[str, Any] = {"draws": 39, "rng": 0}
-    return it.audit(sample, tasks, **settings).extended(
+    return it.audit(sample, tasks, charts=charts, **settings).extended(
         recalibration=it.recalibrate.compare(methods, learn, judge, slices=False, **settings),
         comparison=it.compare({f"zzmodel{k}zz": sample for k in (1, 2)}, on=[], **settings),
         provenance=Provenance(
@@ -214,7 +214,7 @@ def renamed(audit: Audit, name_of: Callable[[str], str]) -> Audit:
     return _Renamer(io.BytesIO(_pickled(audit)), name_of).load()
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _pickled(audit: Audit) -> bytes:
     written = io.BytesIO()
     _Pickler(written).dump(audit)

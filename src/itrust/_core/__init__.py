@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from itrust._core.text import (
         closest,
         counted,
+        cut,
         did_you_mean,
         is_blank,
         listed,
@@ -107,6 +108,7 @@ __all__ = [
     "checked_share",
     "closest",
     "counted",
+    "cut",
     "did_you_mean",
     "html",
     "in_door_words",

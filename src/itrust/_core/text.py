@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -210,6 +211,21 @@ def printable(text: str, *, lines: bool = True) -> str:
     """
     spelt = CONTROL if lines else ONE_LINE
     return spelt.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def cut(text: str, most: int) -> str:
+    """Beginning and end of a long text.
+
+    >>> cut("abcdefghijkl", 8)
+    'abcde…kl'
+    """
+    if len(text) <= most:
+        return text
+    tail = most // 4
+    head = text[: most - tail - 1]
+    while head and unicodedata.combining(text[len(head)]):  # no accent without its letter
+        head = head[:-1]
+    return f"{head}…{text[-tail:]}"
 
 
 def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import platform
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -13,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from itrust import __version__
-from itrust._core import InputError, counted, printable
+from itrust._core import InputError, counted, cut, printable
 from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure, tone_of
 from itrust.calibration import Autocorrelation
 from itrust.render.text import in_words
@@ -305,21 +304,6 @@ def _cut_names(names: Iterable[str]) -> dict[str, str]:
         number = f" ({times[shorter]})" if times[shorter] > 1 else ""
         found[name] = cut(name, LONG_NAME - len(number)) + number
     return found
-
-
-def cut(text: str, most: int) -> str:
-    """Beginning and end of a long text.
-
-    >>> cut("abcdefghijkl", 8)
-    'abcde…kl'
-    """
-    if len(text) <= most:
-        return text
-    tail = most // 4
-    head = text[: most - tail - 1]
-    while head and unicodedata.combining(text[len(head)]):  # no accent without its letter
-        head = head[:-1]
-    return f"{head}…{text[-tail:]}"
 
 
 def _tidy(value: Any, short: Callable[[str], str]) -> Any:

@@ -268,7 +268,7 @@ def test_parts_are_those_of_their_own_functions(audit):
 def test_json_has_what_is_promised(audit):
     text = json.dumps(audit.to_dict(), allow_nan=False)
     found = json.loads(text)
-    assert found["schema"] == "itrust-audit/3"
+    assert found["schema"] == "itrust-audit/4"
     assert list(found)[:3] == ["schema", "version", "summary"]
     assert found["summary"]["text"] == audit.summary
     assert found["summary"]["bias"] == pytest.approx(np.mean(audit.sample.residuals))

@@ -1,4 +1,6 @@
 import json
+import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
@@ -43,7 +45,7 @@ def test_settings_stand_in_for_options_and_the_command_line_wins(tmp_path, optio
     assert (found.label, list(found.on), list(found.task)) == ("owner", ["age"], ["mean(age)"])
     assert (found.alpha, found.draws, found.min_cell, found.gate) == (0.01, 199, 20, "any")
     assert found.positive == "1"
-    assert found.outputs["--json"] == tmp_path / "out" / "a.json"
+    assert found.outputs["--json"] == Path("out/a.json")
     used = "label, on, positive, task, draws, json, min-cell, gate"
     assert result.stderr == f"settings from ./itrust.toml: {used}\n"
 
@@ -158,9 +160,13 @@ def test_settings_of_a_recalibration_are_relative_to_their_file(tmp_path, monkey
     assert run("recalibrate").exit_code == 0
     fitted, loaded = seen
     assert (fitted.method, fitted.apply, fitted.column) == ("platt", "-", "z")
-    assert fitted.outputs == {"--out": tmp_path / "o.csv", "--save": tmp_path / "r.json"}
+    assert fitted.outputs == {"--out": Path("o.csv"), "--save": Path("r.json")}
     assert fitted.typed == {"file", "column"}
-    assert loaded.load == str(tmp_path / "old.json")
+    assert loaded.load == "old.json"
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    assert run("recalibrate").exit_code == 0
+    assert seen[-1].load == os.path.join("..", "old.json")
 
 
 def test_a_dash_in_settings_is_standard_output(tmp_path):

@@ -142,6 +142,16 @@ def test_names_from_the_users_file_are_text_and_nothing_else(tmp_path):
         assert not any(HOSTILE in text.get_text() for text in named)  # cut
 
 
+def test_a_legend_has_groups_whose_name_begins_with_an_underscore():
+    rng = np.random.default_rng(0)
+    x = {"age": rng.normal(size=300), "_g": rng.choice(["a", "b"], 300)}
+    sample = it.Sample(rng.random(300) < 0.5, np.full(300, 0.5), x)
+    settings = {"draws": 19, "rng": 0, "panels": False}
+    display = figures.BiasCurveDisplay.from_sample(sample, "age", "_g", **settings)
+    legend = display.ax_.get_legend()
+    assert [text.get_text().strip() for text in legend.get_texts()] == ["_g = a", "_g = b"]
+
+
 RESULTS = {
     "test": lambda s: it.klce_test(s, draws=99, rng=0),
     "curve": lambda s: it.bias_curve(s, "age", draws=49, rng=0),

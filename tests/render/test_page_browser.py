@@ -2,17 +2,14 @@
 
 import csv
 import json
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
@@ -22,39 +19,10 @@ import paper
 
 pytestmark = pytest.mark.slow
 
-CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
-FLAGS = (
-    *("headless=new", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run"),
-    *("disable-background-networking", "disable-component-update", "disable-sync"),
-    *("disable-dev-shm-usage", "hide-scrollbars"),
-)
 PLANTED = "</script><script>window.pwned=1</script>"
 LOADS_WITHIN = 5.0  # seconds; two on a quiet machine, tests run on busy ones
 MUTED = "rgb(167, 176, 185)"  # of the dark palette, which charts follow
 Browser = webdriver.Chrome
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory) -> Iterator[Browser]:
-    if os.environ.get("ITRUST_NO_BROWSER") == "1":
-        pytest.skip("ITRUST_NO_BROWSER=1")
-    lacking = [str(path) for path in (CHROMIUM, DRIVER) if not path.exists()]
-    if lacking:
-        pytest.fail(
-            f"{' and '.join(lacking)} not found: `make browser` installs them (Debian's chromium "
-            f"and chromium-driver); ITRUST_NO_BROWSER=1 goes without"
-        )
-    options = Options()
-    options.binary_location = str(CHROMIUM)
-    for flag in FLAGS:
-        options.add_argument(f"--{flag}")
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    try:
-        yield driver
-    finally:
-        driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +34,7 @@ def address(tmp_path_factory) -> str:
     old = rng.random(n) < 0.5  # nobody is between 40 and 60: a gap
     x = {
         "age": np.where(old, rng.integers(60, 80, n), rng.integers(20, 40, n)),
-        "income": rng.lognormal(10, 0.5, n),
+        "inc\\": rng.lognormal(10, 0.5, n),  # its end would end a string of a chart's expression
         PLANTED: rng.choice(levels, n).astype(object),
     }
     p = rng.uniform(0.1, 0.9, n)
@@ -224,7 +192,7 @@ def test_hovering_shows_values(show):
     point = browser.find_element(By.CSS_SELECTOR, "#chart-reliability .mark-symbol path")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", point)
     webdriver.ActionChains(browser).move_to_element(point).perform()
-    wait(lambda: "predicted" in browser.find_element(By.ID, "vg-tooltip-element").text)
+    wait(lambda: "predicted" in browser.find_element(By.ID, "tip").text)
 
 
 @pytest.mark.parametrize("width", [390, 1280])

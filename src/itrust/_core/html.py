@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from itrust._core.text import signed
+from itrust._core.text import printable, signed
 
 MAX_ROWS, LONG = 60, 300
 # Greys that show on both grounds; inline, because notebooks that are cleaned lose style sheets.
@@ -29,8 +29,8 @@ def card(title: str, *parts: str, colour: str | None = None) -> str:
 
 
 def text(value: object) -> str:
-    """Any value as escaped text, cut where it is very long, its direction kept to itself."""
-    told = str(value)
+    """Any value as escaped text, control characters spelt out, cut where it is very long."""
+    told = printable(str(value))
     shown = told if len(told) <= LONG else f"{told[: LONG - 1]}…"
     return escape(shown)
 

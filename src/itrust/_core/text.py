@@ -5,11 +5,21 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 NOTHING, LEAST_SHOWN = 1e-7, 5e-4  # not told from 0; 0.000 with three digits
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# Controls, other line ends, what turns the direction of text, and what is neither seen nor written.
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
+    r"\ufff9-\ufffb\ufffe\uffff]"
+)
+ONE_LINE = re.compile(rf"[\t\n]|{CONTROL.pattern}")
+# Nothing to see: spaces of every kind, joiners and marks of direction, letters without ink.
+BLANK = re.compile(
+    r"[\s\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u2800\u3164\uffa0]*"
+)
 
 
 def shown(value: object, max_length: int = 60) -> str:
@@ -139,10 +149,19 @@ def listed(values: Iterable[object], max_items: int = 6) -> str:
 def shown_name(name: str) -> str:
     """Give the name of a column, or words for none.
 
-    >>> shown_name("age"), shown_name(" ")
-    ('age', '(no name)')
+    >>> shown_name("age"), shown_name(" "), shown_name("\N{BRAILLE PATTERN BLANK}")
+    ('age', '(no name)', '(no name)')
     """
-    return name if name.strip() else "(no name)"
+    return "(no name)" if is_blank(name) else name
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing to see.
+
+    >>> is_blank("\N{IDEOGRAPHIC SPACE}"), is_blank("a ")
+    (True, False)
+    """
+    return BLANK.fullmatch(text) is not None
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -172,13 +191,44 @@ def closest(name: str, known: Sequence[str]) -> str | None:
     return close[0] if close else None
 
 
-def printable(text: str) -> str:
-    r"""Text of the user's file without power over the terminal: control characters spelt out.
+def printable(text: str, *, lines: bool = True) -> str:
+    r"""Text of the user's file without power over terminal and page: control characters spelt out.
 
-    >>> printable("a\x1b[31mb")
-    'a\\x1b[31mb'
+    Parameters
+    ----------
+    text : str
+        Any text.
+    lines : bool
+        Whether it may have several lines and tabs, which then stay.
+
+    Returns
+    -------
+    str
+        Characters that control, that turn the direction of text, or that cannot be seen or
+        written, stand as Python's escapes.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31mb"), printable("a\nb", lines=False)
+    ('a\\x1b[31mb', 'a\\nb')
     """
-    return CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+    spelt = CONTROL if lines else ONE_LINE
+    return spelt.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def cut(text: str, most: int) -> str:
+    """Beginning and end of a long text.
+
+    >>> cut("abcdefghijkl", 8)
+    'abcde…kl'
+    """
+    if len(text) <= most:
+        return text
+    tail = most // 4
+    head = text[: most - tail - 1]
+    while head and unicodedata.combining(text[len(head)]):  # no accent without its letter
+        head = head[:-1]
+    return f"{head}…{text[-tail:]}"
 
 
 def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:

@@ -44,7 +44,7 @@ from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread
 from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import TaskResult, check_tasks, covered
 
-SCHEMA = "itrust-audit/3"
+SCHEMA = "itrust-audit/4"
 MAX_FINDINGS = 20  # rows of findings in the table
 MIN_TIMES = 10  # days that tell whether residuals go together in time
 MAX_BARS = 30  # groups of a covariate in its chart
@@ -256,7 +256,6 @@ class Audit(Result):
             "tolerance": self.tolerance,
             "draws": self.draws,
             "seed": self.seed,
-            "elapsed": self.elapsed,
             "overall": self.overall.to_dict(),
             "test": {**self.test.to_dict(), "about_findings": about_findings(self)},
             "missed": missed,

@@ -292,6 +292,8 @@ class Provenance:
         Of the page.
     model : str or None
         What the model is called, with its version.
+    date : str or None
+        That is to stand on the page.
     """
 
     command: str
@@ -299,3 +301,4 @@ class Provenance:
     sha256: str | None = None
     title: str | None = None
     model: str | None = None
+    date: str | None = None

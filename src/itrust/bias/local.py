@@ -345,7 +345,6 @@ class LocalBias(Result):
             "null": self.redraws.null.to_dict(),
             "draws": self.redraws.draws,
             "seed": self.redraws.seed,
-            "elapsed": self.elapsed,
             "notes": [*self.notes_on_points, *self.notes],
         }
 

@@ -108,7 +108,6 @@ class SliceTable(PartTable[Slice]):
             "slices": [part.to_dict() for part in self.slices],
             "confirmed": len(self.confirmed),
             "n": self.n,
-            "elapsed": self.elapsed,
             "min_rows": self.min_rows,
         }
 

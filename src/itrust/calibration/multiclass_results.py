@@ -124,7 +124,7 @@ class MulticlassResult(WithRun):
             "classes": [result.to_dict() for result in self.classes],
             "n": self.n,
             "on": self.names,
-            **self._by_name("draws", "seed", "impossible", "elapsed", "warnings", "notes"),
+            **self._by_name("draws", "seed", "impossible", "warnings", "notes"),
         }
 
     def _rows(self) -> list[dict[str, Any]]:

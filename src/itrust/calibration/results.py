@@ -428,7 +428,7 @@ class CalibrationResult(WithFindings, WithRun):
             "seed": self.seed,
             "engine": self.engine,
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
-            **self._by_name("elapsed", "weighted", "clusters", "impossible", "warnings", "notes"),
+            **self._by_name("weighted", "clusters", "impossible", "warnings", "notes"),
             "is_exact": self.is_exact,
             "null_meaning": self.null.meaning,
             "refused": None if self.refused is None else self.refused.to_dict(),

@@ -109,7 +109,7 @@ class WitnessResult(WithRun):
             "n": self.n,
             "on": self.names,
             "null": self.null.to_dict(),
-            **self._by_name("draws", "seed", "elapsed", "warnings", "notes"),
+            **self._by_name("draws", "seed", "warnings", "notes"),
         }
 
     def _rows(self) -> list[dict[str, Any]]:

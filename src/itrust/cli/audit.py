@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from itrust.data import Scan
 if TYPE_CHECKING:
     from itrust.auditing import Audit, Comparison
 
+TODAY = "today"  # of --date
 COMPARED = ("platt", "isotonic", "beta", "local")  # by --recalibrate
 
 
@@ -55,10 +57,9 @@ def run(options: Options) -> int:
         with _small_products():
             audit, comparison = _judge(options, roles, rows, tasks, log)
         learned = _recalibration(options, roles, covariates, rows)
-        command = options.echo(roles.typed(source.columns))
-        made = auditing.Provenance(
-            command, source.name, checksum, title=options.title, model=options.model
-        )
+        words = {"title": options.title, "model": options.model, "date": _date(options.date)}
+        command = options.echo({**roles.typed(source.columns), "date": words["date"]})
+        made = auditing.Provenance(command, source.name, checksum, **words)
         whole = audit.extended(comparison=comparison, recalibration=learned, provenance=made)
         shown = auditing.Disclosure(options.min_cell).apply(whole)
         facts = shown.to_dict() if _needs_facts(options) else {}
@@ -185,6 +186,11 @@ def _recalibration(
             draws=options.draws,
             rng=options.seed,
         )
+
+
+def _date(asked: str | None) -> str | None:
+    """The date for the page; today's by its digits, so that the echoed command gives the same."""
+    return datetime.now(UTC).strftime("%Y-%m-%d") if asked == TODAY else asked
 
 
 def _needs_facts(options: Options) -> bool:

@@ -218,6 +218,7 @@ TABLE = (
     _output("summary", "Markdown for a pull request."),
     _words("title", "TEXT", "Title of the page."),
     _words("model", "NAME", "What the model is called, and its version, for the page."),
+    _words("date", "DATE", "Date for the page: 'today', or any text."),
     Option("min-cell", Kind.COUNT, MIN_CELL, "ROWS", FILES, 10, (AUDIT,), echo=Echo.ALWAYS),
     Option(
         "gate",

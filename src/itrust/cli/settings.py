@@ -85,7 +85,7 @@ def _checked(path: Path, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(path: Path, key: str, value: Any) -> Any:
-    """The value of a setting as its option takes it."""
+    """The value of a setting as its option takes it; files as they are called from here."""
     option = BY_NAME.get(key.replace("_", "-"))
     if option is None:
         raise refused(
@@ -139,7 +139,7 @@ def _placed(path: Path, option: Option, value: str) -> str:
     elif option.kind is Kind.WRITTEN and _is_hidden(place.relative_to(folder)):
         problem = "is a hidden file or in a hidden folder"
     else:
-        return str(path.parent / value)
+        return os.path.relpath(path.parent / value)
     raise refused(
         path,
         f"{option.name} = {{value}} {problem}; name it on the command line instead ({option.flag})",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NUMBERS = (
     *("name", "brier", "log_loss", "ece", "mce", "smooth_ece"),
-    *("klce2", "null_sd", "pvalue", "seconds"),
+    *("klce2", "null_sd", "pvalue"),
 )
 
 
@@ -101,7 +101,8 @@ class Recalibration:
         Returns
         -------
         dict
-            The attributes but for `fitted` and `test`, of which `klce2` and `pvalue` stand there.
+            The attributes but for `fitted`, `seconds`, which are other ones every time, and `test`,
+            of which `klce2` and `pvalue` stand there.
         """
         facts = {name: getattr(self, name) for name in NUMBERS}
         worst = None if self.slice is None else self.slice.to_dict()
@@ -191,7 +192,7 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
         return {**facts, "notes": list(self.notes), "recalibrations": rows}
 
     def _rows(self) -> list[dict[str, Any]]:
-        rows = [own.to_dict() for own in self.recalibrations]
+        rows = [{**own.to_dict(), "seconds": own.seconds} for own in self.recalibrations]
         told = [{name: row[name] for name in row if name != "curve"} for row in rows]
         return [{**row, "slice": row["slice"] and row["slice"]["rule"]} for row in told]
 

@@ -48,7 +48,8 @@ def junit_xml(audit: Audit, name: str, asked: Asked = "any") -> str:
         "errors": 0,
         "skipped": sum(check.outcome == "skipped" for check in checks),
     }
-    about = {key: str(value) for key, value in counts.items()} | {"time": f"{audit.elapsed:.3f}"}
+    # Readers expect a time; a true one would make every file another.
+    about = {key: str(value) for key, value in counts.items()} | {"time": "0"}
     root = Xml.Element("testsuites", about)
     suite = Xml.SubElement(root, "testsuite", {"name": writable(f"itrust audit {name}"), **about})
     for check in checks:

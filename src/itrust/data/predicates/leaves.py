@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import BoolArray, InputError, checked_choice
+from itrust._core import BoolArray, InputError, checked_choice, is_blank
 from itrust.data.column import Column, Kind
 from itrust.data.predicates.algebra import Everywhere, Predicate, all_of
 from itrust.data.predicates.grammar import quoted, written
@@ -325,8 +325,9 @@ def refuse_no_value(value: object) -> None:
 
 
 def _read(value: object) -> str:
-    """A value for people."""
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
+    """A value for people; in quotes where nothing of it can be seen."""
+    text = f"{value:.15g}" if isinstance(value, float) else str(value)
+    return written(text) if is_blank(text) else text
 
 
 def as_predicate(where: object) -> Predicate:

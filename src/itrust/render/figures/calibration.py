@@ -19,7 +19,17 @@ from itrust.calibration import (
     reliability_curve,
 )
 from itrust.data import Sample
-from itrust.render.figures.style import FAINT, INK, OVER, PALE, UNDER, Display, axes_of, panels_of
+from itrust.render.figures.style import (
+    FAINT,
+    INK,
+    OVER,
+    PALE,
+    UNDER,
+    Display,
+    axes_of,
+    in_legend,
+    panels_of,
+)
 
 HISTOGRAM_BARS = 40
 
@@ -103,7 +113,7 @@ class ReliabilityDisplay(Display, shows=ReliabilityCurve, made_by="scores.reliab
             linewidth=1.2,
             elinewidth=1.2,
             capsize=2.5,
-            label=f"{self.name}, 95 % interval of each",
+            label=f"{in_legend(self.name)}, 95 % interval of each",
         )
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), ylabel="observed rate")
         ax.set_title("Reliability")

@@ -38,6 +38,7 @@ from itrust.render.figures.style import (
     bias_axis,
     checked_kind,
     draw,
+    in_legend,
     panels_of,
     short,
     sign_words,
@@ -151,7 +152,7 @@ class BiasCurveDisplay(Display, shows=BiasCurve, made_by="bias_curve"):
                 ax.text(0.5, 0.6, "too few rows", transform=ax.transAxes, ha="center", color=FAINT)
                 ax.set_title(f"{short(part.group)}\n{part.rows:,} rows", fontsize=9)
             return
-        ax.plot(part.grid, part.values, color=color, linestyle=style, label=short(part.group))
+        ax.plot(part.grid, part.values, color=color, linestyle=style, label=in_legend(part.group))
         flagged = np.nan_to_num(part.pvalues, nan=1.0) <= self.curve.bias.alpha
         for sign, tone, marker in ((1, LOW, SHOWN_LOW), (-1, HIGH, SHOWN_HIGH)):
             told = np.where(flagged & (sign * part.values > 0), part.values, np.nan)
@@ -242,7 +243,7 @@ class CubicDisplay(Display, shows=CubicFit, made_by="LocalBias.cubic"):
                 color=color,
                 linestyle=STYLES[k % 4],
                 linewidth=2,
-                label=short(group.group),
+                label=in_legend(group.group),
             )
         bias_axis(ax)
         ax.set(xlabel=short(self.fit.name, 60), ylabel=BIAS)

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from itrust._core import InputError
+from itrust._core import InputError, cut, printable, shown_name
 
 LOW, HIGH = "#a9560d", "#2a5d92"  # the model is too low, too high: as on the page
 SIZES = (HIGH, "#6d9dc9", "#bdd4e9", "#eceeef", "#f5d2b1", "#dc9350", LOW)  # of the bias, in maps
@@ -214,7 +214,8 @@ def sign_words(ax: Axes, side: Literal["left", "right"] = "left") -> None:
 
 
 def short(text: str, width: int = 44) -> str:
-    """Cut a long text, between words if that leaves enough of it."""
+    """Cut a long text, between words if that leaves enough of it; control characters spelt out."""
+    text = shown_name(printable(text, lines=False))
     if len(text) <= width:
         return text
     short = textwrap.shorten(text, width, placeholder=" …")
@@ -222,5 +223,24 @@ def short(text: str, width: int = 44) -> str:
 
 
 def in_two_lines(text: str) -> str:
-    """Break a long label, and cut what two lines do not hold."""
-    return "\n".join(textwrap.wrap(text, 46, max_lines=2, placeholder=" …"))
+    r"""Break a long label, and cut what two lines do not hold from its middle.
+
+    >>> in_two_lines("region of residence at the time of the interview " * 2 + "= north")
+    'region of residence at the time of the\ninterview region of r…e interview = north'
+    """
+    told = shown_name(printable(text, lines=False))
+    for most in range(2 * 46, 46, -1):
+        lines = textwrap.wrap(cut(told, most), 46)
+        if len(lines) <= 2:
+            break
+    return "\n".join(lines)
+
+
+def in_legend(text: str) -> str:
+    """A label that a legend shows: matplotlib leaves out those that begin with an underscore.
+
+    >>> in_legend("_x = 1"), in_legend("x = 1")
+    (' _x = 1', 'x = 1')
+    """
+    told = short(text)
+    return f" {told}" if told.startswith("_") else told

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import platform
 import re
-import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from itrust import __version__
-from itrust._core import InputError, counted
+from itrust._core import InputError, counted, cut, printable
 from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure, tone_of
 from itrust.calibration import Autocorrelation
 from itrust.render.text import in_words
@@ -20,7 +20,8 @@ from itrust.render.text.auditing import in_time
 from itrust.tasks import TaskFinding
 
 MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30
-LONG_NAME, LONG_TEXT = 80, 700
+LONG_NAME, LONG_LABEL, LONG_TEXT = 80, 160, 700
+LABELS = ("name", "rule", "group", "by", "where", "model", "title")  # keys of what is called so
 NO_COVARIATES = "No covariates were named, so this is overall calibration once more."
 TASK_TONES = {
     TaskFinding.BIASED: BAD,
@@ -29,9 +30,7 @@ TASK_TONES = {
     TaskFinding.WITHHELD: OPEN,
 }
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pyarrow")
-# Control characters, and those that turn the direction of the text around them.
 WORD = re.compile(r"\S{81,}")  # no page has room for such a word
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) -> dict[str, Any]:
@@ -55,7 +54,6 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
     charts = found["charts"]
     gathered = {
         "audit": {name: part for name, part in found.items() if name != "provenance"},
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "tone": tone_of(found["verdict"]).name,
         "summary": found["summary"]["text"],
         "action": found["action"],
@@ -79,8 +77,14 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
         "versions": _versions(),
     }
     told: dict[str, Any] = _tidy(gathered, _shortener(found["on"]))
-    # A command that is cut makes nothing again.
-    return {**told, "provenance": _tidy(found["provenance"], _seen_through)}
+    return {**told, "provenance": _provenance(found["provenance"])}
+
+
+def _provenance(found: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """How it was made; a command that is cut would make nothing again."""
+    if found is None:
+        return None
+    return {**_tidy(found, partial(printable, lines=False)), "command": printable(found["command"])}
 
 
 def _facts(audit: Audit | Mapping[str, Any], min_cell: int | None) -> Mapping[str, Any]:
@@ -279,44 +283,42 @@ def _versions() -> dict[str, str]:
 
 def _shortener(names: Iterable[str]) -> Callable[[str], str]:
     """Cut long names of covariates and long words wherever they occur, then what is too long."""
-    longest = sorted((name for name in names if len(name) > LONG_NAME), key=len, reverse=True)
-    cuts = [(name, cut(name, LONG_NAME)) for name in longest]
+    cuts = _cut_names(sorted((name for name in names if len(name) > LONG_NAME), key=len))
 
     def short(text: str) -> str:
         if len(text) > LONG_NAME:
-            for name, shorter in cuts:
+            for name, shorter in reversed(cuts.items()):  # the longest may hold others
                 text = text.replace(name, shorter)
-            text = WORD.sub(lambda word: cut(word[0], LONG_NAME), text)
-        return cut(_seen_through(text), LONG_TEXT)
+        told = WORD.sub(lambda word: cut(word[0], LONG_NAME), printable(text, lines=False))
+        return cut(told, LONG_TEXT)
 
     return short
 
 
-def _seen_through(text: str) -> str:
-    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
+def _cut_names(names: Iterable[str]) -> dict[str, str]:
+    """Long names cut, with a number where others are cut to the same.
 
-
-def cut(text: str, most: int) -> str:
-    """Beginning and end of a long text.
-
-    >>> cut("abcdefghijkl", 8)
-    'abcde…kl'
+    >>> list(_cut_names(["a" * 99 + "b" * 30, "a" * 98 + "b" * 30]).values())[1][-8:]
+    'bbbb (2)'
     """
-    if len(text) <= most:
-        return text
-    tail = most // 4
-    head = text[: most - tail - 1]
-    while head and unicodedata.combining(text[len(head)]):  # no accent without its letter
-        head = head[:-1]
-    return f"{head}…{text[-tail:]}"
+    found: dict[str, str] = {}
+    times: Counter[str] = Counter()
+    for name in names:
+        shorter = cut(name, LONG_NAME)
+        times[shorter] += 1
+        number = f" ({times[shorter]})" if times[shorter] > 1 else ""
+        found[name] = cut(name, LONG_NAME - len(number)) + number
+    return found
 
 
 def _tidy(value: Any, short: Callable[[str], str]) -> Any:
-    """Every text, keys included, as a page can show it."""
+    """Every text as a page can show it; keys that are names stay, since no page shows those."""
     if isinstance(value, str):
         return short(value)
     if isinstance(value, dict):
-        return {short(name): _tidy(part, short) for name, part in value.items()}
+        found = {name: _tidy(part, short) for name, part in value.items()}
+        labels = (name for name in LABELS if isinstance(found.get(name), str))
+        return found | {name: cut(found[name], LONG_LABEL) for name in labels}
     if isinstance(value, list):
         return [_tidy(part, short) for part in value]
     return value

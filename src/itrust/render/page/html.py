@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from itrust._core import counted, rounded, signed, signed_in, write_whole
+from itrust._core import counted, rounded, shown_name, signed, signed_in, write_whole
 from itrust.auditing import TONES, Audit
 from itrust.render.page.content import content
 from itrust.render.page.library import CompiledTemplates, chart_library
@@ -156,7 +156,7 @@ def _template() -> Template:
         bytecode_cache=CompiledTemplates(SETTINGS),
     )
     made.filters |= {"shown": shown, "fact": fact, "cell": cell, "told": told_fact, "at": _at}
-    made.filters |= {"bias": bias_fact, "counted": counted}
+    made.filters |= {"bias": bias_fact, "counted": counted, "named": shown_name}
     return made.get_template("page.html.j2")
 
 
@@ -173,7 +173,7 @@ def shown(value: object, kind: str = "number") -> str:
     if kind == "cover":
         return f"{100 * value:.4g} %"
     form = {"rate": ".3f" if value >= RARE else ".4f", "rows": ",.0f", "p": ".3g", "share": ".1%"}
-    plus = {"change": "+.4g", "score": ".4f", "loss": ".4f", "whole": "d", "seconds": ".1f"}
+    plus = {"change": "+.4g", "score": ".4f", "loss": ".4f", "whole": "d"}
     if kind == "size":  # of a bias whose direction is told in words
         return signed(abs(value))[1:]
     told = signed(value) if kind == "bias" else format(value, {**form, **plus}.get(kind, ".4g"))

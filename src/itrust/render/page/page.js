@@ -1,5 +1,7 @@
 // Charts, choices, sorting, saving and printing. Data come from the JSON block; names from the user's file
-// are only ever values or text nodes, never field names, HTML or code.
+// are only ever values or text nodes. They are never field names, keys, HTML or code: the chart
+// library writes titles of tooltips and orders of categories into expressions and looks up titles of axes in an object,
+// so tooltips are ours, categories are drawn by number, and titles are parameters.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -8,9 +10,34 @@
   const wide = () => window.innerWidth > 640;
   const ticks = () => (wide() ? 10 : 4);
 
+  const BLANK = /^[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200c-\u200f\u2800\u3164\uffa0]*$/; // as in _core/text.py
+  // Beginning and end: what tells `region = south` from `region = west` stands at the end.
   const short = (text, most = 40) => {
-    const signs = Array.from(String(text)); // whole characters, so that no emoji is halved
-    return signs.length <= most ? String(text) : signs.slice(0, most - 1).join("") + "\u2026";
+    if (BLANK.test(text)) return "(no name)";
+    const signs = signsOf(text);
+    if (signs.length <= most) return String(text);
+    const tail = Math.floor((most - 1) * 0.45);
+    return `${signs.slice(0, most - 1 - tail).join("")}\u2026${signs.slice(signs.length - tail).join("")}`;
+  };
+  const signsOf = (text) => Array.from(SIGNS.segment(String(text)), (sign) => sign.segment); // no emoji or accent is halved
+  const SIGNS = new Intl.Segmenter("en", { granularity: "grapheme" });
+  // One line, or two of which the first ends between words where it can.
+  const inLines = (text, most) => {
+    const signs = signsOf(short(text, 2 * most - 12)); // room to end between words
+    if (signs.length <= most) return [signs.join("")];
+    const from = signs.length - most;
+    const ends = signs.slice(from, most + 1).map((sign, k) => (/[\s_=,;:/-]/.test(sign) ? from + k : -1)).filter((at) => at > 0);
+    const at = ends.length ? ends[ends.length - 1] + (ends[ends.length - 1] < most ? 1 : 0) : most;
+    return [signs.slice(0, at).join(""), signs.slice(at).join("")];
+  };
+  // Names that look the same in a list are numbered from the second on.
+  const distinct = (texts) => {
+    const seen = new Map();
+    return texts.map((text) => {
+      const look = text.normalize("NFC").replace(/\s+/g, " ").trim();
+      seen.set(look, (seen.get(look) || 0) + 1);
+      return seen.get(look) === 1 ? text : `${text} (${seen.get(look)})`;
+    });
   };
   // More digits where a bias would be taken for 0.
   const size = (value) => value > 1e-7 && value < 5e-4 ? String(Number(value.toPrecision(1))) : value.toFixed(3);
@@ -33,12 +60,35 @@
   };
   const BIAS = "bias (observed \u2212 predicted)";
   const zero = { data: { values: [{}] }, mark: { type: "rule", color: "var(--muted)", strokeWidth: 1.5 }, encoding: { y: { datum: 0 } } };
-  const told = [
-    { field: "at", title: "at" }, { field: "group", title: "group" },
-    { field: "biasText", title: "bias" }, { field: "intervalText", title: "interval" },
-    { field: "pText", title: "adjusted p" }, { field: "rowsText", title: "rows nearby" },
-  ];
   const drawn = new Map();
+
+  // Words beside the pointer: a mark with `tooltip: TIP` shows the pairs in `tip` of its row, as text.
+  const TIP = { content: "data" };
+  const tip = document.body.appendChild(document.createElement("div"));
+  tip.id = "tip";
+  tip.setAttribute("role", "tooltip");
+  tip.hidden = true;
+  const showTip = (_, event, item, row) => {
+    tip.hidden = !row;
+    if (!row) return;
+    tip.replaceChildren(...row.tip.flatMap(([name, text]) => [["span", name], ["bdi", text]]).map(([tag, text]) => {
+      const made = document.createElement(tag);
+      made.textContent = text;
+      return made;
+    }));
+    const beside = (at, own, room) => Math.max(4, at + 14 + own > room ? at - 14 - own : at + 14);
+    tip.style.left = `${beside(event.clientX, tip.offsetWidth, document.documentElement.clientWidth)}px`;
+    tip.style.top = `${beside(event.clientY, tip.offsetHeight, window.innerHeight)}px`;
+  };
+  const tipOf = (row, rows = "rows") => [["bias", row.biasText], ["interval", row.intervalText], ["adjusted p", row.pText], [rows, row.rowsText]];
+
+  // Positions of categories are numbers. Their names, and titles of axes, are parameters of the chart.
+  const named = (param, names) => ({ name: param, value: names });
+  const titled = (param) => ({ title: { expr: `${param}Title` } });
+  const titleOf = (param, name, most) => named(`${param}Title`, inLines(name, most));
+  const byNumber = (field, param, count, axis, scale) => ({
+    field, type: "ordinal", scale: { domain: [...Array(count).keys()], ...scale }, axis: axis && { labelExpr: `${param}[datum.value]`, ...axis },
+  });
 
   // The one way to say "shown to be miscalibrated": a filled triangle that points to the side of the bias.
   const stateOf = (flagged, bias) => (!flagged ? "not" : bias > 0 ? "low" : "high");
@@ -80,7 +130,7 @@
     const inner = document.createElement("div"); // Vega names its own element; ours keeps its words
     place.replaceChildren(inner);
     const made = await vegaEmbed(inner, full, {
-      mode: "vega-lite", actions: false, renderer: "svg", ast: true, tooltip: { theme: "custom" },
+      mode: "vega-lite", actions: false, renderer: "svg", ast: true, tooltip: showTip,
     });
     if (drawn.get(id).turn !== turn) { made.finalize(); return; } // a later choice was faster
     if (old && old.view) old.view.finalize();
@@ -156,11 +206,12 @@
         parent.label = short(title, 60);
         select.append(parent);
       }
-      for (const [value, text] of entries) {
+      const texts = distinct(entries.map(([, text]) => short(text, wide() ? 60 : 36)));
+      entries.forEach(([value, text], k) => {
         const option = document.createElement("option");
-        option.value = value; option.textContent = short(text, 70); option.title = short(text, 300);
+        option.value = value; option.textContent = texts[k]; option.title = short(text, 300);
         parent.append(option);
-      }
+      });
     }
   }
 
@@ -182,6 +233,8 @@
     name, predicted, observed: own.observed[k], lower: own.lower[k], upper: own.upper[k], rows: own.rows[k],
     predictedText: rate(predicted), observedText: rate(own.observed[k]),
     intervalText: `${rate(own.lower[k])} to ${rate(own.upper[k])}`, rowsText: whole(own.rows[k]),
+  })).map((bin) => ({
+    ...bin, tip: [["rows of", bin.name], ["predicted", bin.predictedText], ["observed", bin.observedText], ["interval", bin.intervalText], ["rows", bin.rowsText]],
   }));
   const binsHead = [["predicted", "num"], ["observed", "num"], ["lower", "num"], ["upper", "num"], ["rows", "num"]];
   const binsCells = (bin) => [...["predicted", "observed", "lower", "upper"].map((key) => [rate(bin[key]), bin[key]]), [bin.rowsText, bin.rows]];
@@ -190,10 +243,6 @@
   function reliabilityLayers(values, before, domain) {
     const x = { field: "predicted", type: "quantitative", title: "mean prediction", scale: { domain, nice: false }, axis: { tickCount: wide() ? 10 : 5 } };
     const y = { field: "observed", type: "quantitative", title: "observed rate", scale: { domain, nice: false }, axis: { tickCount: 5, minExtent: SIDE, maxExtent: SIDE } };
-    const tooltip = [
-      { field: "name", title: "rows of" }, { field: "predictedText", title: "predicted" }, { field: "observedText", title: "observed" },
-      { field: "intervalText", title: "interval" }, { field: "rowsText", title: "rows" },
-    ];
     const layer = [
       { data: { values: domain.map((end) => ({ a: end })) },
         mark: { type: "line", color: "var(--muted)", strokeDash: [2, 3], strokeWidth: 1.5 },
@@ -202,12 +251,12 @@
     if (before) {
       layer.push(
         { data: { values: before }, mark: { type: "line", color: "var(--muted)", strokeDash: [6, 4], strokeWidth: 1.5 }, encoding: { x, y } },
-        { data: { values: before }, mark: { type: "point", size: 60, opacity: 1, stroke: "var(--muted)", fill: "var(--sheet)", strokeWidth: 1.5 }, encoding: { x, y, tooltip } });
+        { data: { values: before }, mark: { type: "point", size: 60, opacity: 1, stroke: "var(--muted)", fill: "var(--sheet)", strokeWidth: 1.5, tooltip: TIP }, encoding: { x, y } });
     }
     layer.push(
       { data: { values: values.filter(hasBand) }, mark: { type: "rule", color: "var(--ink)", strokeWidth: 1.5 }, encoding: { x, y: { ...y, field: "lower" }, y2: { field: "upper" } } },
       { data: { values }, mark: { type: "line", color: "var(--ink)", strokeWidth: 1.2, opacity: 0.6 }, encoding: { x, y } },
-      { data: { values }, mark: { type: "point", filled: true, size: 70, opacity: 1, color: "var(--ink)" }, encoding: { x, y, tooltip } });
+      { data: { values }, mark: { type: "point", filled: true, size: 70, opacity: 1, color: "var(--ink)", tooltip: TIP }, encoding: { x, y } });
     return layer;
   }
 
@@ -244,15 +293,14 @@
     const usual = Math.min(...widths); // bars that were joined are as low as their parts on average
     const values = own.counts.map((rows, k) => ({
       from: own.edges[k], to: own.edges[k + 1], rows: (rows * usual) / widths[k], base: 0,
-      rangeText: `${digits(own.edges[k])} to ${digits(own.edges[k + 1])}`, rowsText: whole(rows),
+      tip: [["prediction", `${digits(own.edges[k])} to ${digits(own.edges[k + 1])}`], ["rows", whole(rows)]],
     }));
-    const tooltip = [{ field: "rangeText", title: "prediction" }, { field: "rowsText", title: "rows" }];
     return draw("chart-histogram", {
       height: 90,
-      data: { values }, mark: { type: "rect", color: "var(--bar)", stroke: "var(--sheet)", strokeWidth: 0.5 },
+      data: { values }, mark: { type: "rect", color: "var(--bar)", stroke: "var(--sheet)", strokeWidth: 0.5, tooltip: TIP },
       encoding: {
         x: { field: "from", type: "quantitative", title: "prediction, all rows", scale: { domain, nice: false }, axis: { grid: false, tickCount: wide() ? 10 : 5 } },
-        x2: { field: "to" }, y: { field: "rows", type: "quantitative", title: "rows", axis: { tickCount: 3, minExtent: SIDE, maxExtent: SIDE } }, y2: { field: "base" }, tooltip,
+        x2: { field: "to" }, y: { field: "rows", type: "quantitative", title: "rows", axis: { tickCount: 3, minExtent: SIDE, maxExtent: SIDE } }, y2: { field: "base" },
       },
     }, `Number of rows by prediction, from ${digits(own.edges[0])} to ${digits(own.edges[own.edges.length - 1])}; the table below has the numbers`);
   }
@@ -260,11 +308,11 @@
   function nullDistribution() {
     const own = data.null;
     if (!own) return null;
+    const title = own.combined ? "combined score (largest over all checks)" : "KLCE\u00b2";
     const values = own.counts.map((draws, k) => ({
       from: own.edges[k], to: own.edges[k + 1], draws, base: 0,
-      rangeText: `${digits(own.edges[k])} to ${digits(own.edges[k + 1])}`, drawsText: whole(draws),
+      tip: [[title, `${digits(own.edges[k])} to ${digits(own.edges[k + 1])}`], ["draws", whole(draws)]],
     }));
-    const title = own.combined ? "combined score (largest over all checks)" : "KLCE\u00b2";
     const low = Math.min(own.edges[0], own.observed);
     const top = own.edges[own.edges.length - 1];
     const span = top - own.edges[0];
@@ -273,14 +321,13 @@
     const at = Math.min(own.observed, high);
     const right = at > (low + high) / 2;
     const line = [{ at, text: `these labels: ${digits(own.observed)}${far ? ", off the scale \u2192" : ""}` }];
-    const tooltip = [{ field: "rangeText", title }, { field: "drawsText", title: "draws" }];
     return draw("chart-null", {
       height: 240,
       layer: [
-        { data: { values }, mark: { type: "rect", color: "var(--bar)", stroke: "var(--sheet)", strokeWidth: 0.5 },
+        { data: { values }, mark: { type: "rect", color: "var(--bar)", stroke: "var(--sheet)", strokeWidth: 0.5, tooltip: TIP },
           encoding: {
             x: { field: "from", type: "quantitative", title, scale: { domain: [low, high], nice: !far }, axis: { grid: false, tickCount: ticks() } },
-            x2: { field: "to" }, y: { field: "draws", type: "quantitative", title: "draws" }, y2: { field: "base" }, tooltip } },
+            x2: { field: "to" }, y: { field: "draws", type: "quantitative", title: "draws" }, y2: { field: "base" } } },
         { data: { values: line }, mark: { type: "rule", color: "var(--ink)", strokeWidth: 2.5 },
           encoding: { x: { field: "at", type: "quantitative" } } },
         { data: { values: line },
@@ -295,33 +342,32 @@
   function intervals(id, rows, label) {
     const { tolerance } = data;
     const beside = wide();
-    const seen = new Map();
-    const values = rows.map((row) => { // two rows of one name would be drawn as one
-      const times = seen.get(row.name) || 0;
-      seen.set(row.name, times + 1);
-      return { ...row, name: short(row.name, beside ? 60 : 46) + "\u200b".repeat(times) };
-    });
+    const names = distinct(rows.map((row) => short(row.name, beside ? 86 : 80))).map((name) => inLines(name, beside ? 48 : 44));
+    const lines = Math.max(...names.map((own) => own.length));
+    const values = rows.map((row, k) => ({ ...row, k, label: names[k].join("\n"), lines: names[k].length, tip: [["", short(row.name, 300)], ...tipOf(row)] }));
     const ends = values.flatMap((row) => [row.lower, row.upper]).filter((end) => end !== null);
     const [low, high] = [Math.min(...ends, -1.2 * tolerance), Math.max(...ends, 1.2 * tolerance)];
     const room = 0.03 * (high - low);
     const x = { field: "lower", type: "quantitative", title: BIAS, scale: { domain: [low - room, high + room], nice: false }, axis: { tickCount: wide() ? 8 : 5 } };
-    const y = { field: "name", type: "nominal", sort: values.map((row) => row.name), title: null, scale: { paddingOuter: 0.3 },
-      axis: beside ? { grid: false, domain: false, ticks: false, labelLimit: 360, labelColor: "var(--ink)" } : null };
-    const tooltip = [
-      { field: "name", title: " " }, { field: "biasText", title: "bias" }, { field: "intervalText", title: "interval" },
-      { field: "pText", title: "adjusted p" }, { field: "rowsText", title: "rows" },
-    ];
+    const y = byNumber("k", "names", rows.length, beside ? { grid: false, domain: false, ticks: false, title: null, labelLimit: 360, labelLineHeight: 13, labelColor: "var(--ink)",
+      labelBaseline: { condition: { test: "length(names[datum.value]) > 1", value: "bottom" }, value: "middle" } } : null, { paddingOuter: 0.3 });
     const shade = [{ from: -tolerance, to: tolerance }];
     const offset = beside ? 0 : 9;
+    const step = beside ? 23 + 5 * lines : 30 + 15 * lines;
     return draw(id, {
-      height: (beside ? 27 : 44) * values.length + 60,
+      height: step * values.length + 60,
+      params: [named("names", names)],
       data: { values },
       layer: [
         { data: { values: shade }, mark: { type: "rect", color: "var(--soft)" }, encoding: { x: { field: "from", type: "quantitative" }, x2: { field: "to" } } },
         { data: { values: [{}] }, mark: { type: "rule", color: "var(--muted)", strokeWidth: 1.5 }, encoding: { x: { datum: 0 } } },
         { data: { values: values.filter(hasBand) }, mark: { type: "rule", strokeWidth: 2, yOffset: offset }, encoding: { y, x, x2: { field: "upper" }, color: marks.stroke } },
-        { mark: { type: "point", size: 90, opacity: 1, strokeWidth: 1.5, yOffset: offset }, encoding: { y, x: { ...x, field: "bias" }, ...marks, tooltip } },
-        ...(beside ? [] : [{ mark: { type: "text", align: "left", x: 0, dy: -9, limit: { expr: "width" } }, encoding: { y, text: { field: "name" } } }]),
+        { mark: { type: "point", size: 90, opacity: 1, strokeWidth: 1.5, yOffset: offset, tooltip: TIP }, encoding: { y, x: { ...x, field: "bias" }, ...marks } },
+        ...(beside ? [] : [1, 2].map((count) => ({ // so that the last line stands just above the interval
+          data: { values: values.filter((row) => row.lines === count) },
+          mark: { type: "text", align: "left", baseline: "bottom", lineBreak: "\n", lineHeight: 14, x: 0, dy: 2 - 14 * (count - 1), limit: { expr: "width" } },
+          encoding: { y, text: { field: "label" } },
+        }))),
       ],
     }, label);
   }
@@ -343,7 +389,7 @@
     ...state(part.flagged[k], part.bias[k]), pvalue: part.pvalue[k], rows: part.neighbours[k],
     biasText: signed(part.bias[k]), intervalText: interval(part.lower[k], part.upper[k]),
     pText: digits(part.pvalue[k]), rowsText: whole(part.neighbours[k]),
-  }));
+  })).map((point) => ({ ...point, tip: [["at", point.at], ["group", point.group], ...tipOf(point, "rows nearby")] }));
   const spread = (points, what = "points") => {
     const known = points.filter(hasBias);
     if (!known.length) return "no value anywhere";
@@ -361,7 +407,7 @@
     const part = covariate.parts[group];
     const points = pointsOf(part);
     const type = covariate.kind === "date" ? "temporal" : "quantitative";
-    const x = { field: "x", type, title: short(covariate.name, 60), scale: type === "temporal" ? { type: "utc" } : { zero: false, nice: false, padding: 8 }, axis: { grid: false, tickCount: ticks() } };
+    const x = { field: "x", type, scale: type === "temporal" ? { type: "utc" } : { zero: false, nice: false, padding: 8 }, axis: { grid: false, tickCount: ticks(), ...titled("x") } };
     const y = { field: "bias", type: "quantitative", title: BIAS };
     const detail = { field: "run", type: "nominal" };
     const banded = inRuns(points, hasBand);
@@ -378,13 +424,13 @@
     }
     layer.push(
       { data: { values: inRuns(points, hasBias) }, mark: { type: "line", color: "var(--ink)", strokeWidth: 1.8 }, encoding: { x, y, detail } },
-      { data: { values: points.filter(hasBias) }, mark: { type: "point", size: 56, opacity: 1, strokeWidth: 1.3 },
-        encoding: { x, y, ...marks, tooltip: told } },
+      { data: { values: points.filter(hasBias) }, mark: { type: "point", size: 56, opacity: 1, strokeWidth: 1.3, tooltip: TIP },
+        encoding: { x, y, ...marks } },
     );
     table("curve", `Bias along ${short(covariate.name, 60)}, ${short(part.group, 60)}, ${whole(part.rows)} rows`,
       [[short(covariate.name, 40), "num"], ...biasHead],
       points.map((point) => [[point.at, typeof point.x === "number" ? point.x : point.at], ...biasCells(point)]));
-    return draw("chart-curve", { height: 320, layer },
+    return draw("chart-curve", { height: 320, params: [titleOf("x", covariate.name, wide() ? 80 : 36)], layer },
       `Bias along ${short(covariate.name, 60)}, ${short(part.group, 60)}: ${spread(points)}. The table below has the numbers.`);
   }
 
@@ -451,8 +497,11 @@
         intervalText: interval(own.lower[k], own.upper[k]), pText: digits(own.pvalue[k]), rowsText: whole(own.neighbours[k]),
       });
     }));
-    return cells;
+    return cells.map((cell) => ({
+      ...cell, tip: [[short(across.name, 60), cell.acrossAt], [short(up.name, 60), cell.upAt], ...tipOf(cell, "rows nearby")],
+    }));
   };
+  const levelNames = (side) => distinct(side.at.map((at) => short(at, 60)));
   const STEPS = [-2, -1, -0.5, 0.5, 1, 2].map((times) => times * data.tolerance);
 
   function map(own) {
@@ -464,34 +513,31 @@
     };
     // Strong colours are dark on light ground and light on dark: paper stands out from both.
     const contrast = { condition: { test: `abs(datum.bias) >= ${data.tolerance}`, value: "var(--paper)" }, value: "var(--ink)" };
-    const channel = (side, field, low, high, middle) => {
-      const title = short(side.name, 50);
+    const channel = (side, param, field, low, high, middle) => {
       if (side.kind === "level") {
-        const place = { field, type: "nominal", sort: side.at, title, axis: { grid: false, labelLimit: wide() ? 160 : 90, labelAngle: 0 }, scale: { padding: 0.03 } };
+        const axis = { grid: false, ...titled(param), labelLimit: wide() ? 160 : 90, labelAngle: 0 };
+        const place = byNumber(field, param, side.at.length, axis, { padding: 0.03 });
         return [place, null, place];
       }
       const ends = [side.edges[0], side.edges[side.edges.length - 1]];
       const labels = side.kind === "date" ? { labelExpr: "utcFormat(datum.value * 86400000, '%Y-%m-%d')" } : {};
-      const base = { type: "quantitative", title, scale: { domain: ends, nice: false, zero: false }, axis: { grid: false, tickCount: ticks(), ...labels } };
+      const base = { type: "quantitative", scale: { domain: ends, nice: false, zero: false }, axis: { grid: false, tickCount: ticks(), ...titled(param), ...labels } };
       return [{ ...base, field: low }, { field: high }, { ...base, field: middle }];
     };
-    const [x, x2, xm] = channel(across, "acrossAt", "x0", "x1", "xm");
-    const [y, y2, ym] = channel(up, "upAt", "y0", "y1", "ym");
-    const tooltip = [
-      { field: "acrossAt", title: short(across.name, 30) }, { field: "upAt", title: short(up.name, 30) + (across.name === up.name ? " " : "") },
-      ...told.slice(2),
-    ];
+    const [x, x2, xm] = channel(across, "across", "i", "x0", "x1", "xm");
+    const [y, y2, ym] = channel(up, "up", "j", "y0", "y1", "ym");
     table("map", `Bias over ${short(across.name, 60)} and ${short(up.name, 60)}`,
       [[short(across.name, 40), "num"], [short(up.name, 40), "num"], ...biasHead],
       cells.map((cell) => [[cell.acrossAt, cell.acrossAt], [cell.upAt, cell.upAt], ...biasCells(cell)]));
     return draw("chart-map", {
       height: up.kind === "level" ? 44 * up.at.length + 60 : wide() ? 380 : 280,
+      params: [named("across", levelNames(across)), named("up", levelNames(up)), titleOf("across", across.name, wide() ? 80 : 32), titleOf("up", up.name, wide() ? 44 : 32)],
       layer: [
-        { data: { values: cells }, mark: { type: "rect", strokeWidth: 0.8 },
-          encoding: { x, ...(x2 ? { x2 } : {}), y, ...(y2 ? { y2 } : {}), fill: color, stroke: color, tooltip } },
+        { data: { values: cells }, mark: { type: "rect", strokeWidth: 0.8, tooltip: TIP },
+          encoding: { x, ...(x2 ? { x2 } : {}), y, ...(y2 ? { y2 } : {}), fill: color, stroke: color } },
         { data: { values: cells.filter((cell) => cell.state !== "not") },
-          mark: { type: "point", size: wide() ? 30 : 14, opacity: 1, strokeWidth: 0, clip: true },
-          encoding: { x: xm, y: ym, shape: marks.shape, fill: contrast, tooltip } },
+          mark: { type: "point", size: wide() ? 30 : 14, opacity: 1, strokeWidth: 0, clip: true, tooltip: TIP },
+          encoding: { x: xm, y: ym, shape: marks.shape, fill: contrast } },
       ],
     }, `Map of the bias over ${short(across.name, 60)} and ${short(up.name, 60)}: ${spread(cells)}. The table below has the numbers.`);
   }
@@ -499,7 +545,7 @@
   function maps() {
     const choose = byId("choose-map");
     if (!choose) return null;
-    options(choose, [["", data.maps.map((own, k) => [k, `${short(own.across.name, 30)} and ${short(own.up.name, 30)}`])]]);
+    options(choose, [["", data.maps.map((own, k) => [k, `${short(own.across.name, wide() ? 30 : 15)} and ${short(own.up.name, wide() ? 30 : 15)}`])]]);
     const show = () => map(data.maps[Number(choose.value)]);
     choose.value = String(data.opening.map);
     choose.addEventListener("change", show);
@@ -511,18 +557,18 @@
     if (!choose) return null;
     const [before, ...methods] = data.recalibrations;
     const measures = [["ece", "ECE"], ["smooth_ece", "smooth ECE"]];
-    const values = methods.flatMap((own) => measures.map(([key, name]) => ({
+    const rows = methods.flatMap((own) => measures.map(([key, name]) => ({
       name: `${short(own.name, 30)}: ${name}`, before: before[key], after: own[key], beforeText: digits(before[key]), afterText: digits(own[key]),
     })));
+    const values = rows.map((row, k) => ({ ...row, k, tip: [["", row.name], ["before", row.beforeText], ["after", row.afterText]] }));
     const x = { field: "before", type: "quantitative", title: "calibration error", axis: { tickCount: wide() ? 8 : 4 } };
-    const y = { field: "name", type: "nominal", sort: values.map((row) => row.name), title: null, axis: { labelLimit: wide() ? 240 : 130, ticks: false, domain: false } };
-    const tooltip = [{ field: "name", title: " " }, { field: "beforeText", title: "before" }, { field: "afterText", title: "after" }];
+    const y = byNumber("k", "names", values.length, { title: null, labelLimit: wide() ? 240 : 130, ticks: false, domain: false });
     const errors = draw("chart-errors", {
-      height: 26 * values.length + 50, data: { values },
+      height: 26 * values.length + 50, params: [named("names", distinct(values.map((row) => row.name)))], data: { values },
       layer: [
         { mark: { type: "rule", color: "var(--muted)", strokeWidth: 1.5 }, encoding: { y, x, x2: { field: "after" } } },
-        { mark: { type: "point", size: 80, opacity: 1, stroke: "var(--muted)", fill: "var(--sheet)", strokeWidth: 1.5 }, encoding: { y, x, tooltip } },
-        { mark: { type: "point", filled: true, size: 80, opacity: 1, color: "var(--ink)" }, encoding: { y, x: { ...x, field: "after" }, tooltip } },
+        { mark: { type: "point", size: 80, opacity: 1, stroke: "var(--muted)", fill: "var(--sheet)", strokeWidth: 1.5, tooltip: TIP }, encoding: { y, x } },
+        { mark: { type: "point", filled: true, size: 80, opacity: 1, color: "var(--ink)", tooltip: TIP }, encoding: { y, x: { ...x, field: "after" } } },
       ],
     }, `Calibration errors before and after recalibration: ${values.map((row) => `${row.name} ${row.beforeText} before, ${row.afterText} after`).join("; ")}`);
     const domain = square(data.recalibrations.map((own) => own.curve));
@@ -558,8 +604,12 @@
     made.setAttribute("xmlns", "http://www.w3.org/2000/svg");
     const style = getComputedStyle(document.documentElement);
     made.style.background = style.getPropertyValue("--sheet").trim();
-    const text = new XMLSerializer().serializeToString(made);
-    return text.replace(/var\((--[a-z0-9]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+    for (const part of [made, ...made.querySelectorAll("*")]) { // colours stand in attributes; text stays as it is
+      for (const { name, value } of [...part.attributes]) {
+        if (value.includes("var(")) part.setAttribute(name, value.replace(/var\((--[a-z0-9]+)\)/g, (_, own) => style.getPropertyValue(own).trim()));
+      }
+    }
+    return new XMLSerializer().serializeToString(made);
   }
 
   // Text that a spreadsheet would take for a formula gets a quote before it.
@@ -567,17 +617,23 @@
     const safe = /^\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
-  const PAIRS = { interval: ["lower", "upper"], "judged on": ["judged on", "rows"] };
+  const PAIRS = new Map([["interval", ["lower", "upper"]], ["judged on", ["judged on", "rows"]]]); // two numbers in a cell
   function csvText(place) {
     const made = place.dataset.table.split(" ").map(byId).filter(Boolean);
     return made.map((own) => {
-      const heads = Array.from(own.tHead.rows[0].cells, (cell) => cell.textContent.trim());
-      const lines = Array.from(own.tBodies[0].rows, (row) => Array.from(row.cells, (cell, k) => {
-        const numbers = Array.from(cell.querySelectorAll("data"), (part) => part.getAttribute("value"));
+      const numbersOf = (cell) => Array.from(cell.querySelectorAll("data"), (part) => part.getAttribute("value"));
+      const rows = Array.from(own.tBodies[0].rows);
+      const heads = Array.from(own.tHead.rows[0].cells, (cell, k) => { // a covariate may be called "interval"
+        const name = cell.textContent.trim();
+        const paired = rows.length && numbersOf(rows[0].cells[k]).length === 2;
+        return paired && PAIRS.has(name) ? PAIRS.get(name) : [name];
+      });
+      const lines = rows.map((row) => Array.from(row.cells, (cell, k) => {
+        const numbers = numbersOf(cell);
         const named = cell.querySelector("bdi");
-        return PAIRS[heads[k]] && numbers.length === 2 ? numbers : [numbers.length ? numbers[0] : (named || cell).textContent.trim()];
+        return heads[k].length === 2 ? numbers : [numbers.length ? numbers[0] : (named || cell).textContent.trim()];
       }).flat());
-      return [heads.flatMap((head) => PAIRS[head] || [head]), ...lines].map((line) => line.map(csvCell).join(",")).join("\r\n");
+      return [heads.flat(), ...lines].map((line) => line.map(csvCell).join(",")).join("\r\n");
     }).join("\r\n\r\n") + "\r\n";
   }
 

@@ -530,7 +530,7 @@ def test_no_command_shows_help_and_version_shows_the_version():
 def test_tasks_are_explained():
     assert "mean(age)" in run("tasks").stdout
     told = run("tasks", 'mean(age|race=="b") - 2 * prevalence()').stdout
-    assert 'read as  mean(age | race == "b") - (2 * prevalence())' in told
+    assert 'read as  mean(age | race == "b") - 2 * prevalence()' in told
     assert "columns  age, race" in told
     assert "there is no task 'meen'; did you mean 'mean'?" in refused("tasks", "meen(age)")
 

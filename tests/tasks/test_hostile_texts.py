@@ -175,6 +175,13 @@ def test_values_up_to_the_bound_are_evaluated():
     assert found.pvalue == pytest.approx(usual.pvalue)
 
 
+@pytest.mark.parametrize("terms", [2, 30, 90])
+def test_a_number_next_to_nothing_is_evaluated(terms):
+    found = tasks.parse(" / ".join(["mean(age)"] * terms)).evaluate(TOWN, draws=19, rng=0)
+    assert found.plugin == pytest.approx(AGE.evaluate(TOWN, draws=19, rng=0).plugin ** (2 - terms))
+    assert 0 <= found.pvalue <= 1
+
+
 NAMES = st.sampled_from(["age", "income", "`b c`", "region"])
 VALUES = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(lambda v: repr(abs(v))),

@@ -67,7 +67,7 @@ def read_text(path: Path) -> str:
         raise _no_json(f"it is not UTF-8 text at byte {error.start + 1:,}") from None
 
 
-def parsed(text: str, place: str = "{file}") -> Any:
+def parsed(text: str, place: str = "it") -> Any:
     """What strict JSON says; `place` is where the text stands."""
     try:
         return json.loads(
@@ -84,11 +84,11 @@ def parsed(text: str, place: str = "{file}") -> Any:
         raise _no_json(why, place) from None
 
 
-def _no_json(why: str, place: str = "{file}") -> InputError:
+def _no_json(why: str, place: str = "it") -> InputError:
     return InputError(
-        f"{place} is not JSON: {{why}}; give a file that {{saved}} wrote",
+        "{place} is not JSON: {why}; give a file that {saved} wrote",
         argument="path",
-        details={"why": why, "saved": Code("save()", "--save")},
+        details={"place": place, "why": why, "saved": Code("save()", "--save")},
     )
 
 
@@ -120,7 +120,7 @@ def _whole(digits: str) -> int:
 
 def _damaged(why: str) -> InputError:
     return InputError(
-        "{file} is damaged: {why}",
+        "it is damaged: {why}",
         argument="path",
         hint="fit again and write it with {}",
         settings=[Code("save", "--save")],
@@ -133,14 +133,14 @@ def method_named(facts: Any, known: Mapping[str, Method]) -> Method:
     schema = facts.get("schema") if isinstance(facts, Mapping) else None
     if schema == FIRST_SCHEMA:
         raise InputError(
-            "{file} has the schema {schema} of an earlier version, which does not know where the "
+            "it has the schema {schema} of an earlier version, which does not know where the "
             "calibration rows lie; fit again and save",
             argument="path",
             details={"schema": FIRST_SCHEMA},
         )
     if schema != SCHEMA:
         raise InputError(
-            "{file} does not have the schema {schema}; give a file that {saved} wrote",
+            "it does not have the schema {schema}; give a file that {saved} wrote",
             argument="path",
             details={"schema": SCHEMA, "saved": Code("save()", "--save")},
         )

@@ -21,6 +21,8 @@ from itrust.engines import Additive, Drawn
 from itrust.tasks.differentials import Dual
 from itrust.tasks.expressions import Ratio, Task, TaskRows
 
+TINIEST = 1e-250  # cubes of spreads below it have lost their digits, and tell no skewness
+
 
 @dataclass(frozen=True, eq=False)
 class DrawnSums(Additive):
@@ -202,7 +204,8 @@ class TaskConstants:
             drawn = np.einsum("jb,jlb,lb->b", slope, squares, slope)
             null_variance = np.einsum("jb,jl,lb->b", slope, found.expected, slope)
             second = float(own @ found.expected @ own)
-            skewness = float(found.third[number]) / second**1.5 if second > 0 else 0.0
+            cubed = second**1.5 if second > 0 else 0.0
+            skewness = float(found.third[number]) / cubed if cubed > TINIEST else 0.0
             scale = np.maximum(drawn, null_variance)
             bias = np.nan_to_num(moved.value - start.value[0])
             known = scale > 0

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         speaking,
     )
     from itrust._core.later import loaded_later
+    from itrust._core.memory import free_memory
     from itrust._core.progress import (
         Advance,
         Begin,
@@ -107,6 +108,7 @@ __all__ = [
     "closest",
     "counted",
     "did_you_mean",
+    "free_memory",
     "html",
     "in_door_words",
     "keyed_bits",

@@ -206,6 +206,15 @@ def optional_package(name: str, kind: Format, extra: str, path: Path) -> Any:
         ) from None
 
 
+@contextmanager
+def impossible(path: Path, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn these exceptions into the sentence for a file that cannot be what it says."""
+    try:
+        yield
+    except kinds as error:
+        raise unreadable(path, error) from None
+
+
 def unreadable(path: Path, error: Exception, cure: str = "is it whole?") -> InputError:
     """The sentence for a file that its reader gives up on."""
     lines = str(error).splitlines() or [type(error).__name__]

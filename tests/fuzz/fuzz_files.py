@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import random
+import zipfile
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
@@ -107,6 +108,19 @@ def one_bit(rng: random.Random, sound: bytes) -> bytes:
     at = rng.randrange(len(found))
     found[at] ^= 1 << rng.randrange(8)
     return bytes(found)
+
+
+def within_a_part(rng: random.Random, sound: bytes) -> bytes:
+    """A zipped file whose checksums are right, with a part that was damaged before it was zipped."""
+    if rng.random() < 0.3:
+        return flipped_bytes(rng, sound)
+    found = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(sound)) as old, zipfile.ZipFile(found, "w") as new:
+        chosen = rng.choice(old.namelist())
+        for name in old.namelist():
+            part = old.read(name)
+            new.writestr(name, flipped_bytes(rng, part) if name == chosen else part)
+    return found.getvalue()
 
 
 def one_bit_of_a_page(rng: random.Random, sound: bytes) -> bytes:
@@ -233,13 +247,20 @@ TARGETS = [
     ),
     written_target("csv", as_csv, ".csv"),
     written_target("csv-gz", as_csv, ".csv", ".gz"),
-    checksum_target("csv-gz-checksum", partial(written, as_csv, ".csv", packed=True), ".csv.gz", PLAIN),
+    checksum_target(
+        "csv-gz-checksum", partial(written, as_csv, ".csv", packed=True), ".csv.gz", PLAIN
+    ),
     written_target("jsonl", as_json_lines, ".jsonl"),
     written_target("jsonl-gz", as_json_lines, ".jsonl", ".gz"),
     written_target("stata", as_stata, ".dta"),
     written_target("spss", as_spss, ".sav"),
     written_target("spss-packed", as_spss, ".zsav"),
-    written_target("excel", as_excel, ".xlsx"),
+    Target(
+        "excel",
+        partial(written, as_excel, ".xlsx"),
+        within_a_part,
+        partial(through_all_doors, ending=".xlsx"),
+    ),
     checksum_target("excel-checksums", partial(written, as_excel, ".xlsx"), ".xlsx", PLAIN),
     written_target("sqlite", as_sqlite, ".sqlite"),
     written_target("duckdb", as_duckdb, ".duckdb"),

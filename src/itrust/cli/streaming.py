@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import itrust as it
+from itrust import data
 from itrust._core import free_memory
 from itrust.cli.columns import said_of_columns
 from itrust.cli.inputs import InputFiles
@@ -14,7 +15,7 @@ from itrust.cli.roles import Roles, positive_value, typed_units
 from itrust.data import Scan
 
 SHARE = 1 / 5  # of free memory; rows take several times the room of their file
-UNPACKED = 5  # a gzipped text is about so many times as large
+UNPACKED = 5  # a gzipped text is so many times as large, or more
 
 
 def streams(files: Sequence[Path], asked: bool, free: Callable[[], float] | None = None) -> bool:
@@ -34,8 +35,7 @@ def streams(files: Sequence[Path], asked: bool, free: Callable[[], float] | None
     bool
         True if the user said so, or if the files are larger than a fifth of free memory.
     """
-    sizes = (file.stat().st_size * (UNPACKED if file.suffix == ".gz" else 1) for file in files)
-    return asked or sum(sizes) > SHARE * (free or free_memory)()
+    return asked or sum(map(_about_bytes, files)) > SHARE * (free or free_memory)()
 
 
 def read_scan(
@@ -67,3 +67,8 @@ def read_scan(
         where=said.where,
         form=source.form,
     )
+
+
+def _about_bytes(file: Path) -> float:
+    size = file.stat().st_size
+    return max(UNPACKED * size, data.about_unpacked(file)) if file.suffix == ".gz" else size

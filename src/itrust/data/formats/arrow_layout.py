@@ -31,14 +31,14 @@ MAX_ROWS = 2**31 - 1  # of a batch, as other readers allow
 
 
 @dataclass(frozen=True)
-class Table:
+class FlatTable:
     """A table of a flatbuffer: its fields by number, 0 or None where they are not there."""
 
     held: bytes
     at: int
 
     @classmethod
-    def root(cls, held: bytes) -> Table:
+    def root(cls, held: bytes) -> FlatTable:
         """The table that a flatbuffer is."""
         return cls(held, _number(held, "<I", 0))
 
@@ -47,10 +47,12 @@ class Table:
         place = self._place(field)
         return 0 if place is None else _number(self.held, form, place)
 
-    def table(self, field: int) -> Table | None:
+    def table(self, field: int) -> FlatTable | None:
         """Another table."""
         place = self._place(field)
-        return None if place is None else Table(self.held, place + _number(self.held, "<I", place))
+        return (
+            None if place is None else FlatTable(self.held, place + _number(self.held, "<I", place))
+        )
 
     def structs(self, field: int, form: struct.Struct) -> list[tuple[int, ...]]:
         """A vector of plain values."""
@@ -114,7 +116,7 @@ class ArrowLayout:
         stop = size - END.size - length
         if magic != MAGIC or length <= 0 or stop < START:
             raise struct.error("it does not end with a footer")
-        footer = Table.root(self._read(stop, length))
+        footer = FlatTable.root(self._read(stop, length))
         dictionaries, batches = footer.structs(2, BLOCK), footer.structs(3, BLOCK)
         end = START
         for offset, head, body in sorted([*dictionaries, *batches]):
@@ -133,7 +135,7 @@ class ArrowLayout:
         offset, head, body = block
         held = self._read(offset, head)
         first = _number(held, "<I", 0)
-        message = Table.root(held[8:] if first == CONTINUATION else held[4:])
+        message = FlatTable.root(held[8:] if first == CONTINUATION else held[4:])
         found = message.table(2)
         if message.number(1, "<B") != kind or found is None:
             raise struct.error("a block is not what its footer says")
@@ -147,7 +149,7 @@ class ArrowLayout:
         views = tuple(count for (count,) in records.structs(4, LENGTH))
         return Records(rows, sizes, views)
 
-    def _sizes(self, records: Table, start: int, body: int) -> Iterator[int]:
+    def _sizes(self, records: FlatTable, start: int, body: int) -> Iterator[int]:
         packed = records.table(3) is not None
         for offset, length in records.structs(2, BUFFER):
             if offset < 0 or length < 0 or offset + length > body:

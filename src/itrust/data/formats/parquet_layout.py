@@ -1,8 +1,8 @@
 """What pages of a Parquet file unpack to, as their headers say, before Arrow makes room for it.
 
 A header stands before every page, in Thrift's compact protocol
-(https://parquet.apache.org/docs/file-format/data-pages/). Two gigabytes of one value fit into a page
-of some kilobytes, and a row of one byte may mean the longest value of a dictionary.
+(https://parquet.apache.org/docs/file-format/data-pages/). Two gigabytes of one value fit into a
+page of some kilobytes, and a row of one byte may mean the longest value of a dictionary.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _pages_of(chunk: Any, raw: BinaryIO) -> ColumnPages:
     dictionary = largest = 0
     while start < stop and values < chunk.num_values:
         header, length = _header(raw, start, stop)
-        kind = header.get(TYPE)
+        kind = header.get(TYPE, INDEX)
         unpacked, packed = header.get(UNPACKED, -1), header.get(PACKED, -1)
         if min(unpacked, packed) < 0 or start + length + packed > stop:
             raise DamagedHeaderError("a page lies outside of its column")

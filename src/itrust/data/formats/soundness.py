@@ -1,4 +1,4 @@
-"""Rows that a reader brought are what their types say, and fit into memory, before anybody uses them.
+"""Rows of a file are what their types say, and fit into memory, before anybody uses them.
 
 Arrow's readers trust a file: offsets, lengths and text in a damaged one may point anywhere, and
 whatever looks at them then reads foreign memory.
@@ -12,9 +12,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from itrust._core import InputError, free_memory
+from itrust._core import Code, InputError, free_memory
 
 DAYS = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
+SHARE, VALUE_BYTES = 1 / 2, 8
+AS_A_STREAM = Code(
+    "use the scan itself, without load(), or fewer columns",
+    "read them as a stream (--stream), or name fewer columns",
+)
 IN_A_DAY = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 
 
@@ -39,6 +44,24 @@ def refuse_too_large(size: float, path: Path, what: str) -> None:
         )
 
 
+class Room:
+    """Memory for rows that are gathered: half of what is free, as they will be copied."""
+
+    def __init__(self) -> None:
+        self.size = self.left = SHARE * free_memory()
+
+    def take(self, batch: pa.RecordBatch, path: Path) -> None:
+        """Raise if these rows, on top of those before, do not fit."""
+        self.left -= max(batch.nbytes, VALUE_BYTES * batch.num_rows)
+        if self.left < 0:
+            raise InputError(
+                "the rows of {file} do not fit into memory: they take more than {size}, half of "
+                "what is free; {cure}",
+                file=path.name,
+                details={"size": in_bytes(self.size), "cure": AS_A_STREAM},
+            )
+
+
 def in_bytes(size: float) -> str:
     """A size for people.
 
@@ -47,7 +70,8 @@ def in_bytes(size: float) -> str:
     """
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size >= unit:
-            return f"{size / unit:,.2g} {name}" if size < 10 * unit else f"{size / unit:,.0f} {name}"
+            digits = ".2g" if size < 10 * unit else ",.0f"
+            return f"{size / unit:{digits}} {name}"
     return f"{size:.0f} bytes"
 
 

@@ -21,6 +21,7 @@ from itrust.data.formats import (
     Delimited,
     FilePart,
     TextForm,
+    decoded,
     known_format,
     split_table,
 )
@@ -32,9 +33,9 @@ HEAD_BYTES = 2**16  # of a stream, to tell what it holds
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Dictionaries as their values, dates as timestamps: the parts of a column go together."""
     columns = []
-    for column in batch.columns:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
+            column = decoded(column, name)
         if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
             column = column.cast(pa.timestamp("us"), safe=False)
         columns.append(column)

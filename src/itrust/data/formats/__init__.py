@@ -21,6 +21,7 @@ from itrust.data.formats.delimited import Delimited as Delimited
 from itrust.data.formats.excel import Excel
 from itrust.data.formats.jsonlines import JsonLines
 from itrust.data.formats.soundness import Room as Room
+from itrust.data.formats.soundness import decoded as decoded
 from itrust.data.formats.statistical import Spss, Stata
 from itrust.data.formats.text_form import AS_SEEN as AS_SEEN
 from itrust.data.formats.text_form import TextForm as TextForm

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from itrust._core import Code, InputError, free_memory
 
 DAYS = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
-SHARE, VALUE_BYTES = 1 / 2, 8
+SHARE, VALUE_BYTES, SMALL_BYTES = 1 / 2, 8, 2**28
 AS_A_STREAM = Code(
     "use the scan itself, without load(), or fewer columns",
     "read them as a stream (--stream), or name fewer columns",
@@ -60,6 +60,24 @@ class Room:
                 file=path.name,
                 details={"size": in_bytes(self.size), "cure": AS_A_STREAM},
             )
+
+
+def decoded(column: pa.DictionaryArray, name: str) -> pa.Array:
+    """The values of a dictionary, row by row; refuses a few long ones in very many rows."""
+    values = column.dictionary
+    if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
+        lengths = pc.binary_length(values)
+        size = (pc.max(lengths).as_py() or 0) * len(column)
+        if size > SMALL_BYTES:
+            size = pc.sum(lengths.take(column.indices)).as_py() or 0
+        if size > SMALL_BYTES and size > SHARE * free_memory():
+            raise InputError(
+                "column {column} has texts of {size} in {count} rows, more than fits into memory",
+                column=name,
+                count=len(column),
+                details={"size": in_bytes(size)},
+            )
+    return column.dictionary_decode()
 
 
 def in_bytes(size: float) -> str:

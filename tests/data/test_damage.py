@@ -17,7 +17,7 @@ from itrust import InputError
 from itrust.data import FileSet, about_unpacked, known_format, spool, spooling
 from itrust.data.formats import excel, jsonlines, parquet_layout, soundness, statistical
 from itrust.data.formats.arrow_layout import BLOCK, ArrowLayout
-from itrust.data.formats.parquet_layout import DamagedHeaderError, compact_numbers
+from itrust.data.formats.thrift import DamagedThriftError, compact_fields
 from shell import invoke
 from writers import as_excel, as_spss
 
@@ -171,10 +171,12 @@ def test_an_unknown_time_zone_is_one_sentence(tmp_path):
         rows_of(feather(tmp_path / "a.feather", pa.table({"when": times})))
 
 
-@pytest.mark.parametrize("held", [b"\x15", b"\x1c" * 40, b"\x15" + b"\xff" * 12, b"\x1d\x00"])
+@pytest.mark.parametrize(
+    "held", [b"\x15", b"\x1c" * 40, b"\x19" * 2000, b"\x15" + b"\xff" * 12, b"\x1d\x00"]
+)
 def test_headers_that_are_none_are_refused(held):
-    with pytest.raises((DamagedHeaderError, IndexError)):
-        compact_numbers(held, 0)
+    with pytest.raises((DamagedThriftError, IndexError)):
+        compact_fields(held, 0, {1: {}})
 
 
 @pytest.mark.parametrize("nested", ["[" * 3000 + "]" * 3000, '{"a":\n' * 3000 + "1" + "}" * 3000])

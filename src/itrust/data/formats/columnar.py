@@ -13,7 +13,7 @@ import pyarrow.parquet
 from itrust._core import InputError
 from itrust.data.formats.arrow_layout import DICTIONARY, ArrowLayout, wanted_bytes
 from itrust.data.formats.base import BATCH_ROWS, HEAD_ROWS, FilePart, Format, Put, refuse_lack_of
-from itrust.data.formats.parquet_layout import rows_of_batches
+from itrust.data.formats.parquet_layout import RowGroup, row_groups, rows_of_batches
 from itrust.data.formats.soundness import refuse_too_large, sound
 
 GROUP_ROWS, GROUP_BYTES = 2**20, 2**27  # of a row group that is written, whichever comes first
@@ -52,17 +52,17 @@ class Parquet(Columnar):
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Batches end with their group, so partitions change no sum."""
         with _opened(part.path) as file:
-            groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
-            for group in groups:
-                yield from _of_group(part.path, file, group, names, BATCH_ROWS)
+            known = row_groups(part.path)
+            for number in range(len(known)) if part.row_groups is None else part.row_groups:
+                yield from _of_group(part.path, file, known[number], number, names, BATCH_ROWS)
 
     def head(self, path: Path, names: list[str]) -> pa.RecordBatch | None:
         """Less than a whole batch."""
         with _opened(path, buffer_size=2**16) as file:
             found = (
                 batch
-                for group in range(file.num_row_groups)
-                for batch in _of_group(path, file, group, names, HEAD_ROWS)
+                for number, group in enumerate(row_groups(path))
+                for batch in _of_group(path, file, group, number, names, HEAD_ROWS)
             )
             with closing(found):
                 return next(found, None)
@@ -91,11 +91,11 @@ class Parquet(Columnar):
 
     def about_rows(self, path: Path) -> float | None:
         """From the footer."""
-        return float(sum(_rows_of_groups(path)))
+        return float(sum(group.rows for group in row_groups(path)))
 
     def parts(self, path: Path, rows: int) -> list[FilePart]:
         """Some row groups at a time."""
-        counts = _rows_of_groups(path)
+        counts = [group.rows for group in row_groups(path)]
         found: list[FilePart] = []
         groups: list[int] = []
         offset = held = 0
@@ -116,28 +116,24 @@ def _opened(path: Path, **settings: Any) -> pa.parquet.ParquetFile:
 
 
 def _of_group(
-    path: Path, file: pa.parquet.ParquetFile, group: int, names: list[str], most: int
+    path: Path,
+    file: pa.parquet.ParquetFile,
+    group: RowGroup,
+    number: int,
+    names: list[str],
+    most: int,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a row group, all that it says it has, a number at most at a time."""
-    rows = min(most, rows_of_batches(path, file, group, names))
-    left = file.metadata.row_group(group).num_rows
-    for batch in file.iter_batches(rows, row_groups=[group], columns=names):
+    rows, left = min(most, rows_of_batches(path, group, number, names)), group.rows
+    for batch in file.iter_batches(rows, row_groups=[number], columns=names):
         left -= batch.num_rows
         yield sound(batch, path)
     if left:
         raise InputError(
             "row group {group} of {file} has other rows than it says; is it whole?",
             file=path.name,
-            details={"group": group + 1},
+            details={"group": number + 1},
         )
-
-
-def _rows_of_groups(path: Path) -> list[int]:
-    about = pa.parquet.read_metadata(path)
-    counts = [about.row_group(number).num_rows for number in range(about.num_row_groups)]
-    if min(counts, default=0) < 0 or sum(counts) != about.num_rows:
-        raise InputError("{file} contradicts itself on its rows; is it whole?", file=path.name)
-    return counts
 
 
 class Feather(Columnar):

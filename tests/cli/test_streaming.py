@@ -55,24 +55,6 @@ def test_files_larger_than_a_fifth_of_free_memory_are_streamed(tmp_path):
     assert not streaming.streams(both, False)
 
 
-def test_free_memory_is_the_least_of_what_machine_container_and_limit_leave(tmp_path, monkeypatch):
-    assert 2**20 < streaming.free_memory() < float("inf")
-    (tmp_path / "info").write_text("MemTotal: 900 kB\nMemAvailable:   800 kB\n")
-    (tmp_path / "max").write_text("max\n")
-    (tmp_path / "used").write_text("1000\n")
-    monkeypatch.setattr(streaming, "MEMINFO", tmp_path / "info")
-    monkeypatch.setattr(streaming, "LIMITS", [(tmp_path / "max", tmp_path / "used")])
-    assert streaming.free_memory() == 800 * 1024
-    (tmp_path / "max").write_text("51000\n")
-    assert streaming.free_memory() == 50_000
-    monkeypatch.setattr("resource.getrlimit", lambda _: (40_000, 40_000))
-    monkeypatch.setattr(streaming, "STATM", tmp_path / "statm")
-    assert streaming.free_memory() == 40_000
-    monkeypatch.setattr("resource.getpagesize", lambda: 1_000)
-    (tmp_path / "statm").write_text("7 3 2\n")
-    assert streaming.free_memory() == 33_000
-
-
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
 @pytest.mark.parametrize("out", ["out.csv", "out.csv.gz", "out.parquet", "out.feather"])
 def test_streamed_and_whole_write_the_same_bytes_and_words(name, out, tmp_path):

@@ -59,12 +59,15 @@ class Target:
     handed_in : callable
         Given the input and a folder: hands it in. Raises `InputError` where it is refused; may
         return an `Outcome`, otherwise the input counts as accepted.
+    fresh : int
+        How many inputs a test takes, where `make fuzz` takes thousands.
     """
 
     name: str
     seeds: Callable[[Path], list[bytes]]
     damaged: Callable[[random.Random, bytes], bytes]
     handed_in: Callable[[bytes, Path], Outcome | None]
+    fresh: int = 40
 
     def inputs(self, folder: Path, seed: int, first: int, count: int) -> Iterator[bytes]:
         """Inputs of consecutive numbers."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         speaking,
     )
     from itrust._core.later import loaded_later
+    from itrust._core.memory import free_memory
     from itrust._core.progress import (
         Advance,
         Begin,
@@ -113,6 +114,7 @@ __all__ = [
     "counted",
     "cut",
     "did_you_mean",
+    "free_memory",
     "html",
     "in_door_words",
     "is_blank",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import itrust as it
+from itrust import data
+from itrust._core import free_memory
 from itrust.cli.columns import said_of_columns
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import Options
@@ -16,21 +15,7 @@ from itrust.cli.roles import Roles, positive_value, typed_units
 from itrust.data import Scan
 
 SHARE = 1 / 5  # of free memory; rows take several times the room of their file
-UNPACKED = 5  # a gzipped text is about so many times as large
-MEMINFO = Path("/proc/meminfo")
-STATM = Path("/proc/self/statm")  # its first number: pages of address space
-LIMITS = (  # of a container, and what it uses
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
-    (
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ),
-)
-
-
-def free_memory() -> float:
-    """Bytes that this process may still take; infinite where nothing tells."""
-    return min((*_of_machine(), *_of_container(), *_of_process()), default=float("inf"))
+UNPACKED = 5  # a gzipped text is so many times as large, or more
 
 
 def streams(files: Sequence[Path], asked: bool, free: Callable[[], float] | None = None) -> bool:
@@ -50,8 +35,7 @@ def streams(files: Sequence[Path], asked: bool, free: Callable[[], float] | None
     bool
         True if the user said so, or if the files are larger than a fifth of free memory.
     """
-    sizes = (file.stat().st_size * (UNPACKED if file.suffix == ".gz" else 1) for file in files)
-    return asked or sum(sizes) > SHARE * (free or free_memory)()
+    return asked or sum(map(_about_bytes, files)) > SHARE * (free or free_memory)()
 
 
 def read_scan(
@@ -85,29 +69,6 @@ def read_scan(
     )
 
 
-def _of_machine() -> Iterator[float]:
-    with suppress(OSError):
-        for line in MEMINFO.read_text().splitlines():
-            name, _, rest = line.partition(":")
-            if name == "MemAvailable":
-                yield float(rest.split()[0]) * 1024
-                return
-    with suppress(OSError, ValueError, AttributeError):  # all of it, where only that is known
-        yield float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _of_container() -> Iterator[float]:
-    for limit, used in LIMITS:
-        with suppress(OSError, ValueError):  # "max" is no limit
-            yield max(float(limit.read_text()) - float(used.read_text()), 0.0)
-
-
-def _of_process() -> Iterator[float]:
-    if sys.platform == "win32":
-        return
-    import resource
-
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
-        used = int(STATM.read_text().split()[0]) * resource.getpagesize() if STATM.exists() else 0
-        yield float(max(limit - used, 0))
+def _about_bytes(file: Path) -> float:
+    size = file.stat().st_size
+    return max(UNPACKED * size, data.about_unpacked(file)) if file.suffix == ".gz" else size

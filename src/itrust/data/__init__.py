@@ -27,6 +27,7 @@ from itrust.data.formats import AS_SEEN as AS_SEEN
 from itrust.data.formats import FORMATS as FORMATS
 from itrust.data.formats import FilePart as FilePart
 from itrust.data.formats import TextForm as TextForm
+from itrust.data.formats import about_unpacked as about_unpacked
 from itrust.data.formats import format_of as format_of
 from itrust.data.formats import guess_column as guess_column
 from itrust.data.formats import known_format as known_format
@@ -82,7 +83,6 @@ from itrust.data.predicates.reader import MAX_CHARACTERS as MAX_CHARACTERS
 from itrust.data.predicates.reader import ConditionReader as ConditionReader
 from itrust.data.predicates.reader import Token as Token
 from itrust.data.predicates.reader import parse_condition as parse_condition
-from itrust.data.readers import spool as spool
 from itrust.data.rows import Chunk as Chunk
 from itrust.data.rows import Points as Points
 from itrust.data.rows import called_impossible as called_impossible
@@ -94,6 +94,7 @@ from itrust.data.snapshots import belonging_to as belonging_to
 from itrust.data.source import Candidates as Candidates
 from itrust.data.source import Pilot as Pilot
 from itrust.data.source import Source as Source
+from itrust.data.spooling import spool as spool
 from itrust.data.time_blocks import AUTO as AUTO
 from itrust.data.time_blocks import block_length, blocks
 from itrust.data.time_blocks import read_times as read_times

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from itrust._core import InputError, IntArray, counted
 from itrust.data.encoding import kind_of
-from itrust.data.formats import AS_SEEN, FilePart, TextForm, known_format, refuse_lack_of
+from itrust.data.formats import AS_SEEN, FilePart, Room, TextForm, known_format, refuse_lack_of
 from itrust.data.kinds import Kinds, all_labelled
 from itrust.data.locations import named_locations
 from itrust.data.partitions import Partitions
@@ -228,9 +228,10 @@ class FileSet:
         wanted = [*names, *spare]
         self.refuse_other_kinds(wanted)
         tables: list[pa.Table] = []
-        spent = 0
+        spent, room = 0, Room()
         for part in self.parts(PART_ROWS):
             for batch in self.batches(part, wanted):
+                room.take(batch, part.path)
                 spent += sum(batch[name].nbytes for name in wanted if name in spare)
                 if spent > MAX_SPARE_BYTES:
                     wanted, spare, spent = list(names), (), 0

@@ -30,7 +30,7 @@ from itrust.data.extract import (
     with_all_levels,
 )
 from itrust.data.file_set import Batch, FileSet
-from itrust.data.formats import AS_SEEN, FilePart, TextForm
+from itrust.data.formats import AS_SEEN, FilePart, Room, TextForm
 from itrust.data.frames import frame_columns
 from itrust.data.intake import MissingRule, checked_missing, read_parts
 from itrust.data.kinds import PLAIN, Kinds
@@ -304,7 +304,10 @@ class Scan:
         Sample
             The same rows, for everything that needs all of them at once.
         """
-        tables = [pa.Table.from_batches([batch.rows]) for batch in self._batches(every=True)]
+        room, tables = Room(), []
+        for batch in self._batches(every=True):
+            room.take(batch.rows, batch.path)
+            tables.append(pa.Table.from_batches([batch.rows]))
         if not tables:
             raise self.file_set.without_rows()
         frame = pa.concat_tables(tables, promote_options="permissive")

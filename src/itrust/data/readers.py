@@ -5,19 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import shutil
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.dataset
-import pyarrow.feather
-import pyarrow.parquet
 
 from itrust._core import InputError
 from itrust.data.formats import (
@@ -26,7 +21,7 @@ from itrust.data.formats import (
     Delimited,
     FilePart,
     TextForm,
-    format_of_bytes,
+    decoded,
     known_format,
     split_table,
 )
@@ -38,9 +33,9 @@ HEAD_BYTES = 2**16  # of a stream, to tell what it holds
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Dictionaries as their values, dates as timestamps: the parts of a column go together."""
     columns = []
-    for column in batch.columns:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
+            column = decoded(column, name)
         if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
             column = column.cast(pa.timestamp("us"), safe=False)
         columns.append(column)
@@ -121,28 +116,6 @@ def column_names(path: Path, form: TextForm = AS_SEEN) -> list[str]:
     """All columns of a file."""
     with reading(path):
         return list(known_format(path, form).schema(path).names)
-
-
-def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
-    """Keep a stream of any known form, gzipped or not, as a file with the right ending."""
-    raw, plain = folder / "raw", folder / "plain"
-    with raw.open("wb") as file:
-        shutil.copyfileobj(stream, file)
-    try:
-        with _unpacked(raw) as source, plain.open("wb") as file:
-            shutil.copyfileobj(source, file)
-    except (EOFError, OSError, zlib.error) as error:
-        raise InputError(
-            "{file} cannot be read to its end ({reason}); is it whole?",
-            file=stem,
-            details={"reason": str(error)},
-        ) from None
-    raw.unlink()
-    if not plain.stat().st_size:
-        raise InputError("{file} is empty", file=stem)
-    with plain.open("rb") as file:
-        ending = format_of_bytes(file.read(HEAD_BYTES)).endings[0]
-    return plain.rename(folder / f"{stem}{ending}")
 
 
 def _unpacked(path: Path) -> Any:

@@ -11,6 +11,7 @@ from pathlib import Path
 from itrust._core import InputError, listed
 from itrust.data.formats.base import FilePart as FilePart
 from itrust.data.formats.base import Format, SeveralTables
+from itrust.data.formats.base import about_unpacked as about_unpacked
 from itrust.data.formats.base import guess_column as guess_column
 from itrust.data.formats.base import refuse_lack_of as refuse_lack_of
 from itrust.data.formats.columnar import Feather, Parquet
@@ -19,6 +20,8 @@ from itrust.data.formats.delimited import CommaSeparated, TabSeparated
 from itrust.data.formats.delimited import Delimited as Delimited
 from itrust.data.formats.excel import Excel
 from itrust.data.formats.jsonlines import JsonLines
+from itrust.data.formats.soundness import Room as Room
+from itrust.data.formats.soundness import decoded as decoded
 from itrust.data.formats.statistical import Spss, Stata
 from itrust.data.formats.text_form import AS_SEEN as AS_SEEN
 from itrust.data.formats.text_form import TextForm as TextForm

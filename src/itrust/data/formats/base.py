@@ -23,6 +23,7 @@ HEAD_ROWS = 20_000
 START_BYTES = 64  # enough to tell what a file is
 END_BYTES = 2**16  # at either end of a file, to tell whether it is still the same
 LINES_BYTES = 2**18  # enough to tell how long lines are
+PACKED_HEAD, UNPACKED_HEAD = 2**16, 2**26  # to tell how much a file unpacks to
 PACKING = 6  # of gzip, its usual level
 
 Put: TypeAlias = Callable[[pa.Table], None]
@@ -179,6 +180,19 @@ def about_lines(path: Path) -> float:
         return path.stat().st_size * lines / max(raw.tell(), 1)
 
 
+def about_unpacked(path: Path) -> float:
+    """About how large a gzipped file is when it is unpacked, by its first bytes."""
+    with path.open("rb") as file:
+        head = file.read(PACKED_HEAD)
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        found = len(unpacking.decompress(head, UNPACKED_HEAD))
+    except zlib.error:  # the reader says what is wrong with it
+        return 0.0
+    used = len(head) - len(unpacking.unconsumed_tail) - len(unpacking.unused_data)
+    return path.stat().st_size * found / max(used, 1)
+
+
 def _unpacked(path: Path, raw: BinaryIO) -> AbstractContextManager[BinaryIO]:
     packed = path.suffix == ".gz"
     return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else nullcontext(raw)
@@ -204,6 +218,17 @@ def optional_package(name: str, kind: Format, extra: str, path: Path) -> Any:
             f"reading {kind.title} files takes {name}; pip install 'itrust[{extra}]'",
             file=path.name,
         ) from None
+
+
+@contextmanager
+def impossible(path: Path, *kinds: type[Exception]) -> Iterator[None]:
+    """Turn these exceptions into the sentence for a file that cannot be what it says."""
+    try:
+        yield
+    except InputError:  # which is a ValueError, and has its sentence
+        raise
+    except kinds as error:
+        raise unreadable(path, error) from None
 
 
 def unreadable(path: Path, error: Exception, cure: str = "is it whole?") -> InputError:

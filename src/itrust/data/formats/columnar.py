@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 import pyarrow as pa
-import pyarrow.dataset
-import pyarrow.feather
 import pyarrow.parquet
 
+from itrust._core import InputError
+from itrust.data.formats.arrow_layout import DICTIONARY, ArrowLayout, wanted_bytes
 from itrust.data.formats.base import BATCH_ROWS, HEAD_ROWS, FilePart, Format, Put, refuse_lack_of
+from itrust.data.formats.parquet_layout import RowGroup, row_groups, rows_of_batches
+from itrust.data.formats.soundness import refuse_too_large, sound
 
 GROUP_ROWS, GROUP_BYTES = 2**20, 2**27  # of a row group that is written, whichever comes first
 PACKED = "lz4" if pa.Codec.is_available("lz4") else None
@@ -49,20 +51,25 @@ class Parquet(Columnar):
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Batches end with their group, so partitions change no sum."""
-        # Not the dataset reader: it keeps the column chunks of a file until the file's end.
-        with pa.parquet.ParquetFile(part.path, pre_buffer=False) as file:
-            groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
-            for group in groups:
-                yield from file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names)
+        with _opened(part.path) as file:
+            known = row_groups(part.path)
+            for number in range(len(known)) if part.row_groups is None else part.row_groups:
+                yield from _of_group(part.path, file, known[number], number, names, BATCH_ROWS)
 
     def head(self, path: Path, names: list[str]) -> pa.RecordBatch | None:
         """Less than a whole batch."""
-        with pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16) as file:
-            return next(file.iter_batches(HEAD_ROWS, columns=names), None)
+        with _opened(path, buffer_size=2**16) as file:
+            found = (
+                batch
+                for number, group in enumerate(row_groups(path))
+                for batch in _of_group(path, file, group, number, names, HEAD_ROWS)
+            )
+            with closing(found):
+                return next(found, None)
 
     @contextmanager
     def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:
-        """With Arrow's defaults; rows are gathered to groups of a good size."""
+        """With checksums of pages; rows are gathered to groups of a good size."""
         held: list[pa.Table] = []
 
         def flush() -> None:
@@ -78,27 +85,55 @@ class Parquet(Columnar):
             if rows >= GROUP_ROWS or size >= GROUP_BYTES:
                 flush()
 
-        with pa.parquet.ParquetWriter(path, schema) as file:
+        with pa.parquet.ParquetWriter(path, schema, write_page_checksum=True) as file:
             yield put
             flush()
 
     def about_rows(self, path: Path) -> float | None:
         """From the footer."""
-        return float(pa.parquet.read_metadata(path).num_rows)
+        return float(sum(group.rows for group in row_groups(path)))
 
     def parts(self, path: Path, rows: int) -> list[FilePart]:
         """Some row groups at a time."""
-        metadata = pa.parquet.read_metadata(path)
+        counts = [group.rows for group in row_groups(path)]
         found: list[FilePart] = []
         groups: list[int] = []
         offset = held = 0
-        for number in range(metadata.num_row_groups):
+        for number, count in enumerate(counts):
             groups.append(number)
-            held += metadata.row_group(number).num_rows
-            if held >= rows or number == metadata.num_row_groups - 1:
+            held += count
+            if held >= rows or number == len(counts) - 1:
                 found.append(FilePart(path, tuple(groups), offset, rows=held))
                 offset, held, groups = offset + held, 0, []
         return found
+
+
+def _opened(path: Path, **settings: Any) -> pa.parquet.ParquetFile:
+    # Not the dataset reader: it keeps the column chunks of a file until the file's end.
+    return pa.parquet.ParquetFile(
+        path, pre_buffer=False, page_checksum_verification=True, **settings
+    )
+
+
+def _of_group(
+    path: Path,
+    file: pa.parquet.ParquetFile,
+    group: RowGroup,
+    number: int,
+    names: list[str],
+    most: int,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a row group, all that it says it has, a number at most at a time."""
+    rows, left = min(most, rows_of_batches(path, group, number, names)), group.rows
+    for batch in file.iter_batches(rows, row_groups=[number], columns=names):
+        left -= batch.num_rows
+        yield sound(batch, path)
+    if left:
+        raise InputError(
+            "row group {group} of {file} has other rows than it says; is it whole?",
+            file=path.name,
+            details={"group": number + 1},
+        )
 
 
 class Feather(Columnar):
@@ -110,8 +145,9 @@ class Feather(Columnar):
     one_dictionary = True
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
-        """From the file's head."""
-        schema = pa.dataset.dataset(path, format="feather").schema
+        """From the file's footer."""
+        with self._layout(path), pa.OSFile(str(path)) as raw, pa.ipc.open_file(raw) as file:
+            schema = file.schema
         refuse_lack_of(names, schema.names, path)
         return schema
 
@@ -120,11 +156,23 @@ class Feather(Columnar):
         schema = self.schema(part.path, names)
         fields = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index(n) for n in names])
         # Not the dataset reader: it reads ahead as far as memory goes if its rows are not wanted.
-        with pa.OSFile(str(part.path)) as raw, pa.ipc.open_file(raw, options=fields) as file:
-            for number in range(file.num_record_batches):
-                batch = file.get_batch(number).select(names)
+        with (
+            self._layout(part.path) as layout,
+            pa.OSFile(str(part.path)) as raw,
+            pa.ipc.open_file(raw, options=fields) as file,
+        ):
+            _refuse_large_dictionaries(layout)
+            for number, block in enumerate(layout.batches):
+                size = wanted_bytes(layout.records(block), schema, names)
+                refuse_too_large(size, part.path, f"batch {number + 1}")
+                batch = sound(file.get_batch(number).select(names), part.path)
                 for first in range(0, batch.num_rows, BATCH_ROWS):
                     yield batch.slice(first, BATCH_ROWS)
+
+    @contextmanager
+    def _layout(self, path: Path) -> Iterator[ArrowLayout]:
+        with path.open("rb") as file:
+            yield ArrowLayout(path, file)
 
     @contextmanager
     def writer(self, path: Path, schema: pa.Schema) -> Iterator[Put]:
@@ -135,4 +183,12 @@ class Feather(Columnar):
 
     def about_rows(self, path: Path) -> float | None:
         """From the heads of its batches."""
-        return float(pa.dataset.dataset(path, format="feather").count_rows())
+        with self._layout(path) as layout:
+            return float(sum(layout.records(block).rows for block in layout.batches))
+
+
+def _refuse_large_dictionaries(layout: ArrowLayout) -> None:
+    """Raise if all dictionaries together, which Arrow reads at once, do not fit into memory."""
+    found = (layout.records(block, DICTIONARY) for block in layout.dictionaries)
+    size = sum(sum(records.sizes) for records in found)
+    refuse_too_large(size, layout.path, "its dictionaries")

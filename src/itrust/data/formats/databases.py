@@ -25,6 +25,7 @@ from itrust.data.formats.base import (
 )
 
 DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+MAX_VALUE_BYTES = 2**26
 ROW_NUMBERS = ("rowid", "_rowid_", "oid")  # what SQLite calls them, unless columns have the name
 
 
@@ -100,6 +101,8 @@ class Sqlite(Database):
         try:
             place = f"{file.resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(place, uri=True)) as connection:
+                connection.execute("PRAGMA trusted_schema = OFF")
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
                 (page,) = connection.execute("PRAGMA page_size").fetchone()
                 if file.stat().st_size % page:  # rows of the last page would be lost silently
                     raise InputError("{file} has lost its end; is it whole?", file=path.name)

@@ -1,8 +1,9 @@
-"""Sheets of a workbook, read with fastexcel."""
+"""Sheets of a workbook, read with fastexcel in a process of its own."""
 
 from __future__ import annotations
 
-import logging
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,21 +14,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from itrust._core import InputError, listed
+from itrust._core import InputError, free_memory, listed
 from itrust.data.formats.base import (
     BATCH_ROWS,
     FilePart,
     SeveralTables,
+    impossible,
     optional_package,
     refuse_lack_of,
-    unreadable,
 )
+from itrust.data.formats.child_process import read_in_child
+from itrust.data.formats.soundness import in_bytes
 
-WHOLE = {
-    "schema_sample_rows": None,  # every cell has a say in the type of its column
-    "skip_whitespace_tail_rows": True,
-    "whitespace_as_null": True,
-}
+ZIP, BLOCK_BYTES = b"PK\x03\x04", 2**20
+CURE = "is it whole, and no cell far away from the others?"
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    NotImplementedError,  # a compression that is not known here
+    RuntimeError,  # a part that is encrypted
+)
 NOTHING = pa.array(pa.csv.ConvertOptions().null_values, pa.string())  # as in a text file
 
 
@@ -89,29 +98,40 @@ class Excel(SeveralTables):
 @lru_cache(maxsize=1)
 def _read_sheet(file: Path, name: str | None, _state: tuple[int, int]) -> Sheet:
     kind = Excel()
-    package = optional_package("fastexcel", kind, "excel", file)
-    # Its remarks on types would reach the terminal, where nobody has set up logging.
-    logging.getLogger("fastexcel").addHandler(logging.NullHandler())
+    optional_package("fastexcel", kind, "excel", file)
     kind.refuse_other_start(file)
-    try:
-        book = package.read_excel(file)
-        if name is not None:
-            kind.refuse_lack_of_table(name, book.sheet_names, file)
-        return _sheet_of(book, _first_visible(book) if name is None else name, file)
-    except package.FastExcelError as error:
-        raise unreadable(file, error) from None
+    _refuse_damaged_parts(file)
+    about, table = read_in_child("excel_sheet", file, CURE, file=str(file), name=name)
+    if not about["sheets"]:
+        raise InputError("{file} holds no sheet; is it whole?", file=file.name)
+    if name is not None:
+        kind.refuse_lack_of_table(name, about["sheets"], file)
+    return _sheet_of(about, table, file)
 
 
-def _first_visible(book: Any) -> str:
-    names: list[str] = book.sheet_names
-    seen = (name for name in names if book.load_sheet(name, n_rows=0).visible == "visible")
-    return next(seen, names[0])
+def _refuse_damaged_parts(file: Path) -> None:
+    """Raise unless the parts of a zipped workbook have their checksums and fit into memory."""
+    with file.open("rb") as raw:
+        if raw.read(len(ZIP)) != ZIP:
+            return
+    room = free_memory()
+    with impossible(file, *DAMAGE), zipfile.ZipFile(file) as parts:
+        for part in parts.infolist():
+            with parts.open(part) as unpacked:
+                while block := unpacked.read(BLOCK_BYTES):
+                    room -= len(block)
+                    if room < 0:
+                        raise InputError(
+                            "{file} unpacks to more than the {free} of memory that are free; save "
+                            "the sheet as .csv",
+                            file=file.name,
+                            details={"free": in_bytes(free_memory())},
+                        )
 
 
-def _sheet_of(book: Any, name: str, file: Path) -> Sheet:
-    others = tuple(other for other in book.sheet_names if other != name)
-    head = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_arrow()
-    titles = [(column[0].as_py() or "").strip() for column in head.columns]
+def _sheet_of(about: dict[str, Any], table: pa.Table, file: Path) -> Sheet:
+    name, titles = about["name"], about["titles"]
+    others = tuple(other for other in about["sheets"] if other != name)
     if not any(titles):
         raise InputError(
             "the sheet {value} is empty{cure}",
@@ -119,9 +139,8 @@ def _sheet_of(book: Any, name: str, file: Path) -> Sheet:
             value=name,
             details={"cure": f"; name another, as {file.name}::{others[0]}" if others else ""},
         )
-    sheet = book.load_sheet(name, **WHOLE)
-    letters = [_letters(column.absolute_index) for column in sheet.available_columns()]
-    columns = [_tidy(column) for column in sheet.to_arrow().columns]
+    letters = [_letters(place) for place in about["places"]]
+    columns = [_tidy(column.combine_chunks()) for column in table.columns]
     nameless = [
         letter
         for letter, title, column in zip(letters, titles, columns, strict=True)
@@ -137,7 +156,7 @@ def _sheet_of(book: Any, name: str, file: Path) -> Sheet:
             details={"named": len(named), "all": len(named) + len(nameless)},
         )
     for at in named:
-        if _holds_numbers(columns[at]) and _mixes_types(book, name, at):
+        if at in about["mixed"] and _holds_numbers(columns[at]):
             columns[at] = columns[at].cast(pa.float64())
     rows = pa.Table.from_arrays([columns[at] for at in named], [titles[at] for at in named])
     return Sheet(name, rows, others, tuple(nameless))
@@ -174,14 +193,3 @@ def _holds_numbers(column: pa.Array) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _mixes_types(book: Any, name: str, at: int) -> bool:
-    """Whether some cells hold numbers and others text: a mishap, unlike codes kept as text."""
-    from fastexcel import UnsupportedColumnTypeCombinationError
-
-    try:
-        book.load_sheet(name, **WHOLE, use_columns=[at], dtype_coercion="strict").to_arrow()
-    except UnsupportedColumnTypeCombinationError:
-        return True
-    return False

@@ -29,9 +29,15 @@ from itrust.data.formats.base import (
     sink,
     unreadable,
 )
+from itrust.data.formats.soundness import in_bytes
 
 BLOCK_BYTES = 2**23
+MAX_LINE_BYTES = 2**26
 BOM = b"\xef\xbb\xbf"
+MAX_DEPTH = 64
+ESCAPED, TEXT = re.compile(rb"\\.", re.DOTALL), re.compile(rb'"[^"]*"')
+WITHOUT_BRACKETS = bytes(set(range(256)) - set(b"{}[]\n"))
+WITHOUT_STRUCTURE = bytes(set(range(256)) - set(b'{}[]"'))
 IN_WORDS = {
     "number": "numbers",
     "string": "text",
@@ -135,11 +141,47 @@ def _blocks(path: Path) -> Iterator[bytes]:
         try:
             if file.read(len(BOM)) != BOM:
                 file.seek(0)
-            while block := file.read(BLOCK_BYTES) + file.readline():
+            while block := file.read(BLOCK_BYTES) + file.readline(MAX_LINE_BYTES):
+                if len(block) >= BLOCK_BYTES + MAX_LINE_BYTES:
+                    raise InputError(
+                        "{file} has a line of more than {size}, which is no row of a table",
+                        file=path.name,
+                        details={"size": in_bytes(MAX_LINE_BYTES)},
+                    )
                 if block.strip():
+                    _refuse_deep_nesting(block, path)
                     yield block
         except zlib.error as error:
             raise unreadable(path, error) from None
+
+
+def _refuse_deep_nesting(block: bytes, path: Path) -> None:
+    """Raise where values are nested so deeply that Arrow, which calls itself, would crash."""
+    if _is_flat(block):
+        return
+    plain = ESCAPED.sub(b"", block) if b"\\" in block else block
+    brackets = TEXT.sub(b"", plain.translate(None, WITHOUT_STRUCTURE))
+    for _ in range(MAX_DEPTH):
+        inner = brackets.replace(b"{}", b"").replace(b"[]", b"")
+        if len(inner) == len(brackets):
+            return
+        brackets = inner
+    if brackets:
+        raise InputError(
+            f"{{file}} has values that are nested more than {MAX_DEPTH} deep, which is no row of a "
+            "table",
+            file=path.name,
+        )
+
+
+def _is_flat(block: bytes) -> bool:
+    """Whether every line begins with its only opening bracket, and ends with the closing one."""
+    lines = block if block.endswith(b"\n") else block + b"\n"
+    found = lines.translate(None, WITHOUT_BRACKETS)
+    count = len(found) // 3
+    ends = lines.count(b"}\n") + lines.count(b"}\r\n")
+    begins = lines.count(b"\n{") + lines.startswith(b"{")
+    return found == b"{}\n" * count and begins == ends == count
 
 
 def _parsed(

@@ -27,6 +27,7 @@ from itrust.data.formats.base import (
 )
 
 OPENING, CLOSING = b"<stata_dta>", b"</stata_dta>"
+CELL_BYTES, MAX_BYTES = 64, 2**28  # of a value at least, as Python holds it; of rows read at once
 FIRST_DAY, LAST_DAY = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
 
 
@@ -48,17 +49,18 @@ class Statistical(Format):
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """From the file's head."""
         about = self._about(path)
+        if None in about.column_names:
+            raise InputError("{file} has columns without a name; is it whole?", file=path.name)
         refuse_lack_of(names, list(about.column_names), path)
         return pa.schema([(name, self._type(about, name)) for name in about.column_names])
 
     def batches(self, part: FilePart, names: list[str]) -> Iterator[pa.RecordBatch]:
         """Read a number of rows, then the next."""
         schema, about = self.schema(part.path, names), self._about(part.path)
-        first, rows = 0, BATCH_ROWS
-        while rows == BATCH_ROWS:
-            columns, _ = self._read(
-                part.path, usecols=names, row_offset=first, row_limit=BATCH_ROWS
-            )
+        first = 0
+        most = rows = _rows_at_once(about, names)
+        while rows == most:
+            columns, _ = self._read(part.path, usecols=names, row_offset=first, row_limit=most)
             rows = len(next(iter(columns.values()), ()))
             first += rows
             arrays = [
@@ -201,6 +203,12 @@ def _steps(numbers: FloatArray, unit: str) -> AnyArray:
     """Numbers as lengths of time; what is far beyond the calendar stays beyond it."""
     farthest = 4e6 * {"D": 1, "M": 1, "Y": 1}.get(unit, 86_400_000_000)
     return np.round(np.clip(numbers, -farthest, farthest)).astype(f"timedelta64[{unit}]")
+
+
+def _rows_at_once(about: Any, names: Sequence[str]) -> int:
+    """How many rows take little memory, however wide their texts are."""
+    width = sum(max(about.variable_storage_width.get(name, 0), CELL_BYTES) for name in names)
+    return max(1, min(BATCH_ROWS, MAX_BYTES // max(int(width), 1)))
 
 
 def _whole(code: Any) -> Any:

@@ -1,0 +1,209 @@
+"""What a Parquet file says of its row groups and pages, before Arrow makes room for them.
+
+The footer, and a header before every page, are structs of Thrift
+(https://parquet.apache.org/docs/file-format/). Two gigabytes of one value fit into a page of some
+kilobytes, and a row of one byte may mean the longest value of a dictionary. Arrow's own view of
+the footer is not asked: it ends the process where statistics of a column contradict themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from itrust._core import InputError, free_memory
+from itrust.data.formats.base import BATCH_ROWS, impossible
+from itrust.data.formats.soundness import refuse_too_large
+from itrust.data.formats.thrift import DamagedThriftError, compact_fields
+
+END_BYTES = 8  # the length of the footer, and four letters
+HEADER_BYTES, MAX_HEADER = 2**12, 2**24  # at first, and at most (statistics hold values)
+DICTIONARY_PAGE = 2
+# Fields: type, unpacked and packed size, and how many values three kinds of pages have.
+PAGE: dict[int, Any] = {1: {}, 2: {}, 3: {}, 5: {1: {}}, 7: {1: {}}, 8: {1: {}}}
+# Type, encodings, path, values, packed size, first data page, dictionary.
+COLUMN: dict[int, Any] = {1: {}, 2: {}, 3: {}, 5: {}, 7: {}, 9: {}, 11: {}}
+# Of the schema: repetition and name; rows; of row groups: columns and rows.
+FOOTER: dict[int, Any] = {2: {3: {}, 4: {}}, 3: {}, 4: {1: {3: COLUMN}, 3: {}}}
+REPEATED, BYTE_ARRAY, DELTA_BYTE_ARRAY = 2, 6, 7
+BYTES_OF_A_VALUE = 8
+FORGOTTEN = 100  # bytes: some old writers did not count the header of a dictionary
+SHARE = 1 / 4  # of free memory, for the values of one batch
+
+
+# What a footer whose fields have other types than they should leads to.
+DAMAGE = (DamagedThriftError, LookupError, TypeError, AttributeError, UnicodeDecodeError)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A column of a row group, as the footer describes it."""
+
+    path: tuple[str, ...]
+    values: int
+    start: int
+    size: int
+    is_text: bool
+    is_nested: bool
+    repeats: bool  # a value may say that it is the one before, and something more
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows that are kept together."""
+
+    rows: int
+    chunks: tuple[Chunk, ...]
+
+
+def row_groups(path: Path) -> tuple[RowGroup, ...]:
+    """What the footer of a file says; refuses one that contradicts itself."""
+    with path.open("rb") as file, impossible(path, *DAMAGE):
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - END_BYTES, 0))
+        length = int.from_bytes(file.read(END_BYTES)[:4], "little")
+        if length > size - END_BYTES:
+            raise DamagedThriftError("its footer is longer than the file")
+        file.seek(size - END_BYTES - length)
+        rows, groups = _footer(file.read(length))
+    if min((group.rows for group in groups), default=0) < 0 or sum(g.rows for g in groups) != rows:
+        raise InputError("{file} contradicts itself on its rows; is it whole?", file=path.name)
+    return groups
+
+
+# An audit opens a file some ten times.
+@lru_cache(maxsize=8)
+def _footer(held: bytes) -> tuple[int, tuple[RowGroup, ...]]:
+    found, _ = compact_fields(held, 0, FOOTER)
+    repeated = {element[4] for element in found[2] if element.get(3) == REPEATED}
+    groups = [
+        RowGroup(group[3], tuple(_chunk(column[3], repeated) for column in group[1]))
+        for group in found.get(4, ())
+    ]
+    return found[3], tuple(groups)
+
+
+def _chunk(about: dict[int, Any], repeated: set[bytes]) -> Chunk:
+    starts = [about[9], *([about[11]] if about.get(11) else [])]
+    return Chunk(
+        tuple(part.decode() for part in about[3]),
+        about[5],
+        min(starts),
+        about[7],
+        about[1] == BYTE_ARRAY,
+        len(about[3]) > 1 or about[3][0] in repeated,
+        DELTA_BYTE_ARRAY in about[2],
+    )
+
+
+@dataclass(frozen=True)
+class ColumnPages:
+    """What the pages of a chunk take: its dictionary, and its largest other one."""
+
+    dictionary: int = 0
+    largest: int = 0
+
+    @property
+    def size(self) -> int:
+        """Both are in memory at the same time."""
+        return self.dictionary + self.largest
+
+
+def rows_of_batches(path: Path, group: RowGroup, number: int, names: Sequence[str]) -> int:
+    """How many rows of a row group may be read at once; refuses pages that do not fit into memory.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    group : RowGroup
+        What its footer says of the row group.
+    number : int
+        Its number.
+    names : sequence of str
+        The columns that will be read.
+
+    Returns
+    -------
+    int
+        At most as many as a batch has.
+    """
+    chunks = [chunk for chunk in group.chunks if chunk.path[0] in names]
+    with path.open("rb") as raw, impossible(path, *DAMAGE):
+        pages = [_pages_of(chunk, raw) for chunk in chunks]
+    nested = sum(BYTES_OF_A_VALUE * chunk.values for chunk in chunks if chunk.is_nested)
+    refuse_too_large(sum(own.size for own in pages) + nested, path, f"row group {number + 1}")
+    room = SHARE * free_memory()
+    longest = [
+        _longest_value(path, chunk, number, own, room)
+        for chunk, own in zip(chunks, pages, strict=True)
+        if chunk.is_text
+    ]
+    return max(1, int(min(BATCH_ROWS, room // max(sum(longest), 1))))
+
+
+def _pages_of(chunk: Chunk, raw: BinaryIO) -> ColumnPages:
+    dictionary = largest = values = 0
+    for kind, unpacked, count in _pages(chunk, raw):
+        if kind == DICTIONARY_PAGE:
+            dictionary = max(dictionary, unpacked)
+        else:
+            largest = max(largest, unpacked)
+            values += count
+        if values >= chunk.values:
+            break
+    return ColumnPages(dictionary, largest)
+
+
+def _pages(chunk: Chunk, raw: BinaryIO) -> Iterator[tuple[int, int, int]]:
+    """Type, unpacked size and number of values of the pages, one after the other."""
+    at, stop = chunk.start, chunk.start + chunk.size + FORGOTTEN
+    while at < stop - FORGOTTEN:
+        header, length = _header(raw, at, stop)
+        kind, unpacked, packed = header[1], header[2], header[3]
+        if min(unpacked, packed) < 0 or at + length + packed > stop:
+            raise DamagedThriftError("a page lies outside of its column")
+        counts = [own[1] for field, own in header.items() if field > 3 and 1 in own]
+        yield kind, unpacked, max(counts, default=0)
+        at += length + packed
+
+
+def _header(raw: BinaryIO, at: int, stop: int) -> tuple[dict[int, Any], int]:
+    """The fields of a header, and how long it is."""
+    size = HEADER_BYTES
+    while at >= 0:
+        raw.seek(at)
+        held = raw.read(min(size, stop - at))
+        try:
+            return compact_fields(held, 0, PAGE)
+        except IndexError:
+            if len(held) < size or size >= MAX_HEADER:
+                break
+            size *= 16
+    raise DamagedThriftError("a page has no header")
+
+
+def _longest_value(path: Path, chunk: Chunk, group: int, pages: ColumnPages, room: float) -> int:
+    """Bytes of the longest text that a row can repeat; 0 where all rows would fit anyway."""
+    if chunk.repeats:
+        return pages.largest
+    if pages.dictionary * BATCH_ROWS <= room:
+        return 0
+    name = ".".join(chunk.path)
+    with pa.parquet.ParquetFile(
+        path, read_dictionary=[name], pre_buffer=False, page_checksum_verification=True
+    ) as file:
+        first = next(file.iter_batches(1, row_groups=[group], columns=[name]), None)
+    if first is None or not pa.types.is_dictionary(first.column(0).type):
+        return pages.dictionary
+    first.validate(full=True)
+    lengths = pc.binary_length(first.column(0).dictionary)
+    return pc.max(lengths).as_py() or 0

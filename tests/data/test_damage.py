@@ -1,0 +1,306 @@
+"""Damaged and malicious files: one sentence, before memory, disk or the process goes."""
+
+import gzip
+import io
+import random
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+import itrust as it
+from fuzz.fuzz_files import one_bit, one_bit_of_a_page
+from itrust import InputError
+from itrust.data import FileSet, about_unpacked, known_format, spool, spooling
+from itrust.data.formats import excel, jsonlines, parquet_layout, soundness, statistical
+from itrust.data.formats.arrow_layout import BLOCK, ArrowLayout
+from itrust.data.formats.thrift import DamagedThriftError, compact_fields
+from shell import invoke
+from writers import as_excel, as_spss
+
+ROWS = pa.table(
+    {"y": [0, 1] * 20, "p": np.linspace(0.1, 0.9, 40), "age": ["a", "bé", "c", "a"] * 10}
+)
+ROLES = dict(label="y", prob="p", on="age")
+
+
+def feather(path, table=ROWS, **settings):
+    pa.feather.write_feather(table, str(path), **settings)
+    return path
+
+
+def parquet(path, table=ROWS, **settings):
+    pa.parquet.write_table(table, path, **settings)
+    return path
+
+
+def rows_of(path):
+    source = FileSet.of(path)
+    return source.table(source.names)
+
+
+def with_free_memory(monkeypatch, size):
+    for module in (soundness, parquet_layout, excel):
+        monkeypatch.setattr(module, "free_memory", lambda: size)
+
+
+@pytest.mark.parametrize("packed", ["uncompressed", "lz4", "zstd"])
+def test_any_bit_of_a_feather_file_may_flip(packed, tmp_path):
+    """At most a sentence comes of it; without checksums nobody can tell which values are right."""
+    sound = feather(tmp_path / "a.feather", compression=packed).read_bytes()
+    rng, told = random.Random(0), []
+    for _ in range(40):
+        (tmp_path / "b.feather").write_bytes(one_bit(rng, sound))
+        try:
+            it.scan(tmp_path / "b.feather", **ROLES).load()
+        except InputError as error:
+            told.append(str(error))
+    assert told
+    assert not any("\n" in sentence for sentence in told)
+
+
+@pytest.mark.parametrize("settings", [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}])
+def test_a_flipped_bit_under_a_page_checksum_never_changes_a_value(settings, tmp_path):
+    sound = parquet(tmp_path / "a.parquet", write_page_checksum=True, **settings).read_bytes()
+    rng, refused = random.Random(1), 0
+    for _ in range(60):
+        (tmp_path / "b.parquet").write_bytes(one_bit_of_a_page(rng, sound))
+        try:
+            assert rows_of(tmp_path / "b.parquet").equals(ROWS)
+        except InputError:
+            refused += 1
+    assert refused > 30
+
+
+def test_parquet_files_of_ours_have_page_checksums(tmp_path):
+    """A flipped bit in a column that was copied by `recalibrate --apply` is found."""
+    path = tmp_path / "a.parquet"
+    known_format(path).write(ROWS, path)
+    about = pa.parquet.read_metadata(path).row_group(0).column(1)
+    held = bytearray(path.read_bytes())
+    held[about.dictionary_page_offset + about.total_compressed_size - 5] ^= 1
+    path.write_bytes(held)
+    with pytest.raises(InputError, match=r"a.parquet cannot be read to its end"):
+        rows_of(path)
+
+
+def test_a_row_group_with_other_rows_than_it_says_is_refused(tmp_path, monkeypatch):
+    path = parquet(tmp_path / "a.parquet")
+    whole = pa.parquet.ParquetFile.iter_batches
+    some = lambda file, *args, **more: list(whole(file, 10, *args[1:], **more))[:-1]  # noqa: E731
+    monkeypatch.setattr(pa.parquet.ParquetFile, "iter_batches", some)
+    with pytest.raises(InputError, match=r"row group 1 of a.parquet has other rows than it says"):
+        rows_of(path)
+
+
+@pytest.mark.parametrize("packed", ["lz4", "zstd"])
+def test_batches_that_unpack_to_more_than_memory_are_refused(packed, tmp_path, monkeypatch):
+    table = pa.table({"y": np.zeros(2**20), "p": np.zeros(2**20)})
+    path = feather(tmp_path / "a.feather", table, compression=packed, chunksize=2**20)
+    assert path.stat().st_size < 10**5
+    assert rows_of(path).num_rows == 2**20
+    with_free_memory(monkeypatch, 10**7)
+    with pytest.raises(InputError, match="batch 1 takes 17 MB in memory, where 10 MB are free"):
+        rows_of(path)
+    assert FileSet.of(path).head(["y"]).num_rows > 0  # one column fits
+
+
+def test_pages_that_unpack_to_more_than_memory_are_refused(tmp_path, monkeypatch):
+    table = pa.table({"y": [0, 1], "text": ["x" * 10**7] * 2})
+    path = parquet(tmp_path / "a.parquet", table, compression="zstd", use_dictionary=False)
+    assert path.stat().st_size < 10**5
+    with_free_memory(monkeypatch, 5 * 10**6)
+    with pytest.raises(InputError, match=r"row group 1 takes .* MB in memory, where 5 MB are free"):
+        rows_of(path)
+    assert FileSet.of(path).table(["y"]).num_rows == 2
+
+
+def test_a_long_text_in_many_rows_is_read_some_rows_at_a_time(tmp_path, monkeypatch):
+    """A dictionary of one long value: a row takes a bit in the file, and all of it in memory."""
+    table = pa.table({"y": [0, 1] * 500, "p": [0.5] * 1000, "text": ["x" * 10_000] * 1000})
+    path = parquet(tmp_path / "a.parquet", table)
+    with_free_memory(monkeypatch, 10**6)
+    source = FileSet.of(path)
+    batches = list(source.rows(source.names))
+    assert max(batch.num_rows for batch in batches) == 10**6 // 4 // 10_000
+    assert pa.Table.from_batches(batches).equals(table)
+
+
+def test_a_dictionary_that_does_not_fit_when_written_out_is_refused(tmp_path, monkeypatch):
+    codes = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int8()), ["x" * 10_000])
+    path = feather(tmp_path / "a.feather", pa.table({"y": codes}))
+    monkeypatch.setattr(soundness, "SMALL_BYTES", 10**6)
+    assert rows_of(path).num_rows == 1000
+    with_free_memory(monkeypatch, 10**6)
+    with pytest.raises(InputError, match=r"column 'y' has texts of 10 MB in 1,?000 rows"):
+        rows_of(path)
+
+
+def test_blocks_that_overlap_are_refused(tmp_path):
+    """A footer that names the same batch often would make many rows of few bytes."""
+    path = feather(tmp_path / "a.feather", compression="uncompressed", chunksize=20)
+    held = path.read_bytes()
+    with path.open("rb") as file:
+        first, second = blocks_of(path, file)
+    assert held.count(second) == 1
+    path.write_bytes(held.replace(second, first))
+    with pytest.raises(InputError, match="blocks that overlap"):
+        assert FileSet.of(path).about_rows
+    with pytest.raises(InputError, match="blocks that overlap"):
+        rows_of(path)
+
+
+def blocks_of(path, file):
+    return [BLOCK.pack(*block) for block in ArrowLayout(path, file).batches]
+
+
+def test_dates_beyond_the_calendar_are_one_sentence(tmp_path):
+    """They would wrap around where dates become numbers."""
+    days = pa.array([0, 2**31 - 1], pa.int32()).view(pa.date32())
+    path = parquet(tmp_path / "a.parquet", pa.table({"day": days, "deep": [[1], [2]]}))
+    with pytest.raises(InputError, match="column 'day' holds 2147483647, which is no date"):
+        rows_of(path)
+
+
+def test_an_unknown_time_zone_is_one_sentence(tmp_path):
+    times = pa.array([0], pa.timestamp("us", "Mars/Utopia"))
+    with pytest.raises(InputError, match="time zone 'Mars/Utopia', which is not known here"):
+        rows_of(feather(tmp_path / "a.feather", pa.table({"when": times})))
+
+
+@pytest.mark.parametrize(
+    "held", [b"\x15", b"\x1c" * 40, b"\x19" * 2000, b"\x15" + b"\xff" * 12, b"\x1d\x00"]
+)
+def test_headers_that_are_none_are_refused(held):
+    with pytest.raises((DamagedThriftError, IndexError)):
+        compact_fields(held, 0, {1: {}})
+
+
+@pytest.mark.parametrize("nested", ["[" * 3000 + "]" * 3000, '{"a":\n' * 3000 + "1" + "}" * 3000])
+def test_json_that_is_nested_deeply_is_one_sentence(nested, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"y": 1, "p": 0.5, "deep": {nested}}}\n')
+    with pytest.raises(InputError, match=r"a.jsonl has values that are nested more than 64 deep"):
+        assert FileSet.of(path).names
+
+
+def test_brackets_in_json_text_are_no_nesting(tmp_path):
+    path = tmp_path / "a.jsonl"
+    text = "[{" * 100 + '\\"' + "}" * 7
+    path.write_text(f'{{"y": 1, "p": 0.5, "note": "{text}", "list": [[1], []]}}\n' * 3)
+    assert FileSet.of(path).table(["note"])["note"][0].as_py() == text.replace("\\", "")
+
+
+def test_a_line_without_an_end_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonlines, "BLOCK_BYTES", 2**10)
+    monkeypatch.setattr(jsonlines, "MAX_LINE_BYTES", 2**12)
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"y": 1}\n{"y": "' + b"x" * 10**4))
+    with pytest.raises(InputError, match=r"a line of more than 4.1 kB"):
+        assert FileSet.of(path).names
+
+
+def test_wide_texts_of_spss_are_read_few_rows_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(statistical, "MAX_BYTES", 2**12)
+    table = pa.table({"y": list(range(9)), "text": [f"{k}" * 1000 for k in range(9)]})
+    as_spss(table, tmp_path / "a.zsav")
+    source = FileSet.of(tmp_path / "a.zsav")
+    batches = list(source.rows(source.names))
+    assert [batch.num_rows for batch in batches] == [3, 3, 3]
+    assert pa.Table.from_batches(batches)["text"].to_pylist() == table["text"].to_pylist()
+
+
+def test_a_workbook_with_a_cell_far_away_does_not_end_the_process(tmp_path):
+    """A cell is kept for every place in between: some hundred gigabytes."""
+    openpyxl = pytest.importorskip("openpyxl")
+    as_excel(ROWS, tmp_path / "a.xlsx")
+    book = openpyxl.load_workbook(tmp_path / "a.xlsx")
+    book.active["XFD1048576"] = 3
+    book.save(tmp_path / "a.xlsx")
+    with pytest.raises(InputError, match="no cell far away from the others"):
+        assert FileSet.of(tmp_path / "a.xlsx").names
+
+
+def test_a_workbook_that_unpacks_to_more_than_memory_is_refused(tmp_path, monkeypatch):
+    as_excel(ROWS, tmp_path / "a.xlsx")
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "a", zipfile.ZIP_DEFLATED) as parts:
+        parts.writestr("xl/more.xml", b" " * 10**7)
+    with_free_memory(monkeypatch, 10**6)
+    with pytest.raises(InputError, match=r"a.xlsx unpacks to more than the 1 MB of memory"):
+        assert FileSet.of(tmp_path / "a.xlsx").names
+
+
+def test_rows_that_do_not_fit_into_memory_are_told_and_can_be_streamed(tmp_path, monkeypatch):
+    path = parquet(tmp_path / "a.parquet", pa.concat_tables([ROWS] * 500))
+    with_free_memory(monkeypatch, 5 * 10**5)
+    scanned = it.scan(path, **ROLES)
+    with pytest.raises(InputError, match=r"rows of a.parquet do not fit into memory.*without load"):
+        scanned.load()
+    with pytest.raises(InputError, match="do not fit into memory"):
+        rows_of(path)
+    assert scanned.extract(100).census.n == 20_000
+
+
+def test_constant_columns_stream_whatever_they_unpack_to(tmp_path):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"y,p\n" + b"0,0.5\n1,0.5\n" * 200_000))
+    assert about_unpacked(path) > 300 * path.stat().st_size
+    assert it.scan(path, label="y", prob="p").extract(50).census.n == 400_000
+
+
+def kept(held, folder):
+    return spool(io.BytesIO(held), folder, "standard input")
+
+
+def test_gzipped_text_stays_gzipped_and_other_files_are_unpacked(tmp_path):
+    assert kept(gzip.compress(b"y,p\n1,0.5\n"), tmp_path).name == "standard input.csv.gz"
+    held = parquet(tmp_path / "a.parquet").read_bytes()
+    found = kept(gzip.compress(held), tmp_path)
+    assert found.name == "standard input.parquet"
+    assert found.read_bytes() == held
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input_has_a_limit_that_can_be_set(packed, tmp_path, monkeypatch):
+    held = b"y,p\n" + b"1,0.5\n" * 10_000
+    told = "unpacks to more than 10 kB" if packed else "is larger than 10 kB"
+    monkeypatch.setenv("ITRUST_MAX_INPUT", "10 kB")
+    with pytest.raises(InputError, match=f"{told}; name the file instead, or set ITRUST_MAX_INPUT"):
+        kept(gzip.compress(held) if packed else held, tmp_path)
+    monkeypatch.setenv("ITRUST_MAX_INPUT", "0.1MB")
+    assert kept(gzip.compress(held) if packed else held, tmp_path).exists()
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        (gzip.compress(gzip.compress(b"y,p\n")), "is gzipped twice; unpack it once"),
+        (gzip.compress(b""), "standard input is empty"),
+        (gzip.compress(b"y,p\n1,0.5\n")[:-3], "cannot be read to its end"),
+        (b"", "standard input is empty"),
+    ],
+)
+def test_standard_input_that_holds_no_table_is_one_sentence(held, told, tmp_path):
+    with pytest.raises(InputError, match=told):
+        kept(held, tmp_path)
+
+
+def test_standard_input_stops_before_the_disk_is_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(spooling, "SPARE_BYTES", 10**18)
+    with pytest.raises(InputError, match=r"does not fit on the disk .* set TMPDIR"):
+        kept(b"y,p\n1,0.5\n", tmp_path)
+
+
+def test_the_command_refuses_a_wrong_limit_and_a_damaged_file_with_2(tmp_path):
+    held = b"y,p\n0,0.5\n1,0.5\n"
+    done = invoke("audit", "-", input=held, env={"ITRUST_MAX_INPUT": "lots"})
+    assert done.exit_code == 2
+    assert "ITRUST_MAX_INPUT must be a number of bytes such as 20GB, not 'lots'" in done.stderr
+    path = feather(tmp_path / "a.feather", compression="uncompressed")
+    path.write_bytes(path.read_bytes().replace("bé".encode(), b"b\xff\xff"))
+    done = invoke("audit", str(path), "--label", "y", "--prob", "p", "--on", "age")
+    assert done.exit_code == 2
+    assert "a.feather cannot be read to its end" in done.stderr

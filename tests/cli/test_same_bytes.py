@@ -17,10 +17,11 @@ AUDIT = (
 )
 RECALIBRATE = "recalibrate in/other.csv --prob p --apply in/rows.csv --save learned.json --out "
 SETTINGS = 'label = "y"\non = ["age", "sex", "day"]\nrecalibrate = "in/other.csv"\n'
+# The two seeds of hashes put families of checks, held in a set, into orders that round differently.
 PLACES = {
     "a": {"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "1", "TZ": "UTC", "COLUMNS": "80", "LANG": "C"},
     "elsewhere/b": {
-        "PYTHONHASHSEED": "77",
+        "PYTHONHASHSEED": "11",
         "OMP_NUM_THREADS": "2",
         "TZ": "Asia/Tokyo",
         "COLUMNS": "133",

@@ -10,6 +10,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import itrust as it
 from itrust import figures
@@ -146,9 +147,9 @@ def test_a_legend_has_groups_whose_name_begins_with_an_underscore():
     rng = np.random.default_rng(0)
     x = {"age": rng.normal(size=300), "_g": rng.choice(["a", "b"], 300)}
     sample = it.Sample(rng.random(300) < 0.5, np.full(300, 0.5), x)
-    settings = {"draws": 19, "rng": 0, "panels": False}
-    display = figures.BiasCurveDisplay.from_sample(sample, "age", "_g", **settings)
-    legend = display.ax_.get_legend()
+    ax = Figure().subplots()
+    figures.BiasCurveDisplay.from_sample(sample, "age", "_g", ax=ax, draws=19, rng=0)
+    legend = ax.get_legend()
     assert [text.get_text().strip() for text in legend.get_texts()] == ["_g = a", "_g = b"]
 
 

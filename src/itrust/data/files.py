@@ -179,7 +179,7 @@ def _refuse_wrong_roles(made: Scan) -> None:
     if twice:
         raise InputError(
             "a column has one role only; {twice} has several",
-            details={"twice": listed(set(twice))},
+            details={"twice": listed(dict.fromkeys(twice))},
         )
 
 

@@ -93,7 +93,8 @@ def default_dictionary_for(points: Points) -> Dictionary:
     entries.extend(pairs)
     entries.extend(_of_everything(points))
     shares = SHARES_OF_MANY if many else SHARES
-    families = {entry.family for entry in entries}
+    # In the order of the entries: that of a set would round sums in another way every time.
+    families = dict.fromkeys(entry.family for entry in entries)
     return Dictionary(tuple(_distinct(entries)), _keeping(shares, families), (*left_out, *notes))
 
 

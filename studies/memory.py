@@ -289,7 +289,7 @@ TEXT = """\
 
 Made by `AUDITS={audits} make study NAME=memory`: {audits} audits one after the other in one
 process, each of other rows (200 to 2,000), and each given out as page, JSON, text, notebook view
-and figure. {shapes} shapes take turns in random order: one number; numbers and a category of two to
+and figure. Ten shapes take turns in random order: one number; numbers and a category of two to
 eight levels; weights; clusters in strata; four to twelve numbers; predictions of a
 cross-validation; a recalibration that is saved, loaded and applied; and files in CSV, Parquet and
 Feather that are not loaded. After each audit the garbage collector runs, and the process is read
@@ -306,7 +306,8 @@ Matplotlib keeps; *threads* are those of the system, the pools of libraries incl
 **Growth over the last {judged} audits.** Resident memory: {grown} for each audit; it stayed
 between {lowest} and {highest} MB. Objects: {objects} for each audit. The first {warm_up} audits
 load libraries and are not judged. The slope is that of the medians of blocks of {shapes} audits, in
-which every shape comes once.
+which every shape comes once. Allocators keep freed memory for a while, so resident memory goes up and
+down; what leaks would only go up.
 
 After each of these {judged} audits:
 

@@ -2,10 +2,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 NAME ?= level
 SECONDS ?= 300
+WORKERS ?= 2
+RELEASE := .venv-release/bin
 # Pins apply to the build environment too.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: demo test quick pages pictures lint types unit browser format docs bench study paper fuzz oldest clean
+.PHONY: demo test quick pages pictures lint types unit browser format docs bench study paper fuzz oldest \
+	release-checks committed dist smoke hashes clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
 	@$(BIN)/itrust demo --report report.html --rows homes.csv
@@ -96,13 +99,53 @@ paper: .venv/test         ## every figure and table of the paper, and the page; 
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps MCGrad
 	@touch $@
 
-# pyreadstat wants a newer narwhals than the package does: its tests are skipped here.
+# What is not of a lower bound is as in constraints.txt. Left out, and their tests skipped with a reason: pyreadstat, which wants a
+# newer narwhals than the package does; torch, of which one version is allowed; svy, MLflow and the makers of the site.
 oldest:                   ## the tests with the oldest versions that are allowed
-	$(PYTHON) -m venv .venv-oldest
-	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt .venv-oldest/bin/python -m pip install --quiet \
-		-e . distributed duckdb fastexcel hypothesis openpyxl pandas polars pytest \
-		pytest-xdist selenium
-	OMP_NUM_THREADS=1 .venv-oldest/bin/pytest -n 2 -q tests
+	@mkdir -p build
+	awk -F== '{name = tolower($$1); gsub(/[_.]/, "-", name)} !seen[name]++' \
+		constraints-oldest.txt constraints.txt >build/constraints-oldest.txt
+	$(PYTHON) -m venv --clear .venv-oldest
+	PIP_CONSTRAINT=$(CURDIR)/build/constraints-oldest.txt .venv-oldest/bin/python -m pip install \
+		--quiet --disable-pip-version-check -e '.[dask,duckdb,excel]' fairlearn hypothesis lightgbm openpyxl \
+		pandas polars ppi-python pytest pytest-xdist pyyaml selenium
+	OMP_NUM_THREADS=1 .venv-oldest/bin/pytest -n $(WORKERS) -q tests
+
+release-checks: committed smoke oldest fuzz  ## everything between a commit and an upload
+
+# Files that nobody committed would not be in the package, or would be by mistake.
+committed: hashes
+	@test -z "$$(git status --porcelain)" || \
+		{ git status --short; echo "commit these, or take them away, first" >&2; exit 1; }
+
+# From a copy of what is committed, so that nothing else gets in.
+dist: .venv-release/tools ## wheel and sdist of the last commit, into dist/
+	rm -rf dist build/commit
+	mkdir -p build/commit
+	git archive HEAD | tar -x -C build/commit
+	$(RELEASE)/python -m build --outdir dist build/commit
+	$(RELEASE)/twine check --strict dist/*
+
+smoke: dist               ## the wheel in an empty environment, with the hashes that users are given
+	$(PYTHON) -m venv --clear .venv-smoke
+	env -u PIP_CONSTRAINT .venv-smoke/bin/python -m pip install --quiet --disable-pip-version-check \
+		--require-hashes --only-binary :all: -r requirements-release.txt
+	.venv-smoke/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
+	.venv-smoke/bin/python -m pip check
+	rm -rf build/smoke
+	mkdir -p build/smoke
+	cd build/smoke && sh $(CURDIR)/tests/smoke.sh $(CURDIR)/.venv-smoke/bin
+
+# For all systems and all versions of Python that the package allows; no address is written down.
+hashes: .venv-release/tools  ## requirements-release.txt: the core's dependencies with their hashes
+	$(RELEASE)/uv pip compile --quiet --no-config --universal --python-version 3.11 \
+		--generate-hashes --no-annotate --custom-compile-command 'make hashes' \
+		--constraints constraints.txt --output-file requirements-release.txt pyproject.toml
+
+.venv-release/tools: constraints.txt
+	$(PYTHON) -m venv --clear .venv-release
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check build twine uv
+	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-oldest .venv-release .venv-smoke .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,6 +1,7 @@
 """Data flows one way: a package imports only from the packages above its own, by the front door."""
 
 import ast
+import importlib.util
 import inspect
 import re
 import subprocess
@@ -147,7 +148,8 @@ def test_the_front_door_has_few_names():
 
 
 def test_tab_completion_offers_only_what_is_meant():
-    spaces = [getattr(itrust, name) for name in itrust.__all__]
+    needs_torch = {"losses"} if importlib.util.find_spec("torch") is None else set()
+    spaces = [getattr(itrust, name) for name in set(itrust.__all__) - needs_torch]
     offered = {
         space.__name__: sorted(set(dir(space)) - set(space.__all__))
         for space in spaces

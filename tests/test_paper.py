@@ -26,6 +26,8 @@ def bytes_of(folder, name):
 @pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.usefixtures("data_folder")
 def test_the_same_seeds_give_the_same_files(name, tmp_path):
+    if name == "table2":
+        pytest.importorskip("torch", reason="an extra; not in `make oldest`")
     study = BY_NAME[name]
     for part in ("first", "second"):
         item = study.run(study.tiny, tmp_path / part)

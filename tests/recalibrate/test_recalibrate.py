@@ -174,7 +174,14 @@ def test_a_missing_category_is_the_same_in_every_batch(method, tmp_path):
 
 @pytest.mark.parametrize("method", [Local, Multicalibration])
 @pytest.mark.parametrize(
-    "levels", [[1, 2], [1.5, 2.5], [True, False], pd.to_datetime(["2020-01-01", "2021-05-05"])]
+    "levels",
+    [
+        [1, 2],
+        [1.5, 2.5],
+        [True, False],
+        pd.to_datetime(["2020-01-01", "2021-05-05"]),
+        pd.to_datetime(["2020-01-01", "2021-05-05"]).astype("datetime64[ns]"),
+    ],
 )
 def test_levels_of_any_type_survive_the_file(method, levels, tmp_path):
     rng = np.random.default_rng(0)

@@ -195,13 +195,16 @@ def student_quantile(tail: FloatArray | float, freedom: FloatArray | float) -> F
     Returns
     -------
     array
-        Broadcast; infinite where the probability is 0.
+        Broadcast; infinite where the probability is 0 or 1.
 
     Examples
     --------
     >>> round(float(student_quantile(0.025, 5)), 6), float(student_quantile(0.0, 5))
     (2.570582, inf)
     """
-    many, some = np.isinf(freedom), np.asarray(tail) > 0  # stdtrit has the wrong sign at 0
-    quantile = np.where(many, ndtri(tail), stdtrit(np.where(many, 1.0, freedom), tail))
-    return np.where(some, -quantile, np.where(np.isnan(tail), np.nan, np.inf))
+    many, tail = np.isinf(freedom), np.asarray(tail, dtype=float)
+    inside = (tail > 0) & (tail < 1)
+    within = np.where(inside, tail, 0.5)  # stdtrit has a wrong sign or NaN at the ends
+    quantile = np.where(many, ndtri(within), stdtrit(np.where(many, 1.0, freedom), within))
+    ends = np.select([tail == 0, tail == 1], [np.inf, -np.inf], np.nan)
+    return np.where(inside, -quantile, ends)

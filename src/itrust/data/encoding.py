@@ -6,6 +6,7 @@ are judged by the same few lines.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -275,6 +276,7 @@ def levels_and_codes(array: pa.Array) -> tuple[tuple[Any, ...], AnyArray]:
         array = _comparable_levels(array)
         ordered = array.dictionary.to_pylist() if array.type.ordered else None
         array = array.dictionary_decode()
+    array = _plain_moments(array)
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     if pa.types.is_floating(array.type):
@@ -289,6 +291,14 @@ def levels_and_codes(array: pa.Array) -> tuple[tuple[Any, ...], AnyArray]:
     levels = encoded.dictionary.take(pa.array(order)).to_pylist()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return tuple(levels), np.where(codes < 0, -1, rank[codes] if rank.size else -1)
+
+
+def _plain_moments(array: pa.Array) -> pa.Array:
+    """Moments in microseconds, where none is finer: Arrow gives others as objects of pandas."""
+    if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
+        with suppress(pa.ArrowInvalid):  # digits would be lost
+            return array.cast(pa.timestamp("us", array.type.tz))
+    return array
 
 
 def _comparable_levels(array: pa.DictionaryArray) -> pa.DictionaryArray:

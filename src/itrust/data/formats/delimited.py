@@ -85,7 +85,7 @@ class Delimited(Format):
             if not all(pa.types.is_string(kind) for kind in kept.types[:-1]):
                 options = pa.csv.WriteOptions(delimiter=separator)
                 with pa.csv.CSVWriter(raw, kept, write_options=options) as arrow:
-                    yield lambda table: arrow.write_table(told(table))
+                    yield lambda table: _put_rows(arrow, told(table))
                 return
             with io.TextIOWrapper(raw, "utf-8", newline="") as file:
                 writer = csv.writer(file, delimiter=separator, lineterminator="\n")
@@ -151,6 +151,13 @@ def _with_commas(table: pa.Table) -> pa.Table:
             ]
             table = table.set_column(at, field.name, pa.array(texts, pa.string()))
     return table
+
+
+def _put_rows(writer: pa.csv.CSVWriter, table: pa.Table) -> None:
+    """Only batches that hold rows: after one without any, Arrow before 24 repeats the header."""
+    for batch in table.to_batches():
+        if batch.num_rows:
+            writer.write_batch(batch)
 
 
 def _is_word(code: str) -> bool:

@@ -171,7 +171,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
         return made, made.subplots()
     if not isinstance(ax, Axes):
         raise InputError(f"ax must be matplotlib Axes, such as plt.subplots()[1], not a {type(ax)}")
-    figure = ax.get_figure(root=True)
+    figure = ax.figure.figure  # the whole one, also of axes in a part of it
     assert figure is not None
     return figure, ax
 

@@ -44,7 +44,7 @@ DAMAGE = (DamagedThriftError, LookupError, TypeError, AttributeError, UnicodeDec
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ColumnChunk:
     """A column of a row group, as the footer describes it."""
 
     path: tuple[str, ...]
@@ -61,7 +61,7 @@ class RowGroup:
     """Rows that are kept together."""
 
     rows: int
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[ColumnChunk, ...]
 
 
 def row_groups(path: Path) -> tuple[RowGroup, ...]:
@@ -91,12 +91,13 @@ def _footer(held: bytes) -> tuple[int, tuple[RowGroup, ...]]:
     return found[3], tuple(groups)
 
 
-def _chunk(about: dict[int, Any], repeated: set[bytes]) -> Chunk:
-    starts = [about[9], *([about[11]] if about.get(11) else [])]
-    return Chunk(
+def _chunk(about: dict[int, Any], repeated: set[bytes]) -> ColumnChunk:
+    # Without values there may be a dictionary and no other page, which is said to be at 0.
+    starts = [start for start in (about[9], about.get(11, 0)) if start > 0]
+    return ColumnChunk(
         tuple(part.decode() for part in about[3]),
         about[5],
-        min(starts),
+        min(starts, default=0),
         about[7],
         about[1] == BYTE_ARRAY,
         len(about[3]) > 1 or about[3][0] in repeated,
@@ -150,7 +151,7 @@ def rows_of_batches(path: Path, group: RowGroup, number: int, names: Sequence[st
     return max(1, int(min(BATCH_ROWS, room // max(sum(longest), 1))))
 
 
-def _pages_of(chunk: Chunk, raw: BinaryIO) -> ColumnPages:
+def _pages_of(chunk: ColumnChunk, raw: BinaryIO) -> ColumnPages:
     dictionary = largest = values = 0
     for kind, unpacked, count in _pages(chunk, raw):
         if kind == DICTIONARY_PAGE:
@@ -163,7 +164,7 @@ def _pages_of(chunk: Chunk, raw: BinaryIO) -> ColumnPages:
     return ColumnPages(dictionary, largest)
 
 
-def _pages(chunk: Chunk, raw: BinaryIO) -> Iterator[tuple[int, int, int]]:
+def _pages(chunk: ColumnChunk, raw: BinaryIO) -> Iterator[tuple[int, int, int]]:
     """Type, unpacked size and number of values of the pages, one after the other."""
     at, stop = chunk.start, chunk.start + chunk.size + FORGOTTEN
     while at < stop - FORGOTTEN:
@@ -191,7 +192,9 @@ def _header(raw: BinaryIO, at: int, stop: int) -> tuple[dict[int, Any], int]:
     raise DamagedThriftError("a page has no header")
 
 
-def _longest_value(path: Path, chunk: Chunk, group: int, pages: ColumnPages, room: float) -> int:
+def _longest_value(
+    path: Path, chunk: ColumnChunk, group: int, pages: ColumnPages, room: float
+) -> int:
     """Bytes of the longest text that a row can repeat; 0 where all rows would fit anyway."""
     if chunk.repeats:
         return pages.largest

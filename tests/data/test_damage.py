@@ -282,6 +282,7 @@ def test_standard_input_has_a_limit_that_can_be_set(packed, tmp_path, monkeypatc
         (gzip.compress(b"y,p\n1,0.5\n")[:-3], "cannot be read to its end"),
         (b"", "standard input is empty"),
     ],
+    ids=["twice", "nothing packed", "cut off", "nothing"],  # not the bytes: these hold the time
 )
 def test_standard_input_that_holds_no_table_is_one_sentence(held, told, tmp_path):
     with pytest.raises(InputError, match=told):

@@ -92,11 +92,12 @@ def _footer(held: bytes) -> tuple[int, tuple[RowGroup, ...]]:
 
 
 def _chunk(about: dict[int, Any], repeated: set[bytes]) -> ColumnChunk:
-    starts = [about[9], *([about[11]] if about.get(11) else [])]
+    # Without values there may be a dictionary and no other page, which is said to be at 0.
+    starts = [start for start in (about[9], about.get(11, 0)) if start > 0]
     return ColumnChunk(
         tuple(part.decode() for part in about[3]),
         about[5],
-        min(starts),
+        min(starts, default=0),
         about[7],
         about[1] == BYTE_ARRAY,
         len(about[3]) > 1 or about[3][0] in repeated,

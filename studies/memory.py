@@ -306,8 +306,8 @@ Matplotlib keeps; *threads* are those of the system, the pools of libraries incl
 **Growth over the last {judged} audits.** Resident memory: {grown} for each audit; it stayed
 between {lowest} and {highest} MB. Objects: {objects} for each audit. The first {warm_up} audits
 load libraries and are not judged. The slope is that of the medians of blocks of {shapes} audits, in
-which every shape comes once. Allocators keep freed memory for a while, so resident memory goes up and
-down; what leaks would only go up.
+which every shape comes once. Allocators keep freed memory for a while, so resident memory goes up
+and down; what leaks would only go up.
 
 After each of these {judged} audits:
 

@@ -224,7 +224,7 @@ def kills(command, folder, rng, random_kills):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--random", type=int, default=12, help="random kills of each kind")
+    parser.add_argument("--random", type=int, default=16, help="random kills of each kind")
     given = parser.parse_args()
     rng, folder = random.Random(given.seed), Path(tempfile.mkdtemp())
     table = {}

@@ -226,7 +226,7 @@ def in_two_lines(text: str) -> str:
     r"""Break a long label, and cut what two lines do not hold from its middle.
 
     >>> in_two_lines("region of residence at the time of the interview " * 2 + "= north")
-    'region of residence at the time of the\ninterview region of r…e interview = north'
+    'region of residence at the time of the\ninterview region of resi…the interview = north'
     """
     told = shown_name(printable(text, lines=False))
     for most in range(2 * 46, 46, -1):

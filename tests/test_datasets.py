@@ -80,7 +80,7 @@ def server(tmp_path):
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.delenv("ITRUST_DATA", raising=False)
-    monkeypatch.setattr("pooch.os_cache", lambda _name: tmp_path / "cache")
+    monkeypatch.setattr("itrust.datasets.cache_folder", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
 

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-import pooch
 import pyarrow as pa
 import pyarrow.csv
 import requests
 
-from itrust._core import DatasetError, InputError, write_whole
+from itrust._core import DatasetError, InputError, cache_folder, write_whole
 
 __all__ = [
     "ADULT",
@@ -295,7 +294,7 @@ def _in_folder(dataset: Dataset, folder: Path) -> Path:
 
 def _in_cache(dataset: Dataset) -> Path:
     """The cached file; one that is absent or damaged is downloaded, whole or not at all."""
-    cache = Path(pooch.os_cache("itrust"))
+    cache = cache_folder()
     path = cache / dataset.file
     if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == dataset.kept_sha256:
         return path

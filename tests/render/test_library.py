@@ -1,6 +1,3 @@
-from pathlib import Path
-
-import pooch
 import pytest
 from jinja2 import Environment, FunctionLoader
 
@@ -61,10 +58,6 @@ def test_a_folder_that_cannot_be_written_is_no_error(bundling, tmp_path):
     again()
     again()
     assert len(bundling) == 2
-
-
-def test_the_cache_folder_is_that_of_downloads():
-    assert library.cache_folder() == Path(pooch.os_cache("itrust"))
 
 
 def template(settings, text="<p>{{ 1 + 1 }}</p>"):

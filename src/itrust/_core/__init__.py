@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from itrust._core import html
     from itrust._core.arrays import AnyArray, BoolArray, FloatArray, IntArray
     from itrust._core.atomic import Write, write_all, write_whole, writer_of
+    from itrust._core.cache import cache_folder
     from itrust._core.checks import (
         checked_choice,
         checked_count,
@@ -105,6 +106,7 @@ __all__ = [
     "Write",
     "as_generator",
     "as_seed",
+    "cache_folder",
     "checked_choice",
     "checked_count",
     "checked_finite",

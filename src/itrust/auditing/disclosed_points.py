@@ -78,8 +78,9 @@ def shared_step(values: FloatArray, value: float, least: int) -> float:
     known = values[np.isfinite(values)]
     if (known == value).sum() >= least:
         return 0.0
-    spread = float(np.ptp(known)) or 1.0
-    first = math.floor(math.log10(spread)) - 6
+    smallest, largest = np.finfo(float).minexp // 4, np.finfo(float).maxexp // 4
+    spread = float(known.max(initial=value) / 2 - known.min(initial=value) / 2) or 1.0
+    first = min(max(math.floor(math.log10(spread)), smallest), largest) - 6
     for power in range(first, first + 9):
         for factor in STEPS:
             step = factor * 10.0**power

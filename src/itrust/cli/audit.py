@@ -18,7 +18,7 @@ import itrust as it
 from itrust import auditing, recalibrate, render
 from itrust._core import Write, checked_count, counted, write_all, writer_of
 from itrust.cli.columns import text_form
-from itrust.cli.console import Log, answer, width
+from itrust.cli.console import Log, answer, complain, width
 from itrust.cli.exit import CLOSED, DONE, load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
@@ -236,5 +236,5 @@ def _gate(options: Options, audit: Audit, roles: Roles, log: Log) -> int:
     log.say(f"{render.gate_words(found)}{which}")
     withheld = 0 if audit.withheld is None else audit.withheld.tasks
     if withheld and options.gate != "model":
-        log.say(f"{counted(withheld, 'number')} withheld and not judged; --min-cell 1 judges all")
+        complain(f"{counted(withheld, 'number')} withheld and not judged; --min-cell 1 judges all")
     return CLOSED if found.closed else DONE

@@ -8,18 +8,17 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import pooch
 from threadpoolctl import threadpool_info
 
 from itrust import __version__
-from itrust._core import wrapped
+from itrust._core import cache_folder, wrapped
 from itrust.cli.console import answer, width
 from itrust.datasets import FOLDER_VARIABLE
 from itrust.engines import available_threads
 
 CORE = (
     *("numpy", "scipy", "scikit-learn", "pyarrow", "narwhals", "matplotlib", "rich", "click"),
-    *("pooch", "requests", "threadpoolctl"),
+    *("requests", "threadpoolctl"),
 )
 EXTRAS = {
     "distributed": "engines.Dask",
@@ -85,4 +84,4 @@ def _data_folder() -> str:
     if named:
         state = "" if Path(named).is_dir() else ", which is not there"
         return f"{named} ({FOLDER_VARIABLE}){state}"
-    return f"{pooch.os_cache('itrust')} (downloads; {FOLDER_VARIABLE} names another)"
+    return f"{cache_folder()} (downloads; {FOLDER_VARIABLE} names another)"

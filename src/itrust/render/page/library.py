@@ -10,9 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from jinja2.bccache import Bucket, FileSystemBytecodeCache
-from platformdirs import user_cache_dir
 
-from itrust._core import InputError, write_whole
+from itrust._core import InputError, cache_folder, write_whole
 
 ENTRANCE = "window.vegaEmbed = vegaEmbed;"
 
@@ -33,11 +32,6 @@ def chart_library() -> str:
         place.parent.mkdir(parents=True, exist_ok=True)
         write_whole(place, f"{_checksum(made)}\n{made}")
     return made
-
-
-def cache_folder() -> Path:
-    """Where downloads, the script and the template are kept: what `pooch.os_cache` says, faster."""
-    return Path(user_cache_dir("itrust"))
 
 
 class CompiledTemplates(FileSystemBytecodeCache):

@@ -7,7 +7,13 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 import itrust as it
-from itrust.auditing.differencing import Told, Universe, first_to_go, least_at_hand
+from itrust.auditing.differencing import (
+    Told,
+    Universe,
+    first_to_go,
+    least_at_hand,
+    telling_values,
+)
 from itrust.auditing.disclosed_points import shared_step
 from itrust.data import Points
 from itrust.render import as_text, page
@@ -110,11 +116,10 @@ def shown_parts(audit):
             own = list(ratio.predicates())
             wheres += [own[0], own[0] & own[-1]]
     marks = [where.rows(points) for where in wheres]
-    bars = audit.charts.histogram
-    marks += [
-        (points.p >= low) & (points.p < high)
-        for low, high in zip(bars.edges[:-1], bars.edges[1:], strict=True)
-    ]
+    rows = audit.overall.curve.rows
+    order = np.argsort(points.p, kind="stable")
+    if rows.sum() == audit.n:
+        marks += [np.isin(np.arange(audit.n), own) for own in np.split(order, np.cumsum(rows)[:-1])]
     return np.array(marks, dtype=float)
 
 
@@ -203,3 +208,109 @@ def test_rows_at_hand_show_how_many_there_are(share):
     rng = np.random.default_rng(1)
     at_hand = rng.binomial(LEAST - 1, share, 200_000)
     assert np.mean(at_hand >= least_at_hand(LEAST, share)) < 3e-4
+
+
+def quick(sample, tasks=(), **more):
+    return it.audit(sample, list(tasks), draws=39, rng=0, charts=False, **more).disclosed(LEAST)
+
+
+def withheld(shown):
+    return [found.withheld is not None for found in shown.tasks]
+
+
+def test_means_do_not_tell_the_value_of_one_positive_by_a_difference():
+    """Of sixteen rows one is positive: the total less the other groups would be its income."""
+    rng = np.random.default_rng(0)
+    n = 900
+    g = rng.choice(["a", "b", "c"], n, p=[0.5, 0.48, 0.02]).astype(object)
+    p = rng.uniform(0.02, 0.3, n)
+    y = rng.random(n) < p
+    y[g == "c"] = False
+    y[np.flatnonzero(g == "c")[0]] = True
+    sample = it.Sample(y, p, {"g": g, "inc": rng.integers(1_000, 9_000, n).astype(float)})
+    parts = ["mean(inc)", 'mean(inc | g == "a")', 'mean(inc | g == "b")']
+    assert withheld(quick(sample, parts)) == [False, False, True]
+    assert withheld(quick(sample, ["mean(inc)", 'mean(inc | g != "c")'])) == [False, True]
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        ["mean(inc)", "mean(inc * (1 - flag))"],
+        ["mean(inc)", "mean(inc + 1000000 * flag)"],
+        ["mean(ch)", "share(ch == 1)"],
+        ["mean(x)"],
+    ],
+)
+def test_formulas_do_not_tell_the_values_of_few_rows(tasks):
+    rng = np.random.default_rng(1)
+    n = 400
+    p = rng.uniform(0.2, 0.8, n)
+    y = rng.random(n) < p
+    y[:3] = True
+    flag = np.arange(n) < 3
+    x = np.where(np.arange(n) == 0, 77_777.0, np.where(~y & (np.arange(n) < 60), 1.0, 0.0))
+    ch = np.where(flag, 7.0, rng.integers(0, 2, n).astype(float))
+    columns = {"inc": rng.integers(1_000, 9_000, n).astype(float), "flag": flag, "ch": ch, "x": x}
+    shown = quick(it.Sample(y, p, columns), tasks, on=["inc"])
+    assert sum(withheld(shown)) == 1
+
+
+def test_a_swap_of_few_rows_is_a_difference_too():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.2, 0.8, 400)
+    sample = it.Sample(rng.random(400) < p, p, {"age": np.arange(400.0)})
+    tasks = ["prevalence(age >= 50 and age < 250)", "prevalence(age >= 51 and age < 251)"]
+    assert withheld(quick(sample, tasks)) == [False, True]
+
+
+def test_a_city_is_not_told_by_its_region_and_the_other_cities():
+    rng = np.random.default_rng(0)
+    region = np.repeat(["N", "S"], 200).astype(object)
+    city = np.repeat(["n1", "n2", "n3", "s1", "s2", "s3"], [100, 96, 4, 100, 80, 20])
+    p = rng.uniform(0.1, 0.9, 400)
+    sample = it.Sample(rng.random(400) < p, p, {"region": region, "city": city.astype(object)})
+    names = {group.name for group in quick(sample).diagnosis.groups}
+    assert not {"region = N", "city = n1", "city = n2"} <= names
+
+
+def test_curves_of_groups_do_not_tell_bins_by_the_curve_of_all():
+    rng = np.random.default_rng(0)
+    levels = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    p = np.r_[np.repeat(levels, 200), np.repeat(levels, [4, 60, 60, 60, 60])]
+    sex = np.repeat(["f", "m"], [1_000, 244]).astype(object)
+    found = it.audit(it.Sample(rng.random(p.size) < p, p, {"sex": sex}), draws=39, rng=0)
+    shown = found.disclosed(LEAST)
+    lines = [line.curve for line in shown.charts.by_group]
+    assert lines
+    for curve in lines:
+        assert not np.mod(curve.rows, LEAST).any()
+        assert all(float(f"{rate:.2g}") == rate for rate in curve.observed)
+    assert not np.mod(shown.charts.histogram.counts, LEAST).any()
+
+
+def test_the_largest_error_of_a_bin_of_one_row_is_withheld():
+    rng = np.random.default_rng(0)
+    p = np.append(rng.uniform(0.05, 0.75, 500), 0.93)
+    sample = it.Sample(np.append(rng.random(500) < 0.4, False), p, {"a": rng.normal(size=501)})
+    found = it.audit(sample, draws=39, rng=0, charts=False)
+    assert found.overall.mce == pytest.approx(0.93)
+    assert found.disclosed(LEAST).to_dict()["overall"]["mce"] is None
+    assert found.disclosed(1).overall.mce == found.overall.mce
+
+
+def test_all_rows_are_told_however_few_they_are():
+    sample = it.Sample([0, 1, 0, 1, 0], [0.2, 0.6, 0.3, 0.5, 0.4], {"a": [1.0, 2, 3, 4, 5]})
+    shown = quick(sample, ["prevalence()"])
+    assert withheld(shown) == [False]
+    assert shown.overall.mean.observed == 0.4
+
+
+def test_sums_of_values_without_a_difference_of_few_rows_tell_nothing():
+    rng = np.random.default_rng(2)
+    values = rng.normal(size=(3, 500))
+    parts = (rng.random((6, 500)) < 0.5).astype(float)
+    assert not telling_values(values, parts, LEAST).any()
+    few = values[0].copy()
+    few[:5] = 0
+    assert telling_values(np.vstack([values, few]), parts, LEAST)[[0, 3]].all()

@@ -69,7 +69,7 @@ def disclosed_charts(charts: Charts, hidden: Hidden) -> tuple[Charts, int, int]:
         charts,
         curves=tuple(curve for curve, *_ in curves if curve.parts),
         maps=tuple(chart for chart, *_ in maps if chart.bias),
-        histogram=None if hidden.histogram else _joined(charts, hidden.least),
+        histogram=_joined(charts, hidden.least),
         by_group=tuple(line for line, *_ in lines if line is not None),
     )
     gone = [numbers for _, *numbers in (*curves, *maps, *lines)]
@@ -77,16 +77,46 @@ def disclosed_charts(charts: Charts, hidden: Hidden) -> tuple[Charts, int, int]:
 
 
 def _joined(charts: Charts, least: int) -> HistogramChart | None:
-    return charts.histogram and charts.histogram.joined(least)
+    joined = charts.histogram and charts.histogram.joined(least)
+    if joined is None:
+        return None
+    return replace(joined, counts=tuple(int(about_rows(own, least)) for own in joined.counts))
+
+
+def about_curve(curve: ReliabilityCurve, least: int) -> ReliabilityCurve:
+    """A curve beside others of the same rows: two digits of its rates, rows in multiples.
+
+    Bins of one curve less those of another would describe few rows otherwise.
+
+    Parameters
+    ----------
+    curve : ReliabilityCurve
+        Of a group, or of recalibrated probabilities.
+    least : int
+        Fewest rows of a bin.
+
+    Returns
+    -------
+    ReliabilityCurve
+        As it may be shown.
+    """
+    if least == 1:
+        return curve
+    rows = np.array([int(about_rows(own, least)) for own in curve.rows], dtype=curve.rows.dtype)
+    rates = {
+        name: np.array([float(f"{rate:.2g}") for rate in getattr(curve, name)])
+        for name in ("predicted", "observed", "lower", "upper", "share")
+    }
+    return ReliabilityCurve(rows=rows, **rates)
 
 
 def about_rows(rows: float, least: int) -> float:
-    """A number of rows in multiples of the fewest that may be shown, and never fewer.
+    """A number of rows in multiples of the fewest that may be shown, and never fewer; 0 is 0.
 
-    >>> about_rows(106.8, 10), about_rows(12.0, 10), about_rows(106.8, 1)
-    (110, 10, 106.8)
+    >>> about_rows(106.8, 10), about_rows(12.0, 10), about_rows(106.8, 1), about_rows(0, 10)
+    (110, 10, 106.8, 0)
     """
-    return rows if least == 1 else max(1, round(rows / least)) * least
+    return rows if least == 1 or rows == 0 else max(1, round(rows / least)) * least
 
 
 def _about(chart: Any, least: int) -> Any:
@@ -100,7 +130,7 @@ def _reliability(line: ReliabilityLine, hidden: Hidden) -> tuple[ReliabilityLine
     curve, few = disclosed_bins(line.curve, hidden.least)
     if not curve.rows.size:
         return None, 1, few
-    return replace(line, curve=curve), 0, few
+    return replace(line, curve=about_curve(curve, hidden.least)), 0, few
 
 
 def _curve(curve: CurveChart, hidden: Hidden) -> tuple[CurveChart, int, int]:

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from itrust._core import InputError
-from itrust.auditing.disclosed_charts import about_rows, disclosed_bins, disclosed_charts
+import numpy as np
+
+from itrust._core import FloatArray, InputError
+from itrust.auditing.disclosed_charts import (
+    about_curve,
+    about_rows,
+    disclosed_bins,
+    disclosed_charts,
+)
 from itrust.auditing.disclosed_points import disclosed_point
 from itrust.auditing.hiding import Hidden
+from itrust.auditing.parts import Overall
 from itrust.auditing.verdict import Evidence, Judgement, PointBias
 from itrust.bias import GroupBias, GroupTable, Slice, SliceTable
-from itrust.calibration import CalibrationResult, Detectable, Finding, RegionPower
+from itrust.calibration import (
+    CalibrationResult,
+    Detectable,
+    Finding,
+    RegionPower,
+    ReliabilityCurve,
+)
 from itrust.data import Predicate
-from itrust.recalibrate import RecalibrationTable
+from itrust.recalibrate import Recalibration, RecalibrationTable
 from itrust.tasks import TaskResult
 
 if TYPE_CHECKING:
@@ -112,11 +127,13 @@ class Disclosure:
         as one that holds them.
 
         What is shown must not tell of few rows by sums and differences either. So the rows of
-        groups, slices, numbers and bars are taken together, and where few rows follow from some of
-        them, the least important goes, too: bars before slices, slices before groups, groups before
+        groups, slices, numbers and bins are taken together, and where few rows follow from some of
+        them, the least important goes, too: slices before bins, bins before groups, groups before
         numbers, and small groups before large ones and those that are shown to be miscalibrated.
-        Shares of regions and numbers of neighbours are rounded to multiples of `min_cell` rows, and
-        the values that describe a point to what that many rows have.
+        Means of a quantity must not tell the values of few rows either. Shares of regions, numbers
+        of neighbours, bars of the histogram and curves of groups and recalibrations are rounded
+        to multiples of `min_cell` rows and two digits, and the values that describe a point to what
+        that many rows have. The largest calibration error is withheld where a bin has few rows.
 
         An audit that this was applied to before is never shown with less care than then: the
         larger `min_cell` counts, and `withheld` tells all that is left out of the whole audit.
@@ -141,7 +158,7 @@ class Disclosure:
         kept_slices, few_slices = _slices(slices, hidden)
         kept = replace(audit.diagnosis, groups=kept_groups, slices=kept_slices)
         test, few_findings = _findings(audit.test, hidden)
-        curve, few_bins = disclosed_bins(audit.overall.curve, self.min_cell)
+        overall, few_bins = _overall(audit.overall, hidden)
         detectable, few_regions = _regions(audit.missed.detectable, hidden)
         charts, few_curves, few_points = disclosed_charts(audit.charts, hidden)
         table, few_recalibrations = _recalibration(audit.recalibration, hidden)
@@ -162,7 +179,7 @@ class Disclosure:
         )
         return replace(
             audit,
-            overall=replace(audit.overall, curve=curve),
+            overall=overall,
             test=test,
             missed=replace(audit.missed, detectable=detectable),
             diagnosis=kept,
@@ -210,6 +227,34 @@ def _allowed(found: Finding, where: Predicate | None, hidden: Hidden) -> Predica
     if where is None or hidden.covers(where) or hidden.covers(found.where & where):
         return None
     return where
+
+
+def _overall(overall: Overall, hidden: Hidden) -> tuple[Overall, int]:
+    """Overall calibration without bins of few rows; without the largest error of such a bin."""
+    curve, few = disclosed_bins(overall.curve, hidden.least)
+    if hidden.bins:
+        few += curve.rows.size
+        curve = ReliabilityCurve(**{name: part[:0] for name, part in vars(curve).items()})
+    points = hidden.universe.points.p[: hidden.universe.real]
+    told = overall.mce if _bins_hold_enough(points, hidden) else math.nan
+    return replace(overall, curve=curve, mce=told), few
+
+
+def _bins_hold_enough(p: FloatArray, hidden: Hidden) -> bool:
+    """Whether each of the ten bins that the largest error is taken over holds enough rows."""
+    rows, _ = np.histogram(p, 10, (0, 1))
+    return not ((rows > 0) & (rows < hidden.universe.least)).any()
+
+
+def _predicted(row: Recalibration, hidden: Hidden) -> FloatArray:
+    """Recalibrated probabilities of the rows at hand."""
+    points = hidden.universe.points.take(slice(hidden.universe.real))
+    return points.p if row.fitted is None else row.fitted.predict(points.p, points.columns)
+
+
+def _about_outside(rows: int, least: int) -> int:
+    """How many rows lie outside; 0 where they are too few to be told."""
+    return 0 if rows < least else int(about_rows(rows, least))
 
 
 def _regions(found: Detectable | None, hidden: Hidden) -> tuple[Detectable | None, int]:
@@ -298,7 +343,14 @@ def _recalibration(
     ]
     curves = [disclosed_bins(row.curve, hidden.least) for row in table]
     rows = tuple(
-        replace(row, slice=None if k in gone else row.slice, curve=curves[k][0])
+        replace(
+            row,
+            slice=None if k in gone else row.slice,
+            curve=about_curve(curves[k][0], hidden.least),
+            mce=row.mce if _bins_hold_enough(_predicted(row, hidden), hidden) else math.nan,
+            outside=_about_outside(row.outside, hidden.least),
+            at_edge=_about_outside(row.at_edge, hidden.least),
+        )
         for k, row in enumerate(table)
     )
     return replace(table, recalibrations=rows), len(gone) + sum(few for _, few in curves)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from itrust._core import BoolArray, IntArray
-from itrust.auditing.charts import HistogramChart
-from itrust.auditing.differencing import Told, Universe, first_to_go
+from itrust.auditing.differencing import Told, Universe, block_of, first_to_go, telling_values
 from itrust.bias import GroupBias, GroupTable, Slice
-from itrust.data import Predicate
+from itrust.data import Level, OneOf, Predicate
 from itrust.tasks import Indicator, Ratio, Task
 
 if TYPE_CHECKING:
     from itrust.auditing.audits import Audit
 
-HISTOGRAM = "histogram"
+BINS = "bins"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +38,8 @@ class Hidden:
         Rules of slices that are left out.
     tasks : frozenset of Task
         The user's numbers that are left out.
-    histogram : bool
-        Whether the histogram of predictions is left out.
+    bins : bool
+        Whether the bins of the reliability curve are left out.
     universe : Universe
         All rows, or random ones of them.
     n : int
@@ -53,14 +53,14 @@ class Hidden:
     places: frozenset[Predicate]
     slices: frozenset[Predicate]
     tasks: frozenset[Task]
-    histogram: bool
+    bins: bool
     universe: Universe
     n: int
     known: Mapping[Predicate, int]
 
     @classmethod
     def of(cls, audit: Audit, least: int) -> Hidden:
-        """Decide for groups, slices, numbers and the histogram together.
+        """Decide for groups, slices, numbers and bins together.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Hidden:
             places=frozenset(group.where for group in groups if group.where in gone),
             slices=frozenset(part.where for part in choice.slices if part.where in gone),
             tasks=frozenset(task for task in choice.tasks if task in gone),
-            histogram=HISTOGRAM in gone,
+            bins=BINS in gone,
             universe=universe,
             n=audit.n,
             known={group.where: group.rows for group in groups},
@@ -185,11 +185,11 @@ class _Withholding:
 
     def made(self) -> set[object]:
         """The groups, slices and numbers that are left out, by predicate and task."""
-        gone: set[object] = {*self._rare_groups(), *self._few_tasks()}
-        few = (part.where for part in self.slices if self.universe.is_few(self._rows(part.where)))
-        gone |= {*few}
+        gone: set[object] = {*self._rare_groups(), *self._few_tasks(), *self._few_slices()}
         while (more := first_to_go(self._told(gone), self.universe)) is not None:
             gone.add(more)
+        while (one := self._telling_task(gone)) is not None:
+            gone.add(one)
         return gone
 
     @property
@@ -231,19 +231,45 @@ class _Withholding:
             few = too_few([*rows, other], self.least, {*needed})
             yield from (own[k].where for k in few if k < len(own))
 
+    def _few_slices(self) -> Iterator[Predicate]:
+        """Slices of few rows, and those that differ by few judged rows from one around them."""
+        before: list[Slice] = []
+        for part in self.slices:
+            own = self._rows(part.where)
+            near = (
+                0 < abs(other.judged_on - part.judged_on) < self.least
+                for other in before
+                if _nested(own, self._rows(other.where))
+            )
+            if self.universe.is_few(own) or self._names_rare(part.where) or any(near):
+                yield part.where
+            else:
+                before.append(part)
+
     def _few_tasks(self) -> Iterator[Task]:
         for task in self.tasks:
-            if any(self._rests_on_few(ratio) for ratio in task.ratios()):
+            rare = any(
+                self._names_rare(where) for ratio in task.ratios() for where in ratio.predicates()
+            )
+            if rare or any(self._rests_on_few(ratio) for ratio in task.ratios()):
                 yield task
+
+    def _names_rare(self, where: Predicate) -> bool:
+        """Whether a predicate tells rows of a rare group apart, which may not be at hand."""
+        table: GroupTable | None = self.audit.diagnosis.groups
+        rare = [own.where for own in table or () if own.rows < self.least]
+        return any(_names_level(leaf, one) for leaf in where.leaves() for one in rare)
 
     def _rests_on_few(self, ratio: Ratio) -> bool:
         """Whether few rows carry a ratio, or the values of few rows do all but a constant of it."""
         at_hand = slice(self.universe.real)
         inside = self._rows(ratio.where)[at_hand]
         counted = inside & (self.audit.sample.y > 0) if ratio.among_positives else inside
-        if inside.sum() < self.universe.least or 0 < counted.sum() < self.universe.least:
+        if self.universe.is_few(inside) and not inside.all():  # all rows are told anyway
             return True
-        values = ratio.quantity.of(self.audit.sample.points)[inside]
+        if not inside.any() or (ratio.among_positives and self.universe.is_few(counted)):
+            return True
+        values = ratio.quantity.of(self.audit.sample.points)[counted if counted.any() else inside]
         _, often = np.unique(values, return_counts=True)
         return 0 < values.size - int(often.max()) < self.universe.least
 
@@ -259,8 +285,33 @@ class _Withholding:
             if part.where not in gone
         ]
         groups = self._told_groups([own for own in self.groups if own.where not in gone], gone)
-        bars = [] if HISTOGRAM in gone else self._bars()
-        return [*tasks, *groups, *slices, *bars]
+        bins = [] if BINS in gone else self._bins()
+        return [*tasks, *groups, *bins, *slices]
+
+    def _telling_task(self, gone: Container[object]) -> Task | None:
+        """The last of the means that together tell values of few rows."""
+        shown = [task for task in self.tasks if task not in gone]
+        means = [
+            (task, ratio)
+            for task in shown
+            for ratio in task.ratios()
+            if not isinstance(ratio.quantity, Indicator)
+        ]
+        if not means:
+            return None
+        real, sample = self.universe.real, self.audit.sample
+        parts = [part[:real] for told in self._told(gone) for part in told.parts]
+        parts.append(np.ones(real, dtype=bool))
+        inside = np.array([self._rows(ratio.where)[:real] for _, ratio in means])
+        quantities = np.array([ratio.quantity.of(sample.points) for _, ratio in means])
+        values = np.where(inside, np.nan_to_num(quantities), 0.0)
+        for stand_in in (sample.y, sample.p):
+            used = telling_values(
+                values * stand_in, np.array(parts) * stand_in, self.universe.least
+            )
+            if used.any():
+                return means[int(np.flatnonzero(used)[-1])][0]
+        return None
 
     def _parts(self, ratio: Ratio) -> list[BoolArray]:
         """The rows that a ratio counts, and those that it counts 1 if all others count 0."""
@@ -295,19 +346,54 @@ class _Withholding:
             own = self._rows(group.where)
             at = int(np.argmax(own))
             read = [leaf for leaf in leaves if leaf.names & frozenset(group.names)]
-            key = (group.names, *(bool(self._rows(leaf)[at]) for leaf in read))
+            key = (
+                group.names,
+                *(bool(self._rows(leaf)[at]) for leaf in read),
+                *self._beside(group, at),
+            )
             alike.setdefault(key, []).append(group)
         return [
             Told(some[-1].where, [np.any([self._rows(own.where) for own in some], axis=0)])
             for some in alike.values()
         ]
 
-    def _bars(self) -> list[Told]:
-        """The histogram of predictions, where its bars count the rows at hand."""
-        chart: HistogramChart | None = self.audit.charts.histogram
-        joined = chart and chart.joined(self.least)
-        if joined is None or self.universe.real < self.audit.n:
+    def _beside(self, group: GroupBias, at: int) -> list[float]:
+        """What other columns say of its rows that are told by its own, such as the region."""
+        points = self.universe.points
+        blocks = self._blocks
+        own = {blocks[k] for k, column in enumerate(points.columns) if column.name in group.names}
+        return [
+            float(column.values[at])
+            for column, block in zip(points.columns, blocks, strict=True)
+            if block in own and blocks.count(block) > 1 and column.name not in group.names
+        ]
+
+    @cached_property
+    def _blocks(self) -> list[int]:
+        return block_of(self.audit.sample.points)
+
+    def _bins(self) -> list[Told]:
+        """Bins of the reliability curve, where they count the rows at hand."""
+        rows = self.audit.overall.curve.rows
+        if self.universe.real < self.audit.n or rows.sum() < self.audit.n:
             return []
-        p, edges = self.universe.points.p, np.array(joined.edges)
-        bar: IntArray = np.clip(np.searchsorted(edges, p, "right") - 1, 0, edges.size - 2)
-        return [Told(HISTOGRAM, [bar == k for k in range(edges.size - 1)])]
+        few = too_few(rows.tolist(), self.least)
+        p = self.universe.points.p
+        ends = np.sort(p[: self.universe.real])[np.cumsum(rows) - 1]  # the largest of each bin
+        bins: IntArray = np.searchsorted(ends, p)
+        parts = [bins == k for k in range(rows.size) if k not in few]
+        return [Told(BINS, parts)] if parts else []
+
+
+def _nested(one: BoolArray, other: BoolArray) -> bool:
+    return not (one & ~other).any() or not (other & ~one).any()
+
+
+def _names_level(leaf: Predicate, group: Predicate) -> bool:
+    """Whether a leaf names the value of a group, on the same column."""
+    if leaf == group:
+        return True
+    if not isinstance(group, Level) or leaf.names != group.names:
+        return False
+    named = leaf.levels if isinstance(leaf, OneOf) else (getattr(leaf, "value", None),)
+    return group.level in named

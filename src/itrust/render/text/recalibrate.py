@@ -13,11 +13,16 @@ def _(result: RecalibrationTable, width: int = WIDTH) -> str:  # noqa: ARG001
     names = max(len(method.name) for method in result)
     head = f"{'':<{names}}   Brier  log loss    ECE    MCE     KLCE^2  p-value  seconds"
     lines = [
-        f"{m.name:<{names}}  {m.brier:.4f}  {loss_text(m.log_loss):>8}  {m.ece:.3f}  {m.mce:.3f}  "
+        f"{m.name:<{names}}  {m.brier:.4f}  {loss_text(m.log_loss):>8}  {m.ece:.3f}  {_largest(m.mce):>5}  "
         f"{m.klce2:>+9.2e}  {m.pvalue:>7.3f}  {m.seconds:>7.1f}"
         for m in result
     ]
     return "\n".join([head, *lines, *slices_text(result), *result.notes, footing(result)])
+
+
+def _largest(value: float) -> str:
+    """The largest calibration error, which may be withheld."""
+    return "-" if math.isnan(value) else f"{value:.3f}"
 
 
 def loss_text(value: float) -> str:

@@ -376,6 +376,13 @@ def test_a_hidden_sheet_is_not_the_first(tmp_path):
     assert read(path) == {"y": [0]}
 
 
+def test_a_program_that_holds_python_is_not_started_to_read_a_book(tmp_path, monkeypatch):
+    path = sheet(tmp_path / "a.xlsx", ["y"], [0])
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with pytest.raises(InputError, match=r"a\.xlsx is read by a second Python.*; save it as CSV"):
+        read(path)
+
+
 def test_a_book_that_was_changed_is_read_again(tmp_path):
     path = sheet(tmp_path / "a.xlsx", ["y"], [0])
     assert read(path) == {"y": [0]}

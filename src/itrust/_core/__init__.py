@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         checked_positive,
         checked_share,
     )
+    from itrust._core.children import interpreter
     from itrust._core.errors import (
         PYTHON,
         ApproximationWarning,
@@ -119,6 +120,7 @@ __all__ = [
     "free_memory",
     "html",
     "in_door_words",
+    "interpreter",
     "is_blank",
     "keyed_bits",
     "keyed_blocks",

@@ -115,7 +115,8 @@ class _Change:
                 break
             discard(self.what)
             self._locks.release()
-        if len(self.what.targets) > 1:
+        # Without a journal nobody could tell what a keeper that is killed has done.
+        if self.what.lasting and len(self.what.targets) > 1:
             self._keeper = Keeper.start(self.what, self._locks.held)
 
     def write(self, number: int, write: Write, interrupts: Interrupts) -> None:

@@ -1,10 +1,10 @@
-"""Ctrl-C and requests to end come once, and not while files change places."""
+"""Ctrl-C and requests to end wait while files change places, and none is lost."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import current_thread, main_thread
 from typing import Any, Self
 
@@ -31,11 +31,11 @@ class Interrupts:
                     signal.signal(number, self._come)
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        if kind is None:
-            self._deliver()
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as last:  # does all of it, also where a signal comes between and raises
+            last.callback(self._deliver)
+            for number, handler in self._before.items():
+                last.callback(signal.signal, number, handler)
 
     @contextmanager
     def allowed(self) -> Iterator[None]:
@@ -56,6 +56,7 @@ class Interrupts:
         self._allowed = True  # it was none that ends the work
 
     def _deliver(self) -> None:
-        while self._waiting:
-            number = self._waiting.pop(0)
-            self._before[number](number, None)
+        with ExitStack() as last:  # calls all handlers, the first signal's first, if one raises too
+            while self._waiting:
+                number = self._waiting.pop()
+                last.callback(self._before[number], number, None)

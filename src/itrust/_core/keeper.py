@@ -2,8 +2,8 @@
 
 It is started before anything is written and has a session of its own. It moves the files in when
 it is told to, so that nobody who kills this process stops it between two of them, and it removes
-what was begun when this process is gone without a word. It inherits standard output and error:
-whoever reads them to their end finds all files in their places.
+what was begun when this process is gone without a word. It inherits standard error:
+whoever reads that to its end finds all files in their places.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from typing import Self
 
 from itrust._core import replacement
-from itrust._core.recovery import undo_own
+from itrust._core.children import interpreter
+from itrust._core.recovery import UnusableJournalError, undo_own
 from itrust._core.replacement import DONE, GO, READY, Replacement, as_line
 
 PATIENCE = 30.0  # seconds for an interpreter to start on a busy machine
-KILLED = "the process that moves files in was killed; run it again"
+KILLED = "the process that moves files in was killed"
 
 
 class Keeper:
@@ -43,10 +44,13 @@ class Keeper:
     @classmethod
     def start(cls, what: Replacement, locks: Sequence[int]) -> Self | None:
         """Start a child; None where there can be none, as in an interpreter within a program."""
-        if not replacement.LOCKS or not sys.executable:
+        python = interpreter()
+        if not replacement.LOCKS or python is None:
             return None
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-I", "-S", str(replacement.__file__)]
+        # Names of files are encoded as they are here; -I hides PYTHONUTF8.
+        encoding = f"utf8={sys.flags.utf8_mode}"
+        command = [python, "-I", "-S", "-X", encoding, str(replacement.__file__)]
         try:
             with theirs:
                 process = subprocess.Popen(
@@ -110,7 +114,12 @@ class Keeper:
 
 def _settle(what: Replacement) -> bool:
     """What a child that was killed has done: all of it, nothing, or what is undone here."""
-    undone = undo_own(what)
-    if undone or any(os.path.lexists(what.temporary(k)) for k in range(len(what.targets))):
-        raise OSError(errno.EINTR, KILLED)
+    try:
+        left = undo_own(what)
+    except UnusableJournalError as error:
+        told = f"{KILLED}, and {what.journal} is left alone: {error}"
+        raise OSError(errno.EINTR, told) from None
+    begun = any(os.path.lexists(what.temporary(k)) for k in range(len(what.targets)))
+    if left is not None or begun:
+        raise OSError(errno.EINTR, f"{KILLED}; {left or 'run it again'}")
     return True

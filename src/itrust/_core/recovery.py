@@ -106,13 +106,14 @@ def undo_interrupted(folders: Iterable[str | os.PathLike[str]]) -> list[Settled]
     return notes
 
 
-def undo_own(what: Replacement) -> bool:
-    """Undo what a keeper, which was killed, has left half done; whether there was anything."""
+def undo_own(what: Replacement) -> str | None:
+    """Undo what a keeper, which was killed, has left half done, as `undo`; None if there is none.
+
+    May raise OSError and UnusableJournalError.
+    """
     with locked_folders(what.folders):
         found = _read_journal(what.home, what.token)
-        if found is not None:
-            undo(*found)
-    return found is not None
+        return None if found is None else undo(*found)
 
 
 def _settled(folder: str, token: str, names: list[str]) -> Iterator[Settled]:
@@ -157,13 +158,11 @@ def _undone(folder: str, home: str, token: str) -> str | None:
         what, known = found
         if folder not in what.folders:
             raise UnusableJournalError("it does not name the folder that names it")
-        changed = undo(what, known)
+        left = undo(what, known)
     discard(what)
     names = listed([target.name for target in what.targets], 4)
     stopped = f"an earlier run was stopped while it replaced {names}"
-    if changed:
-        return f"{stopped}; all are left as they are, for {listed(changed, 4)} changed since"
-    return f"{stopped}; these files are again as they were before it"
+    return f"{stopped}; {left or 'these files are again as they were before it'}"
 
 
 def _read_journal(home: str, token: str) -> tuple[Replacement, list[Recorded]] | None:

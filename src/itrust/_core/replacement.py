@@ -111,6 +111,10 @@ class Replacement(NamedTuple):
         """The second name of the file in its place."""
         return self.beside(self.targets[number].folder, f"-{number}-old")
 
+    def kept(self, number: int) -> str:
+        """The name of a file that could not be brought back; nobody but its owner removes it."""
+        return self.beside(self.targets[number].folder, f"-{number}-kept")
+
 
 def identity(path: str) -> Identity | None:
     """Inode, size and time of the last change of a file's content; None where there is none."""
@@ -143,8 +147,10 @@ def _replace_several(what: Replacement) -> None:
             sync(folder)
         if what.lasting:
             os.unlink(what.journal)
-    except BaseException:
-        undo(what, known)
+    except BaseException as error:
+        left = _undone_or_kept(what, known)
+        if left and isinstance(error, OSError):
+            raise OSError(error.errno, f"{error.strerror}; {left}", error.filename) from error
         raise
 
 
@@ -191,15 +197,25 @@ def _write_journal(what: Replacement, known: Sequence[Recorded]) -> None:
     sync(what.home)
 
 
-def undo(what: Replacement, known: Sequence[Recorded]) -> list[str]:
+def _undone_or_kept(what: Replacement, known: Sequence[Recorded]) -> str:
+    try:
+        return undo(what, known)
+    except OSError:
+        if what.lasting:  # the journal stays for the next run
+            raise
+        return f"undoing it failed{_set_aside(what, known)}"
+
+
+def undo(what: Replacement, known: Sequence[Recorded]) -> str:
     """Bring the old files back and remove the journal.
 
-    Where somebody has changed one of the files since, none is touched.
+    Where somebody has changed one of the files since, none is touched, and the old ones that are
+    not in their places are kept.
 
     Returns
     -------
-    list of str
-        Names of files that have changed since.
+    str
+        Why the old files are not back and where they are; empty where they are back.
     """
     found = [identity(what.place(number)) for number in range(len(known))]
     changed = [
@@ -208,7 +224,11 @@ def undo(what: Replacement, known: Sequence[Recorded]) -> list[str]:
         if now not in one
         or (now == one.new and one.old is not None and identity(what.backup(number)) != one.backup)
     ]
-    if not changed:
+    left = ""
+    if changed:
+        names = ", ".join(map(repr, changed))
+        left = f"all are left as they are, for {names} changed since{_set_aside(what, known)}"
+    else:
         for number, (one, now) in enumerate(zip(known, found, strict=True)):
             if now == one.new and one.old is None:
                 os.unlink(what.place(number))
@@ -219,7 +239,19 @@ def undo(what: Replacement, known: Sequence[Recorded]) -> list[str]:
     with suppress(FileNotFoundError):
         os.unlink(what.journal)
     sync(what.home)
-    return changed
+    return left
+
+
+def _set_aside(what: Replacement, known: Sequence[Recorded]) -> str:
+    """Let old files that are not in their places outlast `discard`; where they are."""
+    kept = []
+    for number, one in enumerate(known):
+        backup = what.backup(number)
+        if identity(what.place(number)) != one.old and os.path.lexists(backup):
+            os.replace(backup, what.kept(number))
+        if os.path.lexists(what.kept(number)):  # also by somebody who was stopped since
+            kept.append(what.kept(number))
+    return f"; what was there before is kept as {', '.join(kept)}" if kept else ""
 
 
 def discard(what: Replacement) -> None:

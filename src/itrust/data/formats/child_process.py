@@ -6,13 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from itrust._core import free_memory
+from itrust._core import InputError, free_memory, interpreter
 from itrust.data.formats.base import unreadable
 
 FOLDER = Path(__file__).parent
@@ -48,8 +47,15 @@ def read_in_child(
     rows : pyarrow.Table
         Validated.
     """
+    python = interpreter()
+    if python is None:
+        raise InputError(
+            "{file} is read by a second Python, which cannot be started from within this program; "
+            "save it as CSV or Parquet",
+            file=path.name,
+        )
     room = int(min(SHARE * free_memory(), MOST))
-    command = [sys.executable, "-P", "-c", START, str(FOLDER), module, json.dumps(request)]
+    command = [python, "-P", "-c", START, str(FOLDER), module, json.dumps(request)]
     # Arrow's usual allocators reserve a gigabyte that they may never use.
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
     with subprocess.Popen(

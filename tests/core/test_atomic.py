@@ -369,7 +369,8 @@ def test_a_program_that_holds_python_is_not_started_as_its_own_child(tmp_path, m
 def test_a_child_encodes_names_of_files_as_its_parent_does(mode, tmp_path, monkeypatch):
     with monkeypatch.context() as within:
         commands = started(within)
-        within.setattr(sys, "flags", SimpleNamespace(utf8_mode=mode))
+        known = {name: getattr(sys.flags, name) for name in dir(sys.flags) if name[0] != "_"}
+        within.setattr(sys, "flags", SimpleNamespace(**{**known, "utf8_mode": mode}))
         write_all({tmp_path / name: text() for name in "ab"})
     ((*command, _),) = commands
     told = [*command, "-c", "import sys; print(sys.flags.utf8_mode)"]

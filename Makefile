@@ -109,6 +109,7 @@ oldest:                   ## the tests with the oldest versions that are allowed
 	PIP_CONSTRAINT=$(CURDIR)/build/constraints-oldest.txt .venv-oldest/bin/python -m pip install \
 		--quiet --disable-pip-version-check -e '.[dask,duckdb,excel]' fairlearn hypothesis lightgbm openpyxl \
 		pandas polars ppi-python pytest pytest-xdist pyyaml selenium
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps MCGrad
 	OMP_NUM_THREADS=1 .venv-oldest/bin/pytest -n $(WORKERS) -q tests
 	PIP_CONSTRAINT= .venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
 		pyreadstat==1.3.4 narwhals==2.10.1

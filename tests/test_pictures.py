@@ -8,6 +8,7 @@ import pytest
 
 import itrust as it
 from doc_blocks import DOCS, PICTURE, README, ROOT, blocks_of, look_alike, pictures_of_the_code
+from pinned import only_with_pinned
 
 PAGES = {path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
 FOLDER = DOCS / "pictures"
@@ -45,6 +46,7 @@ def script():
 
 @pytest.mark.slow
 def test_the_script_draws_every_picture_of_its_folder_as_it_is(script, tmp_path):
+    only_with_pinned("matplotlib")
     made = script["draw"](tmp_path)
     assert {path.name for path in made} == {path.name for path in FOLDER.iterdir()}
     assert [path.name for path in made if not look_alike(FOLDER / path.name, path)] == []

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from itrust._core import free_memory
 from itrust.data.formats.base import unreadable
+from itrust.data.formats.soundness import room_for
 
 FOLDER = Path(__file__).parent
 START = "import sys; sys.path.append(sys.argv[1]); import child_answer as c; c.serve(*sys.argv[2:])"
@@ -48,7 +48,7 @@ def read_in_child(
     rows : pyarrow.Table
         Validated.
     """
-    room = int(min(SHARE * free_memory(), MOST))
+    room = int(min(room_for(SHARE), MOST))
     command = [sys.executable, "-P", "-c", START, str(FOLDER), module, json.dumps(request)]
     # Arrow's usual allocators reserve a gigabyte that they may never use.
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
@@ -83,7 +83,7 @@ def _answer(stream: Any, path: Path) -> tuple[dict[str, Any], pa.Table] | None:
     try:
         with pa.ipc.open_stream(stream) as rows:
             table = rows.read_all()
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, OSError):  # of a head, and of a body, that stops
         return None
     table.validate(full=True)
     return told["about"], table

@@ -2,7 +2,9 @@
 
 import gzip
 import io
+import os
 import random
+import shutil
 import zipfile
 
 import numpy as np
@@ -15,7 +17,14 @@ import itrust as it
 from fuzz.fuzz_files import one_bit, one_bit_of_a_page
 from itrust import InputError
 from itrust.data import FileSet, about_unpacked, known_format, spool, spooling
-from itrust.data.formats import excel, jsonlines, parquet_layout, soundness, statistical
+from itrust.data.formats import (
+    child_process,
+    excel,
+    jsonlines,
+    parquet_layout,
+    soundness,
+    statistical,
+)
 from itrust.data.formats.arrow_layout import BLOCK, ArrowLayout
 from itrust.data.formats.thrift import DamagedThriftError, compact_fields
 from shell import invoke
@@ -43,8 +52,9 @@ def rows_of(path):
 
 
 def with_free_memory(monkeypatch, size):
-    for module in (soundness, parquet_layout, excel):
+    for module in (soundness, excel):
         monkeypatch.setattr(module, "free_memory", lambda: size)
+    monkeypatch.setattr(soundness, "SMALL_BYTES", 0)
 
 
 @pytest.mark.parametrize("packed", ["uncompressed", "lz4", "zstd"])
@@ -139,6 +149,14 @@ def test_a_dictionary_that_does_not_fit_when_written_out_is_refused(tmp_path, mo
         rows_of(path)
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".feather"])
+def test_what_is_small_is_read_however_little_is_free(ending, tmp_path, monkeypatch):
+    path = tmp_path / f"a{ending}"
+    known_format(path).write(pa.concat_tables([ROWS] * 2_500), path)
+    monkeypatch.setattr(soundness, "free_memory", lambda: 0.0)
+    assert rows_of(path).num_rows == 100_000
+
+
 def test_blocks_that_overlap_are_refused(tmp_path):
     """A footer that names the same batch often would make many rows of few bytes."""
     path = feather(tmp_path / "a.feather", compression="uncompressed", chunksize=20)
@@ -177,6 +195,61 @@ def test_an_unknown_time_zone_is_one_sentence(tmp_path):
 def test_headers_that_are_none_are_refused(held):
     with pytest.raises((DamagedThriftError, IndexError)):
         compact_fields(held, 0, {1: {}})
+
+
+def varint(number):
+    held = []
+    while number > 127:
+        held.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*held, number])
+
+
+def test_numbers_of_a_header_have_64_bits():
+    assert compact_fields(b"\x16" + varint(2**64 - 1) + b"\0", 0, {1: {}})[0] == {1: -(2**63)}
+    with pytest.raises(DamagedThriftError, match="more than 64 bits"):
+        compact_fields(b"\x16" + varint(2**64) + b"\0", 0, {1: {}})
+
+
+@pytest.mark.parametrize("offset", [10**6, 2**62, 2**63 - 1, 2**65])
+def test_a_page_that_lies_outside_of_its_file_is_one_sentence(offset, tmp_path):
+    path = parquet(tmp_path / "a.parquet", ROWS.select(["p"]), use_dictionary=False)
+    held = path.read_bytes()
+    start = pa.parquet.read_metadata(path).row_group(0).column(0).data_page_offset
+    rest = len(held) - 8 - int.from_bytes(held[-8:-4], "little")
+    footer = held[rest:-8]
+    known, other = (b"\x26" + varint(2 * number) for number in (start, offset))
+    assert known in footer
+    footer = footer.replace(known, other)
+    path.write_bytes(held[:rest] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(InputError, match=r"a.parquet cannot be read to its end"):
+        rows_of(path)
+
+
+def test_small_pages_are_read_together_and_once(tmp_path, monkeypatch):
+    path = parquet(
+        tmp_path / "a.parquet",
+        pa.table({"p": np.arange(2_000.0), "text": ["", "x" * 9_000, "ab", "c"] * 500}),
+        use_dictionary=False,
+        data_page_size=1,
+        write_batch_size=1,
+        compression="none",
+    )
+    (group,), readings = parquet_layout.row_groups(path), []
+    numbers, texts = group.chunks
+    read = lambda self, size=-1: readings.append(size) or io.FileIO.read(self, size)  # noqa: E731
+    raw = type("Counted", (io.FileIO,), {"read": read})(path)
+    with raw:
+        pages = list(parquet_layout._pages(numbers, raw))
+        assert len(readings) < 10
+        assert max(size for _, size, _ in parquet_layout._pages(texts, raw)) > 9_000
+    assert len(pages) == sum(count for _, _, count in pages) == 2_000
+    rows = parquet_layout.rows_of_batches(path, group, 0, ["p"])
+    monkeypatch.setattr(parquet_layout, "_pages", None)
+    assert parquet_layout.rows_of_batches(path, group, 0, ["p"]) == rows
+    os.utime(path, ns=(0, 0))  # another file, for all that is known
+    with pytest.raises(InputError, match="cannot be read"):
+        parquet_layout.rows_of_batches(path, group, 0, ["p"])
 
 
 @pytest.mark.parametrize("nested", ["[" * 3000 + "]" * 3000, '{"a":\n' * 3000 + "1" + "}" * 3000])
@@ -290,9 +363,36 @@ def test_standard_input_that_holds_no_table_is_one_sentence(held, told, tmp_path
 
 
 def test_standard_input_stops_before_the_disk_is_full(tmp_path, monkeypatch):
-    monkeypatch.setattr(spooling, "SPARE_BYTES", 10**18)
-    with pytest.raises(InputError, match=r"does not fit on the disk .* set TMPDIR"):
-        kept(b"y,p\n1,0.5\n", tmp_path)
+    def disk(total, free):
+        found = shutil._ntuple_diskusage(total, total - free, free)
+        monkeypatch.setattr(spooling.shutil, "disk_usage", lambda _: found)
+
+    for total, free in [(10**12, 10**9), (5 * 10**8, 5 * 10**7)]:
+        disk(total, free)
+        with pytest.raises(InputError, match=r"does not fit on the disk .* set TMPDIR"):
+            kept(b"y,p\n1,0.5\n", tmp_path)
+        disk(total, free + 100)
+        assert kept(b"y,p\n1,0.5\n", tmp_path).exists()
+
+
+@pytest.mark.parametrize("given", ["lots", "9" * 400, "9" * 305 + "TB", "-1"])
+def test_a_limit_that_is_no_number_of_bytes_is_one_sentence(given, monkeypatch):
+    monkeypatch.setenv("ITRUST_MAX_INPUT", given)
+    with pytest.raises(InputError, match="must be a number of bytes such as 20GB, not"):
+        spooling.max_input()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_an_answer_that_stops_is_none(share, tmp_path):
+    """Whoever reads on says how the process ended."""
+    held = io.BytesIO()
+    with pa.ipc.new_stream(held, ROWS.schema) as stream:
+        stream.write_table(ROWS)
+    line, whole = b'{"about": {}}\n', held.getvalue()
+    found = child_process._answer(io.BytesIO(line + whole), tmp_path)
+    assert found[1].equals(ROWS)
+    part = io.BytesIO(line + whole[: int(share * (len(whole) - 8))])
+    assert child_process._answer(part, tmp_path) is None
 
 
 def test_the_command_refuses_a_wrong_limit_and_a_damaged_file_with_2(tmp_path):

@@ -10,11 +10,14 @@ from pathlib import Path
 
 MEMINFO = Path("/proc/meminfo")
 STATM = Path("/proc/self/statm")  # its first number: pages of address space
-LIMITS = (  # of a container, and what it uses
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+CGROUPS = Path("/sys/fs/cgroup")
+# Of a container: its limit, what it uses, and what of that are files the kernel would let go.
+LIMITS = (
+    (CGROUPS / "memory.max", CGROUPS / "memory.current", "inactive_file"),
     (
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+        CGROUPS / "memory/memory.limit_in_bytes",
+        CGROUPS / "memory/memory.usage_in_bytes",
+        "total_inactive_file",
     ),
 )
 
@@ -36,9 +39,20 @@ def _of_machine() -> Iterator[float]:
 
 
 def _of_container() -> Iterator[float]:
-    for limit, used in LIMITS:
+    for limit, used, given_back in LIMITS:
         with suppress(OSError, ValueError):  # "max" is no limit
-            yield max(float(limit.read_text()) - float(used.read_text()), 0.0)
+            most, taken = float(limit.read_text()), float(used.read_text())
+            cached = min(_of_files(used.with_name("memory.stat"), given_back), taken)
+            yield max(most - taken + cached, 0.0)
+
+
+def _of_files(stat: Path, name: str) -> float:
+    """One number of `memory.stat`; 0 where it is not told."""
+    with suppress(OSError):
+        for line in stat.read_text().splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.split()[1])
+    return 0.0
 
 
 def _of_process() -> Iterator[float]:

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 NOTHING, LEAST_SHOWN = 1e-7, 5e-4  # not told from 0; 0.000 with three digits
+MOST_COMPARED = 200  # characters of a name that a guess looks at
 # Controls, other line ends, what turns the direction of text, and what is neither seen nor written.
+# Joiners (U+200C, U+200D) and U+FE0F are not among them: scripts and emoji need them.
 CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
-    r"\ufff9-\ufffb\ufffe\uffff]"
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
+    r"\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )
 ONE_LINE = re.compile(rf"[\t\n]|{CONTROL.pattern}")
 # Nothing to see: spaces of every kind, joiners and marks of direction, letters without ink.
@@ -33,7 +35,8 @@ def shown(value: object, max_length: int = 60) -> str:
     try:
         text = repr(value)
     except ValueError:  # Python does not write whole numbers of thousands of digits
-        text = f"a {type(value).__name__} of very many digits"
+        is_number = isinstance(value, int)
+        text = "a number of very many digits" if is_number else "a value too long to be shown"
     return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
 
 
@@ -183,6 +186,7 @@ def closest(name: str, known: Sequence[str]) -> str | None:
     folded = {other.casefold(): other for other in reversed(known)}
     if name.casefold() in folded:
         return folded[name.casefold()]
+    name = name[:MOST_COMPARED]
     close = get_close_matches(name, known, n=1) or [
         folded[found] for found in get_close_matches(name.casefold(), list(folded), n=1)
     ]

@@ -92,7 +92,7 @@ def _value(path: Path, key: str, value: Any) -> Any:
             path,
             "there is no setting {value}; {guess}",
             value=key,
-            details={"guess": did_you_mean(key[:100], [*BY_NAME])},
+            details={"guess": did_you_mean(key, [*BY_NAME])},
         )
     if option.kind is Kind.SEVERAL and not isinstance(value, list):
         value = [value]

@@ -18,6 +18,8 @@ from itrust._core import InputError
 from itrust.data.formats import (
     AS_SEEN,
     FORMATS,
+    GZIP,
+    HEAD_BYTES,
     Delimited,
     FilePart,
     TextForm,
@@ -25,9 +27,6 @@ from itrust.data.formats import (
     known_format,
     split_table,
 )
-
-GZIP = b"\x1f\x8b"
-HEAD_BYTES = 2**16  # of a stream, to tell what it holds
 
 
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
 import re
 import shutil
@@ -12,15 +13,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from itrust._core import InputError
-from itrust.data.formats import format_of_bytes
+from itrust.data.formats import GZIP, HEAD_BYTES, format_of_bytes
 from itrust.data.formats.soundness import in_bytes
 
 VARIABLE = "ITRUST_MAX_INPUT"
 MAX_BYTES = 100 * 10**9
-SPARE_BYTES = 10**9  # of the disk, which others need, too
+SPARE_BYTES, SPARE_SHARE = 10**9, 1 / 10  # of the disk, which others need, too: the lesser
 BLOCK_BYTES = 2**20
-GZIP = b"\x1f\x8b"
-HEAD_BYTES = 2**16  # of a stream, to tell what it holds
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", re.IGNORECASE)
 
@@ -48,7 +47,7 @@ def spool(stream: BinaryIO, folder: Path, stem: str) -> Path:
     kept = folder / "kept"
     with kept.open("wb") as file:
         for block in _within(_blocks(stream), most, stem, "is larger than"):
-            _refuse_full_disk(folder, stem)
+            _refuse_full_disk(folder, stem, len(block))
             file.write(block)
     if not kept.stat().st_size:
         raise InputError("{file} is empty", file=stem)
@@ -75,11 +74,12 @@ def max_input() -> int:
     if not given:
         return MAX_BYTES
     found = AMOUNT.fullmatch(given.strip())
-    if found is None:
+    amount = float(found[1]) * UNITS[found[2].lower()] if found else math.inf
+    if math.isinf(amount):  # also of very many digits
         raise InputError(
             f"{VARIABLE} must be a number of bytes such as 20GB, not {{value}}", value=given
         )
-    return int(float(found[1]) * UNITS[found[2].lower()])
+    return int(amount)
 
 
 def _packed(kept: Path, folder: Path, stem: str, most: int) -> Path:
@@ -100,7 +100,7 @@ def _packed(kept: Path, folder: Path, stem: str, most: int) -> Path:
         plain = folder / f"{stem}{kind.endings[0]}"
         with plain.open("wb") as file:
             for block in blocks:
-                _refuse_full_disk(folder, stem)
+                _refuse_full_disk(folder, stem, len(block))
                 file.write(block)
     kept.unlink()
     return plain
@@ -131,12 +131,13 @@ def _within(blocks: Iterator[bytes], most: int, stem: str, problem: str) -> Iter
         yield block
 
 
-def _refuse_full_disk(folder: Path, stem: str) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < SPARE_BYTES:
+def _refuse_full_disk(folder: Path, stem: str, size: int) -> None:
+    """Raise unless so many bytes more leave something of the disk for others."""
+    disk = shutil.disk_usage(folder)
+    if disk.free - size < min(SPARE_BYTES, SPARE_SHARE * disk.total):
         raise InputError(
             "{file} does not fit on the disk that holds temporary files: {free} are left; name the "
             "file instead, or set TMPDIR to a folder with more room",
             file=stem,
-            details={"free": in_bytes(free)},
+            details={"free": in_bytes(disk.free)},
         )

@@ -51,7 +51,6 @@ from itrust.tasks.quantities import (
 
 TITLE = re.compile(r"""\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[^"`(|:]*[^"`(|:\s]))\s*:""")
 CALLS = ("mean", "share", "prevalence")
-WINDOW = 90  # characters of a long name that a guess looks at
 MOST_PARTS = MAX_DEPTH - 5  # a mean, a sign and a title may come around them
 
 Part = TypeVar("Part", Task, Quantity)
@@ -184,8 +183,8 @@ class _Parser(ConditionReader):
                 f"expected mean(...), share(...), prevalence(...) or a number, not {self.ahead()}"
             )
         if token.text not in CALLS:
-            name = token.text[:WINDOW]
-            self.refuse(f"there is no task {shown(token.text)}; {did_you_mean(name, CALLS)}")
+            guess = did_you_mean(token.text, CALLS)
+            self.refuse(f"there is no task {shown(token.text)}; {guess}")
         self.position += 1
         self.expect("(", f"after {token.text}")
         task: Task

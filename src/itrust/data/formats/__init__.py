@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from itrust._core import InputError, listed
+from itrust.data.formats.base import GZIP as GZIP
+from itrust.data.formats.base import HEAD_BYTES as HEAD_BYTES
 from itrust.data.formats.base import FilePart as FilePart
 from itrust.data.formats.base import Format, SeveralTables
 from itrust.data.formats.base import about_unpacked as about_unpacked

@@ -21,6 +21,8 @@ from itrust._core import InputError, did_you_mean, listed, printable
 BATCH_ROWS = 65_536
 HEAD_ROWS = 20_000
 START_BYTES = 64  # enough to tell what a file is
+HEAD_BYTES = 2**16  # enough to tell which format it begins like, if its ending does not
+GZIP = b"\x1f\x8b"
 END_BYTES = 2**16  # at either end of a file, to tell whether it is still the same
 LINES_BYTES = 2**18  # enough to tell how long lines are
 PACKED_HEAD, UNPACKED_HEAD = 2**16, 2**26  # to tell how much a file unpacks to

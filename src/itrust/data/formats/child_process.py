@@ -11,8 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from itrust._core import InputError, free_memory, interpreter
+from itrust._core import InputError, interpreter
 from itrust.data.formats.base import unreadable
+from itrust.data.formats.soundness import room_for
 
 FOLDER = Path(__file__).parent
 START = "import sys; sys.path.append(sys.argv[1]); import child_answer as c; c.serve(*sys.argv[2:])"
@@ -54,7 +55,7 @@ def read_in_child(
             "save it as CSV or Parquet",
             file=path.name,
         )
-    room = int(min(SHARE * free_memory(), MOST))
+    room = int(min(room_for(SHARE), MOST))
     command = [python, "-P", "-c", START, str(FOLDER), module, json.dumps(request)]
     # Arrow's usual allocators reserve a gigabyte that they may never use.
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
@@ -89,7 +90,7 @@ def _answer(stream: Any, path: Path) -> tuple[dict[str, Any], pa.Table] | None:
     try:
         with pa.ipc.open_stream(stream) as rows:
             table = rows.read_all()
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, OSError):  # of a head, and of a body, that stops
         return None
     table.validate(full=True)
     return told["about"], table

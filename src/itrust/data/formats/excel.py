@@ -24,7 +24,7 @@ from itrust.data.formats.base import (
     refuse_lack_of,
 )
 from itrust.data.formats.child_process import read_in_child
-from itrust.data.formats.soundness import in_bytes
+from itrust.data.formats.soundness import in_bytes, room_for
 
 ZIP, BLOCK_BYTES = b"PK\x03\x04", 2**20
 CURE = "is it whole, and no cell far away from the others?"
@@ -114,7 +114,7 @@ def _refuse_damaged_parts(file: Path) -> None:
     with file.open("rb") as raw:
         if raw.read(len(ZIP)) != ZIP:
             return
-    room = free_memory()
+    room = room_for()
     with impossible(file, *DAMAGE), zipfile.ZipFile(file) as parts:
         for part in parts.infolist():
             with parts.open(part) as unpacked:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,13 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from itrust._core import InputError, free_memory
+from itrust._core import InputError
 from itrust.data.formats.base import BATCH_ROWS, impossible
-from itrust.data.formats.soundness import refuse_too_large
+from itrust.data.formats.soundness import refuse_too_large, room_for
 from itrust.data.formats.thrift import DamagedThriftError, compact_fields
 
 END_BYTES = 8  # the length of the footer, and four letters
 HEADER_BYTES, MAX_HEADER = 2**12, 2**24  # at first, and at most (statistics hold values)
+SMALL_PAGE, NEIGHBOURS = 2**13, 2**17  # bytes of a page, and what is read for many of them at once
 DICTIONARY_PAGE = 2
 # Fields: type, unpacked and packed size, and how many values three kinds of pages have.
 PAGE: dict[int, Any] = {1: {}, 2: {}, 3: {}, 5: {1: {}}, 7: {1: {}}, 8: {1: {}}}
@@ -138,11 +140,12 @@ def rows_of_batches(path: Path, group: RowGroup, number: int, names: Sequence[st
         At most as many as a batch has.
     """
     chunks = [chunk for chunk in group.chunks if chunk.path[0] in names]
-    with path.open("rb") as raw, impossible(path, *DAMAGE):
-        pages = [_pages_of(chunk, raw) for chunk in chunks]
+    with impossible(path, *DAMAGE):
+        stamp = _stamp(path)
+        pages = [_pages_of(chunk, path, stamp) for chunk in chunks]
     nested = sum(BYTES_OF_A_VALUE * chunk.values for chunk in chunks if chunk.is_nested)
     refuse_too_large(sum(own.size for own in pages) + nested, path, f"row group {number + 1}")
-    room = SHARE * free_memory()
+    room = room_for(SHARE)
     longest = [
         _longest_value(path, chunk, number, own, room)
         for chunk, own in zip(chunks, pages, strict=True)
@@ -151,45 +154,73 @@ def rows_of_batches(path: Path, group: RowGroup, number: int, names: Sequence[st
     return max(1, int(min(BATCH_ROWS, room // max(sum(longest), 1))))
 
 
-def _pages_of(chunk: ColumnChunk, raw: BinaryIO) -> ColumnPages:
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What differs between two files that had the same path, one after the other."""
+    now = path.stat()
+    return now.st_size, now.st_mtime_ns, now.st_ino
+
+
+# Every pass over the rows asks again; small pages may be as many as rows.
+@lru_cache(maxsize=2**16)
+def _pages_of(chunk: ColumnChunk, path: Path, stamp: tuple[int, ...]) -> ColumnPages:  # noqa: ARG001
     dictionary = largest = values = 0
-    for kind, unpacked, count in _pages(chunk, raw):
-        if kind == DICTIONARY_PAGE:
-            dictionary = max(dictionary, unpacked)
-        else:
-            largest = max(largest, unpacked)
-            values += count
-        if values >= chunk.values:
-            break
+    with path.open("rb") as raw:
+        for kind, unpacked, count in _pages(chunk, raw):
+            if kind == DICTIONARY_PAGE:
+                dictionary = max(dictionary, unpacked)
+            else:
+                largest = max(largest, unpacked)
+                values += count
+            if values >= chunk.values:
+                break
     return ColumnPages(dictionary, largest)
 
 
 def _pages(chunk: ColumnChunk, raw: BinaryIO) -> Iterator[tuple[int, int, int]]:
     """Type, unpacked size and number of values of the pages, one after the other."""
-    at, stop = chunk.start, chunk.start + chunk.size + FORGOTTEN
-    while at < stop - FORGOTTEN:
-        header, length = _header(raw, at, stop)
+    at, last = chunk.start, chunk.start + chunk.size
+    stop = min(last + FORGOTTEN, raw.seek(0, os.SEEK_END))
+    headers = _Headers(raw, stop)
+    while at < last:
+        header, end = headers.at(at)
         kind, unpacked, packed = header[1], header[2], header[3]
-        if min(unpacked, packed) < 0 or at + length + packed > stop:
+        if min(unpacked, packed) < 0 or end + packed > stop:
             raise DamagedThriftError("a page lies outside of its column")
         counts = [own[1] for field, own in header.items() if field > 3 and 1 in own]
         yield kind, unpacked, max(counts, default=0)
-        at += length + packed
+        at = end + packed
 
 
-def _header(raw: BinaryIO, at: int, stop: int) -> tuple[dict[int, Any], int]:
-    """The fields of a header, and how long it is."""
-    size = HEADER_BYTES
-    while at >= 0:
-        raw.seek(at)
-        held = raw.read(min(size, stop - at))
-        try:
-            return compact_fields(held, 0, PAGE)
-        except IndexError:
-            if len(held) < size or size >= MAX_HEADER:
-                break
-            size *= 16
-    raise DamagedThriftError("a page has no header")
+class _Headers:
+    """Headers of pages, asked for in order; those of small pages come from one reading."""
+
+    def __init__(self, raw: BinaryIO, stop: int) -> None:
+        self.raw, self.stop = raw, stop
+        self.held, self.start = b"", 0
+        self.before: int | None = None
+
+    def at(self, place: int) -> tuple[dict[int, Any], int]:
+        """The fields of the header at a place, and where it ends."""
+        is_near = self.before is not None and place - self.before < SMALL_PAGE
+        self.before = place
+        if self.start <= place < self.start + len(self.held):
+            with suppress(IndexError):  # it goes on behind what is held
+                return self._parsed(place)
+        size = NEIGHBOURS if is_near else HEADER_BYTES
+        while 0 <= place < self.stop:
+            self.raw.seek(place)
+            self.start, self.held = place, self.raw.read(min(size, self.stop - place))
+            try:
+                return self._parsed(place)
+            except IndexError:
+                if len(self.held) < size or size >= MAX_HEADER:
+                    break
+                size *= 16
+        raise DamagedThriftError("a page has no header")
+
+    def _parsed(self, place: int) -> tuple[dict[int, Any], int]:
+        fields, end = compact_fields(self.held, place - self.start, PAGE)
+        return fields, self.start + end
 
 
 def _longest_value(

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from itrust._core import Code, InputError, free_memory
 
 DAYS = -719_162, 2_932_896  # of the years 1 to 9999, from 1970
-SHARE, VALUE_BYTES, SMALL_BYTES = 1 / 2, 8, 2**28
+SHARE, VALUE_BYTES = 1 / 2, 8
+SMALL_BYTES = 2**28  # are never refused: what is free changes from moment to moment
 AS_A_STREAM = Code(
     "use the scan itself, without load(), or fewer columns",
     "read them as a stream (--stream), or name fewer columns",
@@ -32,15 +33,19 @@ def sound(batch: pa.RecordBatch, path: Path) -> pa.RecordBatch:
     return batch
 
 
+def room_for(share: float = 1.0) -> float:
+    """Bytes that something may take: a share of free memory, and never very few."""
+    return max(share * free_memory(), SMALL_BYTES)
+
+
 def refuse_too_large(size: float, path: Path, what: str) -> None:
     """Raise if what a file says that it unpacks to does not fit into memory."""
-    free = free_memory()
-    if size > free:
+    if size > room_for():
         raise InputError(
             "{file} says that {what} takes {size} in memory, where {free} are free; if that is so, "
             "write it in smaller batches",
             file=path.name,
-            details={"what": what, "size": in_bytes(size), "free": in_bytes(free)},
+            details={"what": what, "size": in_bytes(size), "free": in_bytes(free_memory())},
         )
 
 
@@ -48,7 +53,7 @@ class Room:
     """Memory for rows that are gathered: half of what is free, as they will be copied."""
 
     def __init__(self) -> None:
-        self.size = self.left = SHARE * free_memory()
+        self.left = room_for(SHARE)
 
     def take(self, batch: pa.RecordBatch, path: Path) -> None:
         """Raise if these rows, on top of those before, do not fit."""
@@ -58,7 +63,7 @@ class Room:
                 "the rows of {file} do not fit into memory: they take more than {size}, half of "
                 "what is free; {cure}",
                 file=path.name,
-                details={"size": in_bytes(self.size), "cure": AS_A_STREAM},
+                details={"size": in_bytes(SHARE * free_memory()), "cure": AS_A_STREAM},
             )
 
 
@@ -70,7 +75,7 @@ def decoded(column: pa.DictionaryArray, name: str) -> pa.Array:
         size = (pc.max(lengths).as_py() or 0) * len(column)
         if size > SMALL_BYTES:
             size = pc.sum(lengths.take(column.indices)).as_py() or 0
-        if size > SMALL_BYTES and size > SHARE * free_memory():
+        if size > room_for(SHARE):
             raise InputError(
                 "column {column} has texts of {size} in {count} rows, more than fits into memory",
                 column=name,

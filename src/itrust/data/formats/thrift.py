@@ -11,6 +11,7 @@ FIXED = {1: 0, 2: 0, 3: 1, 7: 8}
 BOOLEANS = (1, 2)  # which are a type of a field, and a byte of a list
 MANY = 15
 MAX_DEPTH = 16
+MAX_BITS = 64  # of a number
 
 
 class DamagedThriftError(ValueError):
@@ -128,11 +129,11 @@ def _varint(held: bytes, at: int) -> tuple[int, int]:
     if byte < 128:
         return byte, at + 1
     found, shift = byte & 127, 7
-    while shift < 70:
+    while shift < MAX_BITS:
         at += 1
         byte = held[at]
         found |= (byte & 127) << shift
-        if byte < 128:
+        if byte < 128 and not found >> MAX_BITS:
             return found, at + 1
         shift += 7
-    raise DamagedThriftError("a number has too many bytes")
+    raise DamagedThriftError("a number has more than 64 bits")

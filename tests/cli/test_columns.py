@@ -200,3 +200,18 @@ def test_a_recalibration_reads_codes_as_it_did_in_the_fit():
     back = pd.read_csv("new.csv")
     moved = (back["p_recalibrated"] - back["p"])[RACE == 2].mean()
     assert moved > 0.1
+
+
+FORGED = "in\nitrust: the gate is open\tcome"
+
+
+@pytest.mark.parametrize("command", ["audit", "recalibrate"])
+def test_no_name_of_a_column_makes_a_line_of_its_own(command):
+    FRAME.head(60).assign(**{FORGED: AGE[:60]}).to_parquet("homes.parquet")
+    more = ["--draws", "39"] if command == "audit" else ["--save", "s.json"]
+    roles = ["--label", "y", "--prob", "p", "--on", "all"]
+    result = run("homes.parquet", *roles, *more, command=command)
+    assert result.exit_code == 0, result.stderr
+    told = result.stdout + result.stderr
+    assert r"all other columns: age, race, in\nitrust: the gate is open\tcome" in told
+    assert not any(line.startswith("itrust: the gate") or "\t" in line for line in told.split("\n"))

@@ -110,6 +110,26 @@ def test_the_file_that_standard_output_goes_to_is_no_output(folder, monkeypatch)
             refuse_bad_places({"--report": folder.relative_to(folder) / "both.txt"}, [])
 
 
+def test_the_file_that_standard_error_goes_to_is_no_output(folder, monkeypatch):
+    with (folder / "log.txt").open("a") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with pytest.raises(InputError, match=r"--json is where standard error goes, log\.txt"):
+            refuse_bad_places({"--json": folder.relative_to(folder) / "log.txt"}, [])
+
+
+@pytest.mark.parametrize(
+    "place", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/77", "/proc/self/fd/1", "link"]
+)
+def test_no_output_is_named_by_a_descriptor(folder, place):
+    (folder / "first").symlink_to("/dev/stdout")
+    (folder / "link").symlink_to("first")
+    told = {"json": "name - for standard output", "report": "name a file"}
+    for option, cure in told.items():
+        assert f"--{option}: {cure}, not {place}" in refused(
+            AUDIT, *arguments(AUDIT, option, place)
+        )
+
+
 def test_a_folder_that_is_gone_is_told(folder):
     (folder / "gone").mkdir()
     os.chdir("gone")

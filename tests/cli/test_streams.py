@@ -121,3 +121,14 @@ def test_a_failure_after_writing_names_the_files():
     with pytest.raises(OutputLostError) as lost, after_writing(["a.json", None]):
         raise OutputLostError("full")
     assert (lost.value.reason, lost.value.files) == ("full", ("a.json",))
+
+
+def test_a_log_is_not_replaced_by_an_output_that_a_descriptor_names(folder):
+    script = (
+        f"echo before > log.txt; $ITRUST audit homes.csv {COLUMNS} -q --json /dev/stdout "
+        "> out.txt 2>> log.txt"
+    )
+    assert shell(folder, script).returncode == 2
+    before, told = (folder / "log.txt").read_text().split("\n", 1)
+    assert before == "before"
+    assert told == "itrust: --json: name - for standard output, not /dev/stdout\n"

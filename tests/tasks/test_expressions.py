@@ -168,6 +168,16 @@ def test_what_cannot_be_is_refused_with_a_sentence(task, message, town):
         task.evaluate(town)
 
 
+def test_an_error_about_a_column_names_the_task_that_reads_it(town):
+    wanted = ["prevalence()", 'mean(age | region == "sout")']
+    told = r"tasks mean\(age \| region == \"sout\"\): 'region' has no level 'sout' \(did you mean"
+    with pytest.raises(InputError, match=told) as caught:
+        tasks.checked_tasks(town, tasks.as_tasks(wanted))
+    assert caught.value.argument == "tasks"
+    with pytest.raises(InputError, match=told):
+        tasks.check_tasks(town, tasks.as_tasks(wanted), is_all=False)
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -236,12 +236,12 @@ def cut(text: str, most: int) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[str]:
-    """Break a text into lines of at most `width` characters.
+    r"""Break a text into lines of at most `width` characters.
 
     Parameters
     ----------
     text : str
-        One paragraph.
+        One paragraph: line ends and tabs in it belong to names, and are spelt out.
     width : int
         Most characters in a line; fewer than 20 count as 20.
     indent : str
@@ -258,9 +258,11 @@ def wrapped(text: str, width: int, indent: str = "", deeper: str = "") -> list[s
     --------
     >>> wrapped("one two three four five six", 20, "  ", "  ")
     ['  one two three four', '    five six']
+    >>> wrapped("judged on re\ngion", 40)
+    ['judged on re\\ngion']
     """
     return textwrap.wrap(
-        text,
+        printable(text, lines=False),
         max(width, 20),
         initial_indent=indent,
         subsequent_indent=indent + deeper,

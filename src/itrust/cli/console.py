@@ -47,10 +47,10 @@ class Log:
         self.quiet = quiet
 
     def say(self, *notes: str) -> None:
-        """One note or several."""
+        """One note or several, each a line: no name in it can make one of its own."""
         if not self.quiet:
             for note in notes:
-                complain(note)
+                complain(printable(note, lines=False))
 
 
 def complain(text: str) -> None:

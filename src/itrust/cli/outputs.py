@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TextIO
 
 from itrust._core import InputError, undo_interrupted
 from itrust.cli.console import Log
-from itrust.cli.options import Kind, Options, options_of
+from itrust.cli.options import BY_KEY, Kind, Options, options_of
 from itrust.cli.streams import results
 
 MAX_SHOWN = 200  # characters of a path
+MAX_LINKS = 40  # of one path, as systems follow them
+DESCRIPTOR = re.compile(r"/dev/(fd/.*|std(in|out|err))|/proc/.*/fd/.*", re.DOTALL)
 
 
 def refuse_standard_output(options: Options) -> None:
@@ -33,6 +38,8 @@ def refuse_bad_places(outputs: Mapping[str, Path | None], inputs: Iterable[Path 
         if path is None:
             continue
         about, place = _about(option, path)
+        if _is_descriptor(path):
+            raise _refused(f"{option}:", path, _other_than_descriptor(option))
         if place in read:
             raise _refused(option, path, "would overwrite {path}, which is read")
         if place in seen:
@@ -72,15 +79,38 @@ def _refuse_unwritable(option: str, path: Path, about: os.stat_result | None) ->
         raise _refused(f"{option}:", path, "the folder {folder} cannot be written to", folder=told)
     if about is not None and not stat.S_ISREG(about.st_mode):
         raise _refused(f"{option}:", path, "{path} is not an ordinary file")
-    if about is not None and _is_standard_output(about):
-        raise _refused(option, path, "is where standard output goes, {path}; name another file")
+    for name, stream in {"output": results(), "error": sys.stderr}.items():
+        if about is not None and _goes_to(stream, about):
+            raise _refused(
+                option, path, f"is where standard {name} goes, {{path}}; name another file"
+            )
 
 
-def _is_standard_output(about: os.stat_result) -> bool:
+def _goes_to(stream: TextIO, about: os.stat_result) -> bool:
     try:
-        return os.path.samestat(about, os.fstat(results().fileno()))
+        return os.path.samestat(about, os.fstat(stream.fileno()))
     except (OSError, ValueError):  # a stream that is no file
         return False
+
+
+def _is_descriptor(path: Path) -> bool:
+    """Whether a path names a descriptor: number 1 leads elsewhere than the shell was told."""
+    place = str(path)
+    for _ in range(MAX_LINKS):
+        folder, name = os.path.split(place)
+        place = os.path.join(os.path.realpath(folder), name)
+        if DESCRIPTOR.fullmatch(place):
+            return True
+        if not os.path.islink(place):
+            return False
+        place = os.path.join(os.path.dirname(place), os.readlink(place))
+    return False
+
+
+def _other_than_descriptor(option: str) -> str:
+    named = BY_KEY[option.removeprefix("--")]
+    cure = "name - for standard output" if named.streams else "name a file"
+    return f"{cure}, not {{path}}"
 
 
 def _refused(option: str, path: Path, problem: str, **details: object) -> InputError:

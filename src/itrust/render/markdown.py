@@ -23,7 +23,7 @@ def escaped(text: str) -> str:
     'a&#124;b &#96;c&#96; &#60;d&#62; &#64;&#8203;e'
     """
     short = text if len(text) <= MAX_NAME else f"{text[: MAX_NAME - 3]}..."
-    flat = " ".join(printable(short).split())
+    flat = " ".join(printable(short, lines=False).split())
     return SPECIAL.sub(lambda found: _entity(found[0]), flat)
 
 

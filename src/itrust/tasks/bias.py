@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -11,7 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, Result, Rng, counted, rounded, two_digits
+from itrust._core import (
+    Argument,
+    FloatArray,
+    InputError,
+    Result,
+    Rng,
+    counted,
+    cut,
+    printable,
+    rounded,
+    two_digits,
+)
 from itrust.bias import Redraws
 from itrust.calibration import step_down, unadjusted_pvalues
 from itrust.data import Design, Missing, Points, Sample, Scan
@@ -33,6 +45,7 @@ from itrust.tasks.uncertainty import (
 
 MAX_TIMES = 1_000.0  # as many rows as there are: more is no advice
 SPARE = 1 + 1.28 / 1.96  # an interval so much wider than its half lies inside in 4 of 5 samples
+LONG_TASK = 120  # characters of a task in an error
 FEW_FREEDOM = 10  # degrees of freedom below which intervals of a design are told to be rough
 
 
@@ -606,7 +619,10 @@ def checked_tasks(
     """
     refuse_odd_tasks(tasks)
     with_p, with_y = TaskRows.predicted(sample), TaskRows.labelled(sample)
-    plug_ins = [task.linear(with_p) for task in tasks]
+    plug_ins = []
+    for task in tasks:
+        with _named_in_errors(task):
+            plug_ins.append(task.linear(with_p))
     for task, plug_in in zip(tasks, plug_ins, strict=True):
         refuse_infinite(task, plug_in.value)
     return plug_ins, [task.linear(with_y) for task in tasks]
@@ -629,9 +645,27 @@ def check_tasks(sample: Sample, tasks: Sequence[Task], *, is_all: bool) -> None:
         return
     refuse_odd_tasks(tasks)
     few = sample.points.take(slice(0, 2))
-    for ratio in (ratio for task in tasks for ratio in task.ratios()):
-        ratio.where.check(sample.points)
-        ratio.quantity.of(few)
+    for task in tasks:
+        with _named_in_errors(task):
+            for ratio in task.ratios():
+                ratio.where.check(sample.points)
+                ratio.quantity.of(few)
+
+
+@contextmanager
+def _named_in_errors(task: Task) -> Iterator[None]:
+    """Say which task an error about a column comes from."""
+    try:
+        yield
+    except InputError as error:
+        if error.argument is not None:  # it names the task itself
+            raise
+        name = cut(printable(str(task), lines=False), LONG_TASK)
+        raise error.at(
+            problem=f"{{asked}} {{task}}: {error.problem}",
+            argument="tasks",
+            details={**error.details, "asked": Argument("tasks"), "task": name},
+        ) from None
 
 
 def refuse_infinite(task: Task, plug_in: float) -> None:

@@ -22,7 +22,7 @@ from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.bias import bias_and_interval
 from itrust.render.text.calibration import kind_text
-from itrust.render.text.layout import Section, fitted, laid_out, more, seconds
+from itrust.render.text.layout import Section, fitted, laid_out, more, seconds, spelt
 from itrust.render.text.tasks import bias_text, pvalue_words, task_sentence, task_title
 from itrust.render.text.verdict import (
     OWN_PVALUES,
@@ -502,11 +502,11 @@ def _shifts(found: Detectable) -> str:
 @as_text.register
 def compared(comparison: Comparison, width: int = WIDTH) -> str:
     """Models, their tasks and paired differences."""
-    names = max(len("model"), *(len(model.name) for model in comparison.models))
+    names = max(len("model"), *(len(spelt(model.name)) for model in comparison.models))
     head = f"{'model':<{names}}  accuracy    Brier      ECE  smooth ECE  p given covariates"
     lines = [head]
     lines.extend(
-        f"{m.name:<{names}}  {m.accuracy:>8.4f} {m.brier:>8.4f} {m.ece:>8.4f}  "
+        f"{spelt(m.name):<{names}}  {m.accuracy:>8.4f} {m.brier:>8.4f} {m.ece:>8.4f}  "
         f"{m.smooth_ece:>10.4f}  {m.test.pvalue:>18.3g}"
         for m in comparison.models
     )
@@ -519,7 +519,7 @@ def compared(comparison: Comparison, width: int = WIDTH) -> str:
         for m in comparison.models:
             own = m.tasks[k]
             lines.append(
-                f"  {m.name:<{names}} {own.plugin:>10.5g}  bias {own.bias:+.3g} "
+                f"  {spelt(m.name):<{names}} {own.plugin:>10.5g}  bias {own.bias:+.3g} "
                 f"({own.lower:+.3g} to {own.upper:+.3g}), p {own.pvalue:.3g}"
             )
     lines += [
@@ -532,4 +532,4 @@ def compared(comparison: Comparison, width: int = WIDTH) -> str:
             told += f"{part.value:+.4g} ({part.lower:+.4g} to {part.upper:+.4g})"
         lines.append(f"{told}{'; ' if not math.isnan(part.value) and part.note else ''}{part.note}")
     lines.append("* excludes 0. Task bias: with labels - with probabilities.")
-    return fitted("\n".join(lines), width)
+    return fitted("\n".join(map(spelt, lines)), width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from itrust._core import wrapped
+from itrust._core import printable, wrapped
 
 NARROW = 56  # below it what belongs together stands on lines of its own
 
@@ -28,6 +28,11 @@ def _indented(text: str, width: int) -> list[str]:
     indent = "    " + text[: len(text) - len(text.lstrip())]
     deeper = "    " if text.startswith("* ") else "  "  # below what is marked, not the mark
     return wrapped(text.strip(), width, indent, deeper)
+
+
+def spelt(name: str) -> str:
+    """A name for a line: nothing in it can begin another one."""
+    return printable(name, lines=False)
 
 
 def more(number: int) -> Iterable[str]:

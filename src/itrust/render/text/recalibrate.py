@@ -6,18 +6,20 @@ import math
 
 from itrust.recalibrate import RecalibrationTable
 from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.layout import spelt
 
 
 @as_text.register
 def _(result: RecalibrationTable, width: int = WIDTH) -> str:  # noqa: ARG001
-    names = max(len(method.name) for method in result)
+    names = max(len(spelt(method.name)) for method in result)
     head = f"{'':<{names}}   Brier  log loss    ECE    MCE     KLCE^2  p-value  seconds"
     lines = [
-        f"{m.name:<{names}}  {m.brier:.4f}  {loss_text(m.log_loss):>8}  {m.ece:.3f}  {_largest(m.mce):>5}  "
-        f"{m.klce2:>+9.2e}  {m.pvalue:>7.3f}  {m.seconds:>7.1f}"
+        f"{spelt(m.name):<{names}}  {m.brier:.4f}  {loss_text(m.log_loss):>8}  {m.ece:.3f}  "
+        f"{_largest(m.mce):>5}  {m.klce2:>+9.2e}  {m.pvalue:>7.3f}  {m.seconds:>7.1f}"
         for m in result
     ]
-    return "\n".join([head, *lines, *slices_text(result), *result.notes, footing(result)])
+    below = [*slices_text(result), *result.notes, footing(result)]
+    return "\n".join([head, *map(spelt, (*lines, *below))])
 
 
 def _largest(value: float) -> str:

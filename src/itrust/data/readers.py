@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -28,6 +29,7 @@ from itrust.data.formats import (
 
 GZIP = b"\x1f\x8b"
 HEAD_BYTES = 2**16  # of a stream, to tell what it holds
+QUOTED_ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")  # errors go into logs
 
 
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -54,7 +56,7 @@ def reading(path: Path) -> Iterator[None]:
     except PermissionError:
         raise InputError("{file} may not be read by this user", file=path.name) from None
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
-        reason = legible(str(error).splitlines()[0])
+        reason = QUOTED_ROW.sub(r"\1", legible(str(error).splitlines()[0]))
         if reason == "Empty CSV file":
             raise InputError("{file} is empty", file=path.name) from None
         if "duplicate field names" in reason:

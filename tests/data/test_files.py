@@ -196,6 +196,13 @@ def test_an_error_about_a_damaged_row_does_not_quote_it(tmp_path):
         scanned(text).load()
 
 
+@pytest.mark.parametrize("ending", ["parquet", "feather", "arrow", "csv", "jsonl", "xlsx", "db"])
+def test_a_file_without_a_byte_is_empty(tmp_path, ending):
+    (tmp_path / f"a.{ending}").touch()
+    with pytest.raises(InputError, match=rf"^a\.{ending} is empty$"):
+        scanned(tmp_path / f"a.{ending}").load()
+
+
 def test_text_far_down_in_a_number_column_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("itrust.data.formats.delimited.CSV_BLOCK_BYTES", 2000)
     text = write(table(), tmp_path / "a.csv")

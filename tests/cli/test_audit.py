@@ -117,6 +117,13 @@ def test_the_json_says_how_to_make_it_again(first):
     assert len(found["sha256"]) == 64
 
 
+def test_without_a_gate_the_files_of_a_build_say_what_any_would_do(first):
+    result, names = first
+    assert result.exit_code == 0
+    assert "(gate closed)" in Path(names["md"]).read_text()
+    assert "<failure" in Path(names["xml"]).read_text()
+
+
 def test_the_result_is_on_stdout_and_remarks_on_stderr(first):
     result, _ = first
     first_line, *_, verdict = result.stdout.split("\n\nVERDICT  ")[0].partition("; mean prediction")

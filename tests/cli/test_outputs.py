@@ -130,6 +130,16 @@ def test_no_output_is_named_by_a_descriptor(folder, place):
         )
 
 
+@pytest.mark.parametrize("place", ["dmg.html/", "dmg.html//", "dmg.html/."])
+def test_an_output_that_ends_as_a_folder_is_not_taken_for_a_file(folder, place):
+    told = "--report: there is no folder 'dmg.html'"
+    assert told in refused(AUDIT, *arguments(AUDIT, "report", place))
+    (folder / "itrust.toml").write_text(f"report = '{place}'\n")
+    assert told in refused(AUDIT, "homes.csv", *COLUMNS)
+    (folder / "dmg.html").write_text("a page")
+    assert told in refused(AUDIT, *arguments(AUDIT, "report", place))
+
+
 def test_a_folder_that_is_gone_is_told(folder):
     (folder / "gone").mkdir()
     os.chdir("gone")

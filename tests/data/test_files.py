@@ -186,6 +186,23 @@ def test_files_that_end_in_the_middle_are_one_sentence(tmp_path):
         it.klce_test(scanned(text), draws=9, rng=0)
 
 
+def test_an_error_about_a_damaged_row_does_not_quote_it(tmp_path):
+    text = write(table(), tmp_path / "a.csv")
+    first, *rest = text.read_text().splitlines()
+    text.write_text("\n".join([first, *rest[:20], "secret,0.4389", *rest[20:], ""]))
+    width = len(first.split(","))
+    told = rf"\(CSV parse error: (Row #22: )?Expected {width} columns, got 2\); is it whole"
+    with pytest.raises(InputError, match=told):
+        scanned(text).load()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "arrow", "csv", "jsonl", "xlsx", "db"])
+def test_a_file_without_a_byte_is_empty(tmp_path, ending):
+    (tmp_path / f"a.{ending}").touch()
+    with pytest.raises(InputError, match=rf"^a\.{ending} is empty$"):
+        scanned(tmp_path / f"a.{ending}").load()
+
+
 def test_text_far_down_in_a_number_column_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("itrust.data.formats.delimited.CSV_BLOCK_BYTES", 2000)
     text = write(table(), tmp_path / "a.csv")

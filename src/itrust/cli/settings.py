@@ -139,7 +139,9 @@ def _placed(path: Path, option: Option, value: str) -> str:
     elif option.kind is Kind.WRITTEN and _is_hidden(place.relative_to(folder)):
         problem = "is a hidden file or in a hidden folder"
     else:
-        return os.path.relpath(place)  # not as it is written: `..` behind a link leads elsewhere
+        as_folder = option.kind is Kind.WRITTEN and os.path.basename(value) in ("", ".")
+        # Not as it is written: `..` behind a link leads elsewhere.
+        return os.path.relpath(place) + (os.sep if as_folder else "")
     raise refused(
         path,
         f"{option.name} = {{value}} {problem}; name it on the command line instead ({option.flag})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,12 +43,14 @@ def _finite(value: Any) -> float:
 
 
 def refuse_odd_texts(options: Options) -> None:
-    """Raise on text that is none, and on names of files that are empty."""
+    """Raise on text that is none, and on names of files that are empty or of folders."""
     for name, text in _texts(options):
         option = BY_KEY.get(name)
         is_file = option is None or option.is_file
         if is_file and not text:
             raise InputError("{argument} names no file: its value is empty", argument=name)
+        if option is not None and option.kind is Kind.WRITTEN:
+            _refuse_lost_folder(name, text)
         try:
             text.encode()
         except UnicodeEncodeError:  # bytes of the command line that Python could not read
@@ -55,6 +58,13 @@ def refuse_odd_texts(options: Options) -> None:
             raise InputError(
                 f"{{argument}} must be UTF-8 text, not {{value}}{cure}", argument=name, value=text
             ) from None
+
+
+def _refuse_lost_folder(name: str, text: str) -> None:
+    """Raise on an output that ends as a folder does, which there is not: paths drop the ending."""
+    if os.path.basename(text) in ("", ".") and not os.path.isdir(text):
+        folder = os.path.dirname(text).rstrip(os.sep)
+        raise InputError("{argument}: there is no folder {value}", argument=name, value=folder)
 
 
 def _texts(options: Options) -> Iterator[tuple[str, str]]:

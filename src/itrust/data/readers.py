@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -27,6 +28,8 @@ from itrust.data.formats import (
     known_format,
     split_table,
 )
+
+QUOTED_ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")  # errors go into logs
 
 
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -53,7 +56,7 @@ def reading(path: Path) -> Iterator[None]:
     except PermissionError:
         raise InputError("{file} may not be read by this user", file=path.name) from None
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
-        reason = legible(str(error).splitlines()[0])
+        reason = QUOTED_ROW.sub(r"\1", legible(str(error).splitlines()[0]))
         if reason == "Empty CSV file":
             raise InputError("{file} is empty", file=path.name) from None
         if "duplicate field names" in reason:

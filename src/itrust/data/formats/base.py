@@ -116,10 +116,9 @@ class Format(ABC):
 
     def refuse_other_start(self, path: Path) -> None:
         """Raise unless a file begins as one of this kind does."""
+        refuse_empty(path)
         with path.open("rb") as file:
             head = file.read(START_BYTES)
-        if not head:
-            raise InputError("{file} is empty", file=path.name)
         if not self.begins(head):
             raise InputError(
                 f"{{file}} is no {self.title} file, whatever its ending says", file=path.name
@@ -241,6 +240,12 @@ def unreadable(path: Path, error: Exception, cure: str = "is it whole?") -> Inpu
         file=path.name,
         details={"reason": printable(lines[0]), "cure": cure},
     )
+
+
+def refuse_empty(path: Path) -> None:
+    """Raise if a file has no byte."""
+    if not path.stat().st_size:
+        raise InputError("{file} is empty", file=path.name)
 
 
 def refuse_lack_of(names: Sequence[str], present: list[str], path: Path) -> None:

@@ -12,7 +12,15 @@ import pyarrow.parquet
 
 from itrust._core import InputError
 from itrust.data.formats.arrow_layout import DICTIONARY, ArrowLayout, wanted_bytes
-from itrust.data.formats.base import BATCH_ROWS, HEAD_ROWS, FilePart, Format, Put, refuse_lack_of
+from itrust.data.formats.base import (
+    BATCH_ROWS,
+    HEAD_ROWS,
+    FilePart,
+    Format,
+    Put,
+    refuse_empty,
+    refuse_lack_of,
+)
 from itrust.data.formats.parquet_layout import RowGroup, row_groups, rows_of_batches
 from itrust.data.formats.soundness import refuse_too_large, sound
 
@@ -45,6 +53,7 @@ class Parquet(Columnar):
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """From the footer."""
+        refuse_empty(path)
         schema = pa.parquet.read_schema(path)
         refuse_lack_of(names, schema.names, path)
         return schema
@@ -146,6 +155,7 @@ class Feather(Columnar):
 
     def schema(self, path: Path, names: Sequence[str] = ()) -> pa.Schema:
         """From the file's footer."""
+        refuse_empty(path)
         with self._layout(path), pa.OSFile(str(path)) as raw, pa.ipc.open_file(raw) as file:
             schema = file.schema
         refuse_lack_of(names, schema.names, path)

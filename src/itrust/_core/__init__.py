@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from itrust._core.atomic import Write, write_all, write_whole, writer_of
     from itrust._core.cache import cache_folder
     from itrust._core.checks import (
+        checked_alpha,
         checked_choice,
         checked_count,
         checked_finite,
         checked_positive,
+        checked_reach,
         checked_share,
     )
     from itrust._core.children import interpreter
@@ -108,10 +110,12 @@ __all__ = [
     "as_generator",
     "as_seed",
     "cache_folder",
+    "checked_alpha",
     "checked_choice",
     "checked_count",
     "checked_finite",
     "checked_positive",
+    "checked_reach",
     "checked_share",
     "closest",
     "counted",

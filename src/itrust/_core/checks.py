@@ -8,9 +8,11 @@ from numbers import Integral, Real
 from typing import TypeVar
 
 from itrust._core.errors import InputError
-from itrust._core.text import closest, listed
+from itrust._core.text import closest, counted, listed
 
 Choice = TypeVar("Choice", bound=str)
+MAX_ALPHA = 0.5
+ROUNDING = 1e-9
 
 
 def checked_count(value: object, argument: str, *, at_least: int = 1) -> int:
@@ -39,6 +41,47 @@ def checked_share(value: object, argument: str, *, one: bool = False) -> float:
         where = "above 0 and at most at 1" if one else "between 0 and 1"
         raise InputError(
             f"{{argument}} must lie {where}, not {{value}}", argument=argument, value=value
+        )
+    return number
+
+
+def checked_alpha(alpha: object) -> float:
+    """Pass an error that is allowed on; refuse what is none, or as much as a half.
+
+    >>> checked_alpha(0.05)
+    0.05
+    """
+    allowed = checked_share(alpha, "alpha")
+    if allowed >= MAX_ALPHA:
+        raise InputError(
+            "{argument} is the error that is allowed, such as 0.05, not {value}",
+            argument="alpha",
+            value=alpha,
+        )
+    return allowed
+
+
+def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
+    """Pass a number of draws on; refuse an alpha that so few draws, for each part, cannot reach.
+
+    >>> checked_reach(199, 0.05)
+    199
+    """
+    allowed, number = checked_alpha(alpha), checked_count(draws, "draws")
+    smallest = parts / (1 + number)
+    if allowed < smallest - ROUNDING:
+        where = f" in each of {parts} parts of the rows" if parts > 1 else ""
+        raise InputError(
+            "{argument} {alpha} cannot be reached with {draws}, whose smallest p-value is "
+            f"{{smallest}}{where}; take at least {{enough}}",
+            argument="alpha",
+            value=alpha,
+            details={
+                "alpha": f"{allowed:g}",
+                "draws": counted(number, "draw"),
+                "smallest": f"{smallest:.3g}",
+                "enough": math.ceil(parts / allowed) - 1,
+            },
         )
     return number
 

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from itrust import __version__
-from itrust._core import Advance, Begin, InputError, Result, Rng, as_seed, checked_share
+from itrust._core import (
+    Advance,
+    Begin,
+    InputError,
+    Result,
+    Rng,
+    as_seed,
+    checked_reach,
+    checked_share,
+)
 from itrust.auditing.charts import Charts, charts_of
 from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
@@ -29,7 +38,7 @@ from itrust.auditing.verdict import (
     judge,
     telling,
 )
-from itrust.bias import PartBias, checked_reach
+from itrust.bias import PartBias
 from itrust.calibration import Autocorrelation, CalibrationResult, residual_autocorrelation
 from itrust.data import (
     DESIGN_ROWS,

@@ -10,9 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, Result, Rng, as_seed, counted, did_you_mean, plain
+from itrust._core import (
+    FloatArray,
+    InputError,
+    Result,
+    Rng,
+    as_seed,
+    checked_reach,
+    counted,
+    did_you_mean,
+    plain,
+)
 from itrust.auditing.stages import model_steps, shown_steps
-from itrust.bias import checked_reach, names_of
+from itrust.bias import names_of
 from itrust.calibration import CalibrationResult, klce_test, scores
 from itrust.data import Sample, checked_sample
 from itrust.tasks import (

@@ -29,8 +29,6 @@ from itrust.bias.parts import near_end as near_end
 from itrust.bias.places import PlaceSet as PlaceSet
 from itrust.bias.places import PlacesPart as PlacesPart
 from itrust.bias.redraws import Redraws as Redraws
-from itrust.bias.redraws import checked_alpha as checked_alpha
-from itrust.bias.redraws import checked_reach as checked_reach
 from itrust.bias.redraws import names_of as names_of
 from itrust.bias.slices import Slice, SliceTable, bias_slices
 from itrust.bias.slices import slice_plan as slice_plan

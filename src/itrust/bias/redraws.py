@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from itrust._core import InputError, Rng, as_seed, checked_share, counted
+from itrust._core import InputError, Rng, as_seed, checked_reach, counted
 from itrust.bias.places import average
 from itrust.bias.smoothing import Averages, Weights
-from itrust.calibration import checked_draws, null_warnings
+from itrust.calibration import null_warnings
 from itrust.data import Extract, Sample, Scan, Source, checked_sample, rows_at_hand
 from itrust.engines import Auto, Engine, EngineChoice, Survey, as_engine
 from itrust.nulls import RowwiseNull, places_null
-
-MAX_ALPHA = 0.5
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,46 +265,6 @@ def at_hand(rows: object, engine: Engine) -> tuple[Sample, Extract | None]:
         rows = sample
     extract = engine.extract(rows)
     return extract.some, None if extract.is_all else extract
-
-
-def checked_alpha(alpha: object) -> float:
-    """Pass an error that is allowed on; refuse what is none, or as much as a half.
-
-    >>> checked_alpha(0.05)
-    0.05
-    """
-    allowed = checked_share(alpha, "alpha")
-    if allowed >= MAX_ALPHA:
-        raise InputError(
-            "{argument} is the error that is allowed, such as 0.05, not {value}",
-            argument="alpha",
-            value=alpha,
-        )
-    return allowed
-
-
-def checked_reach(draws: object, alpha: object, parts: int = 1) -> int:
-    """Pass a number of draws on; refuse an alpha that so few draws, for each part, cannot reach.
-
-    >>> checked_reach(199, 0.05)
-    199
-    """
-    allowed, number = checked_alpha(alpha), checked_draws(draws)
-    smallest = parts / (1 + number)
-    if allowed < smallest - ROUNDING:
-        raise InputError(
-            "{argument} {alpha} cannot be reached with {draws}, whose smallest p-value is "
-            "{smallest}; take at least {enough}",
-            argument="alpha",
-            value=alpha,
-            details={
-                "alpha": f"{allowed:g}",
-                "draws": counted(number, "draw"),
-                "smallest": f"{smallest:.3g}",
-                "enough": math.ceil(parts / allowed) - 1,
-            },
-        )
-    return number
 
 
 def names_of(names: object) -> tuple[str, ...]:

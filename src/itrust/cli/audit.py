@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import itrust as it
 from itrust import auditing, recalibrate, render
-from itrust._core import Write, checked_count, counted, write_all, writer_of
+from itrust._core import Write, checked_count, checked_reach, counted, write_all, writer_of
 from itrust.cli.columns import text_form
 from itrust.cli.console import Log, answer, complain, width
 from itrust.cli.exit import CLOSED, DONE, load
@@ -41,6 +41,7 @@ def run(options: Options) -> int:
     tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
     if options.gate == "tasks" and not tasks:
         raise it.InputError("{argument} tasks needs a number to judge: name one", argument="gate")
+    checked_reach(options.draws, options.alpha, parts=2)
     checked_count(options.min_cell, "min_cell")
     checked_count(options.seed, "seed", at_least=0)
     refuse_bad_places(options.outputs, [options.settings])

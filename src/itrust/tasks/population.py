@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from itrust._core import FloatArray, InputError, IntArray, Result, listed, rounded
-from itrust.bias import Neighbours, Weights, checked_alpha, neighbour_kernel
+from itrust._core import FloatArray, InputError, IntArray, Result, checked_alpha, listed, rounded
+from itrust.bias import Neighbours, Weights, neighbour_kernel
 from itrust.data import Design, Points, Population, Sample, checked_sample, design_variance
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of

@@ -154,7 +154,7 @@ def telling(marks: BoolArray, universe: Universe) -> BoolArray:
     Parameters
     ----------
     marks : (k, u) array of bool
-        The parts.
+        The parts, all rows before others.
     universe : Universe
         The rows.
 
@@ -163,6 +163,10 @@ def telling(marks: BoolArray, universe: Universe) -> BoolArray:
     (k,) array of bool
         The parts in one combination that is the indicator of few rows.
     """
+    if marks[1:].sum(axis=0).max(initial=0) <= 1:  # the simplest page: one partition of the rows
+        left = ~marks[1:].any(axis=0)
+        few = universe.is_few(left) or any(map(universe.is_few, marks[1:]))
+        return np.full(len(marks), few)
     _, first, cell = np.unique(
         np.packbits(marks, axis=0), axis=1, return_index=True, return_inverse=True
     )

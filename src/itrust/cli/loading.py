@@ -28,12 +28,16 @@ class _NoPandas(MetaPathFinder):
 def arrow_alone() -> Iterator[None]:
     """Let Arrow look for pandas now, in vain: files need none, and it takes long to load.
 
-    Arrow looks once. Whoever needs pandas later can load it as ever.
+    Arrow looks once, when it first makes an array of NumPy. Whoever needs pandas later can load it
+    as ever.
     """
     hiding = _NoPandas()
     sys.meta_path.insert(0, hiding)
     try:
         yield
+        from pyarrow import array
+
+        array([0]).to_numpy(zero_copy_only=False)
     finally:
         sys.meta_path.remove(hiding)
 

@@ -164,7 +164,7 @@ def telling(marks: BoolArray, universe: Universe) -> BoolArray:
         The parts in one combination that is the indicator of few rows.
     """
     if marks[1:].sum(axis=0).max(initial=0) <= 1:  # the simplest page: one partition of the rows
-        left = ~marks[1:].any(axis=0)
+        left = np.asarray(~marks[1:].any(axis=0))
         few = universe.is_few(left) or any(map(universe.is_few, marks[1:]))
         return np.full(len(marks), few)
     _, first, cell = np.unique(

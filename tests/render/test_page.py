@@ -561,9 +561,10 @@ def test_files_are_written_whole_or_not_at_all(survey, tmp_path, monkeypatch):
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(survey, tmp_path):
-    for place in (tmp_path / "nowhere" / "report.html", tmp_path):
-        with pytest.raises(it.InputError, match="cannot be written"):
-            report.write(survey, place)
+    with pytest.raises(it.InputError, match="cannot be written"):
+        report.write(survey, tmp_path / "nowhere" / "report.html")
+    with pytest.raises(it.InputError, match="is not an ordinary file"):
+        report.write(survey, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -173,6 +173,8 @@ def _pages_of(chunk: ColumnChunk, path: Path, stamp: tuple[int, ...]) -> ColumnP
                 values += count
             if values >= chunk.values:
                 break
+    if values != chunk.values:  # no checksum covers the headers of pages
+        raise DamagedThriftError("the pages of a column hold another number of values than it has")
     return ColumnPages(dictionary, largest)
 
 

@@ -143,6 +143,7 @@ def handed_in(given: bytes, folder) -> Outcome | None:
     path.write_bytes(given)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", r"\s*Dask dataframe query", FutureWarning)  # of LightGBM
         learned = load(path)
         told = learned.predict(HOSTILE_P, HOSTILE)
         usual, x = rows(50, 2)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 from scipy.special import bdtr
 
 from itrust._core import BoolArray, FloatArray, IntArray
@@ -193,12 +194,12 @@ def _small_combination(cells: FloatArray, rows: IntArray, least: int) -> FloatAr
     small = np.flatnonzero(rows < least)
     small = small[np.argsort(rows[small] == 0, kind="stable")]  # pivots where rows are
     basis, coefficients, pivots = _reduced(vanishing @ cells[:, small], vanishing)
-    found = _programme(basis, rows[small], rows[small][pivots] > 0, least)
+    found = _programme(basis, rows[small].astype(float), rows[small][pivots] > 0, least)
     return None if found is None else np.asarray(found @ coefficients)
 
 
 def _programme(
-    basis: FloatArray, rows: IntArray, on_rows: BoolArray, least: int
+    basis: FloatArray, rows: FloatArray, on_rows: BoolArray, least: int
 ) -> FloatArray | None:
     """Find -1, 0 or 1 for each of d rows of a basis (d, m), so that their sum is about few rows.
 
@@ -206,11 +207,15 @@ def _programme(
     """
     from scipy.optimize import Bounds, LinearConstraint, milp  # not loaded where nothing is small
 
+    # Cells that no sum tells apart are one, and there may be thousands of others: sparse.
+    basis, alike = np.unique(np.round(basis, 9), axis=1, return_inverse=True)
+    summed = np.bincount(alike.ravel(), weights=rows, minlength=basis.shape[1])
+    held = np.where(np.any(basis != 0, axis=0), summed, 0.0)
     d, m = basis.shape
-    signed = np.hstack([basis.T, -basis.T])
-    within = np.vstack([np.hstack([signed, -np.eye(m)]), np.hstack([-signed, -np.eye(m)])])
-    one_sign = np.hstack([np.eye(d), np.eye(d), np.zeros((d, m))])
-    few = np.concatenate([np.zeros(2 * d), rows])
+    signed, size = hstack([csr_array(basis.T), csr_array(-basis.T)]), eye_array(m)
+    within = vstack([hstack([signed, -size]), hstack([-signed, -size])])
+    one_sign = hstack([eye_array(d), eye_array(d), csr_array((d, m))])
+    few = np.concatenate([np.zeros(2 * d), held])
     some = np.concatenate([on_rows, on_rows, np.zeros(m)])
     found = milp(
         np.zeros(2 * d + m),

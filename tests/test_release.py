@@ -23,7 +23,7 @@ NOT_TESTED = {
     "ruff": "reads the code and runs none of it",
     "scipy-stubs": "reads the code and runs none of it",
     "svy": "needs newer versions than the core does",
-    "torch": "one version is allowed, which is not old",
+    "torch": "one version can be installed here, which is not old",
 }
 
 

@@ -11,7 +11,7 @@ Classes of results stand in the packages that make them, such as `itrust.calibra
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from itrust import datasets, engines, kernels, losses, nulls, recalibrate, simulate, tasks

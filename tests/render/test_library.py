@@ -1,63 +1,35 @@
+import hashlib
+import json
+
 import pytest
 from jinja2 import Environment, FunctionLoader
 
+import charts
 from itrust.render.page import library
 
-
-@pytest.fixture
-def bundling(tmp_path, monkeypatch):
-    """A cache folder of its own, and how often the library was made."""
-    made = []
-
-    def bundled():
-        made.append(True)
-        return f"// {library.ENTRANCE}\nlet é = 1;\r\n"
-
-    monkeypatch.setattr(library, "cache_folder", lambda: tmp_path / "itrust")
-    monkeypatch.setattr(library, "_bundled", bundled)
-    library.chart_library.cache_clear()
-    yield made
-    library.chart_library.cache_clear()
+RECORD = json.loads((charts.FOLDER / "charts.json").read_text())
+LICENCES = (charts.FOLDER / "LICENCES.txt").read_text()
 
 
-def again():
-    """As another process would ask."""
-    library.chart_library.cache_clear()
-    return library.chart_library()
+def test_the_library_is_the_recorded_one():
+    script = library.chart_library()
+    assert hashlib.sha256(script.encode()).hexdigest() == RECORD["sha256"]
+    assert len(script.encode()) == RECORD["bytes"]
+    assert "window.vegaEmbed=" in script[-100:]  # minified
 
 
-def kept(folder):
-    (file,) = (folder / "itrust").iterdir()
-    return file
+def test_the_library_begins_with_the_licences_of_all_that_is_in_it():
+    assert library.chart_library().startswith(f"/*\n{LICENCES}*/\n")
+    assert charts.named(LICENCES) == RECORD["packages"]
+    assert "*/" not in LICENCES
 
 
-def test_the_library_is_made_once_and_the_same_afterwards(bundling):
-    assert again() == again() == library._bundled()
-    assert len(bundling) == 2  # for the cache, and for this test
-
-
-def test_another_version_of_the_package_makes_another(bundling, monkeypatch):
-    again()
-    monkeypatch.setattr(library, "version", lambda _: "0.0")
-    again()
-    assert len(bundling) == 2
-
-
-@pytest.mark.parametrize("spoiled", [b"", b"// short", b"\xff\xfe\n", None])
-def test_a_file_that_is_not_whole_is_made_again(bundling, tmp_path, spoiled):
-    first = again()
-    file = kept(tmp_path)
-    file.write_bytes(file.read_bytes()[:-1] if spoiled is None else spoiled)
-    assert again() == first
-    assert again() == first
-    assert len(bundling) == 2
-
-
-def test_a_folder_that_cannot_be_written_is_no_error(bundling, tmp_path):
-    (tmp_path / "itrust").write_text("a file, no folder")
-    again()
-    again()
-    assert len(bundling) == 2
+@pytest.mark.slow
+def test_the_library_is_what_the_command_makes():
+    pytest.importorskip("vl_convert", reason="the extra `charts` is not installed")
+    script = charts.bundle(LICENCES)
+    assert script == library.chart_library()
+    assert json.loads(charts.record(script, charts.contents())) == RECORD
 
 
 def template(settings, text="<p>{{ 1 + 1 }}</p>"):

@@ -7,8 +7,9 @@ RELEASE := .venv-release/bin
 # Pins apply to the build environment too.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: demo test quick pages pictures lint types unit browser format docs bench study paper fuzz oldest \
-	release-checks committed dist smoke hashes clean
+PYTHONS ?= 3.11 3.12 3.13 3.14
+.PHONY: demo test quick pages pictures charts lint types unit browser format docs bench study paper fuzz oldest \
+	release-check committed dist smoke installed pythons hashes clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
 	@$(BIN)/itrust demo --report report.html --rows homes.csv
@@ -53,6 +54,11 @@ pages: .venv/test         ## write what blocks print now into the pages that say
 # Those of the README, the home page, the guide and the reference; `make pages` draws those that pages make.
 pictures: .venv/test      ## draw the pictures in docs/pictures again
 	OMP_NUM_THREADS=1 $(BIN)/python website/pictures.py
+
+# After a change of the pin of vl-convert-python (pyproject.toml, constraints.txt); LICENCES.txt is written by hand.
+charts: .venv/core        ## the chart library that the package carries, made again
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[charts]'
+	$(BIN)/python release/charts.py
 
 # Material's note on a future MkDocs is for its authors' readers, not for ours.
 docs: .venv/docs          ## the site, into build/site
@@ -115,7 +121,9 @@ oldest:                   ## the tests with the oldest versions that are allowed
 		pyreadstat==1.3.4 narwhals==2.10.1
 	OMP_NUM_THREADS=1 .venv-oldest/bin/pytest -n $(WORKERS) -q tests/data tests/cli/test_formats.py tests/cli/test_columns.py
 
-release-checks: committed smoke oldest fuzz  ## everything between a commit and an upload
+# From cheap to dear, all of them; release/check.py has the list. STEPS="dist smoke" runs some.
+release-check:            ## everything between a commit and an upload
+	@$(PYTHON) release/check.py $(STEPS)
 
 # Files that nobody committed would not be in the package, or would be by mistake.
 committed: hashes
@@ -129,6 +137,7 @@ dist: .venv-release/tools ## wheel and sdist of the last commit, into dist/
 	git archive HEAD | tar -x -C build/commit
 	$(RELEASE)/python -m build --outdir dist build/commit
 	$(RELEASE)/twine check --strict dist/*
+	$(RELEASE)/python release/contents.py dist
 
 smoke: dist               ## the wheel in an empty environment, with the hashes that users are given
 	$(PYTHON) -m venv --clear .venv-smoke
@@ -139,6 +148,15 @@ smoke: dist               ## the wheel in an empty environment, with the hashes 
 	rm -rf build/smoke
 	mkdir -p build/smoke
 	cd build/smoke && sh $(CURDIR)/tests/smoke.sh $(CURDIR)/.venv-smoke/bin
+
+installed: dist           ## the fast tests and the README against the installed wheel, without the sources
+	$(PYTHON) -m venv --clear .venv-installed
+	.venv-installed/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[test]"
+	.venv-installed/bin/python -m pip install --quiet --disable-pip-version-check --no-deps MCGrad
+	sh release/installed.sh .venv-installed build/installed $(WORKERS)
+
+pythons: dist             ## the same on every Python that is here; says which are not
+	sh release/pythons.sh "$(PYTHONS)" $(WORKERS)
 
 # For all systems and all versions of Python that the package allows; no address is written down.
 hashes: .venv-release/tools  ## requirements-release.txt: the core's dependencies with their hashes
@@ -152,4 +170,4 @@ hashes: .venv-release/tools  ## requirements-release.txt: the core's dependencie
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .venv-release .venv-smoke .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-oldest .venv-release .venv-smoke .venv-installed .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,17 +1,29 @@
 """What a release is made of agrees: bounds and the versions that test them, pins and hashes."""
 
+import json
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
 from itertools import chain
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+import charts
+import check
+import contents
+import itrust
+import smoke
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MAKEFILE = (ROOT / "Makefile").read_text()
 # Lower bounds that `make oldest` does not test.
 NOT_TESTED = {
     "latex2mathml": "makes the site",
@@ -56,7 +68,7 @@ def oldest():
 
 def recipe():
     """What `make oldest` does."""
-    return re.search(r"^oldest:.*?\n\n", (ROOT / "Makefile").read_text(), re.M | re.S)[0]
+    return re.search(r"^oldest:.*?\n\n", MAKEFILE, re.M | re.S)[0]
 
 
 def test_every_lower_bound_is_tested_or_has_a_reason():
@@ -108,4 +120,105 @@ def test_a_release_names_every_dependency_of_the_core():
 )
 def test_no_address_of_a_registry_is_written_down(name):
     text = (ROOT / name).read_text()
+    text = re.sub(r"^\[project\.urls\]\n.*?\n\n", "", text, flags=re.M | re.S)
     assert not re.search(r"://|--index-url|--extra-index-url|--find-links|--trusted-host", text)
+
+
+def test_the_version_is_the_same_wherever_it_is_told():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    told = subprocess.run(
+        [sys.executable, "-m", "itrust", "--version"], capture_output=True, text=True, check=True
+    )
+    assert "version" in PROJECT["dynamic"]
+    assert cited["version"] == itrust.__version__
+    assert told.stdout.split()[-1] == itrust.__version__
+    assert str(Version(itrust.__version__)) == itrust.__version__
+    assert cited["title"] == PROJECT["name"]
+    assert cited["license"] == PROJECT["license"].split(" AND ")[0]
+    assert cited["preferred-citation"]["url"] == PROJECT["urls"]["Paper"]
+
+
+def test_pythons_are_named_that_are_tried():
+    tried = re.search(r"^PYTHONS \?= (.*)$", MAKEFILE, re.M)[1].split()
+    classified = [line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if ":: 3." in line]
+    assert classified == tried
+    assert PROJECT["requires-python"] == f">={tried[0]}"
+
+
+def test_every_file_of_licences_is_there_and_every_licence_is_named():
+    texts = "".join((ROOT / name).read_text() for name in PROJECT["license-files"])
+    titles = re.findall(r"^([\w.-]+)\n-+$", texts, re.M)
+    assert set(titles) <= set(PROJECT["license"].split(" AND "))
+    assert set(PROJECT["license"].split(" AND ")) == {"BSD-3-Clause", *titles}
+
+
+def test_the_chart_library_is_of_the_pinned_version():
+    record = json.loads((charts.FOLDER / "charts.json").read_text())
+    pinned = f"vl-convert-python=={record['vl-convert-python']}"
+    extras = PROJECT["optional-dependencies"]
+    assert extras["charts"] == [pinned]
+    assert pinned in extras["test"]
+    assert pinned in (ROOT / "constraints.txt").read_text().splitlines()
+    assert not any(line.startswith("vl-convert") for line in PROJECT["dependencies"])
+
+
+def wheel(folder, *more):
+    made = folder / "itrust-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(made, "w") as archive:
+        for name in (*contents.NEEDED, "itrust-0.1.0.dist-info/METADATA", *more):
+            archive.writestr(name, "")
+    return made
+
+
+def test_a_wheel_with_what_it_needs_is_no_complaint(tmp_path):
+    assert contents.complaints(wheel(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "stray", ["itrust/notes.md", "itrust/data/rows.csv", "tests/x.py", "itrust-0.1.0.dist-info/x"]
+)
+def test_a_stray_file_in_a_wheel_is_named(tmp_path, stray):
+    (told,) = contents.complaints(wheel(tmp_path, stray))
+    assert told.endswith(stray)
+
+
+def test_a_wheel_without_its_charts_is_refused(tmp_path):
+    made = tmp_path / "itrust-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("itrust/__init__.py", "")
+    assert len(contents.complaints(made)) == len(contents.NEEDED) - 1
+
+
+def test_every_step_of_the_release_is_a_target_and_comes_after_what_it_needs():
+    seen = [""]
+    for step in check.STEPS:
+        assert re.search(rf"^{step.target}:", MAKEFILE, re.M), step
+        assert step.needs in seen, step
+        seen.append(step.target)
+
+
+def test_a_failed_step_is_told_and_the_others_are_run_all_the_same(monkeypatch, capsys):
+    run = []
+    monkeypatch.setattr(check, "make", lambda target: run.append(target) or target != "dist")
+    became = check.checked(check.chosen(["lint", "dist", "smoke", "fuzz"]))
+    assert run == ["lint", "dist", "fuzz"]
+    assert [outcome.split(" in ")[0] for outcome in became.values()] == [
+        *("passed", "FAILED", "NOT RUN: it needs dist", "passed")
+    ]
+    assert "=== 2 of 4: dist" in capsys.readouterr().out
+
+
+def test_a_step_that_does_not_exist_is_refused():
+    with pytest.raises(SystemExit, match="there is no step tea; there are committed, "):
+        check.chosen(["tea"])
+
+
+PAGE = "```python\nprint({})\n```\n\n```text\n2\n```\n"
+
+
+def test_an_example_that_prints_something_else_ends_the_smoke_test():
+    assert len(smoke.run(PAGE.format("1 + 1"))) == 3
+    with pytest.raises(SystemExit, match="and not\n3"):
+        smoke.run(PAGE.format("1 + 2"))
+    with pytest.raises(SystemExit, match="the README's session"):
+        smoke.run(">>> 1 + 1\n3\n")

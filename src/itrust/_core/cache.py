@@ -8,5 +8,5 @@ from platformdirs import user_cache_dir
 
 
 def cache_folder() -> Path:
-    """The user's folder for data sets, the chart library and the compiled template of the page."""
+    """The user's folder for data sets and the compiled template of the page."""
     return Path(user_cache_dir("itrust"))

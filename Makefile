@@ -17,7 +17,7 @@ demo: .venv/core          ## the main job on an embedded, simulated survey
 test: lint types unit     ## everything CI checks
 
 quick: .venv/test         ## what fits between two edits: all tests but the slow ones
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m "not slow" tests src website
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -q -m "not slow" tests src release website
 
 lint: .venv/test
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """What is said about wrong input does not wait for what the work would need."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -89,6 +90,26 @@ def test_the_command_loads_neither_pandas_nor_the_parts_of_scipy_that_take_long(
     told = [line[2:] for line in found.stdout.splitlines() if line.startswith("> ")]
     assert told[0] == "0 True"
     assert told[1] == "[1]"
+
+
+def seconds(*arguments):
+    """Of processor time that a call of Python takes at best, whatever else the machine does."""
+
+    def used():
+        taken = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return taken.ru_utime + taken.ru_stime
+
+    took = []
+    for _ in range(3):
+        before = used()
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+        took.append(used() - before)
+    return min(took)
+
+
+def test_import_and_help_are_quick():
+    assert seconds("-c", "import itrust") < 0.4
+    assert seconds("-m", "itrust", "--help") < 0.6
 
 
 def test_a_sample_needs_no_scipy():

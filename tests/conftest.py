@@ -2,8 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import itrust as it
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("itrust", deadline=None)
+settings.load_profile("itrust")
 
 
 @pytest.fixture

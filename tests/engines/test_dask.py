@@ -294,6 +294,21 @@ def test_the_first_wrong_row_is_told_as_on_one_machine(client, folder, tmp_path)
     assert told[0][1]["file"] == "a.parquet"
 
 
+def test_an_error_does_not_take_back_what_was_asked_before(client):
+    """Whose error, if it has one, is the first that one machine would meet."""
+
+    def wrong(seconds):
+        time.sleep(seconds)
+        raise InputError("wrong after {value} s", value=seconds)
+
+    with Dask(client).cluster() as cluster:
+        with pytest.raises(InputError, match=r"wrong after 1\.0 s"):
+            cluster.answers(cluster.map(wrong, [1.0, 0.0]))
+        asked = [*cluster.map(time.sleep, [1.0]), *cluster.map(wrong, [0.0])]
+        with pytest.raises(InputError, match=r"wrong after 0\.0 s"):
+            cluster.answers(asked)
+
+
 def test_wrong_values_and_samples_are_one_sentence(client, folder, tmp_path):
     with pytest.raises(InputError, match=r"Dask reads files; pass itrust.scan"):
         it.klce_test(it.simulate.survey(100, rng=0).sample, engine=Dask(client))

@@ -95,8 +95,9 @@ class Cluster:
                     if not isinstance(error, InputError):
                         raise error
                     # The first wrong rows are told, as on one machine: wait for those before.
-                    late = [k for k in self._waiting if k > number]
-                    self._take_back([*self._held, *(self._waiting.pop(k) for k in late)])
+                    late = [self._waiting.pop(k) for k in tuple(self._waiting) if k > number]
+                    wanted = {id(future) for future in self._waiting.values()}
+                    self._take_back(f for f in [*self._held, *late] if id(f) not in wanted)
                 elif done:
                     done(number)
                 del self._waiting[number]

@@ -8,7 +8,7 @@ RELEASE := .venv-release/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 PYTHONS ?= 3.11 3.12 3.13 3.14
-.PHONY: demo test quick pages pictures charts lint types unit browser format docs bench study paper fuzz oldest \
+.PHONY: demo test quick pages pictures charts lint types unit browser format docs data bench study paper fuzz oldest \
 	release-check committed dist smoke installed pythons hashes clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
@@ -46,6 +46,10 @@ browser:                  ## install Chromium for the tests, where that is allow
 format: .venv/test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Of the real data sets that tests read, those that anybody may fetch; others are skipped, and counted.
+data: .venv/core          ## fetch the public data sets, and print the folder to set ITRUST_DATA to
+	@$(BIN)/python tests/fetch_data.py
 
 # Runs every block of the pages; those of the real data sets want ITRUST_DATA.
 pages: .venv/test         ## write what blocks print now into the pages that say something else

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+import fetch_data
 from itrust import DatasetError, InputError, Sample, datasets
 from itrust.datasets import ADULT, AHS2019, COMPAS, HEART, Dataset, keep_columns, load
 
@@ -151,3 +152,21 @@ def test_our_cut_of_compas_writes_the_known_bytes(data_folder):
     """Cutting the kept file again is the identity, so form and line ends are those we promise."""
     kept = (data_folder / COMPAS.file).read_bytes()
     assert keep_columns(kept, list(COMPAS.columns)) == kept
+
+
+def test_data_for_the_tests_are_fetched_by_the_loader(server, cache, monkeypatch, capsys):
+    url, served = server
+    monkeypatch.setattr("fetch_data.cache_folder", lambda: cache)
+    monkeypatch.setenv("ITRUST_DATA", "nowhere")
+    assert fetch_data.main([tiny(f"{url}/x.csv")]) == 0
+    assert capsys.readouterr().out == f"{cache}\n"
+    assert load(tiny(), cache).num_rows == 2
+    assert len(served) == 1
+
+
+def test_data_that_cannot_be_fetched_are_one_sentence(cache, capsys):  # noqa: ARG001
+    assert fetch_data.main([tiny()]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("could not download tiny.csv")
+    assert told.err.count("\n") == 1

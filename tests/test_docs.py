@@ -54,11 +54,10 @@ def with_code() -> list[object]:
 
 
 @pytest.mark.parametrize("name", with_code())
-def test_every_block_of_a_page_runs_and_prints_what_it_says(name, request, tmp_path, monkeypatch):
+def test_every_block_of_a_page_runs_and_prints_what_it_says(name, page_data, tmp_path, monkeypatch):
     text = PAGES[name].read_text()
     blocks = blocks_of(text)
-    if any(block.is_run and "it.datasets." in block.body for block in blocks):
-        request.getfixturevalue("data_folder")
+    page_data("\n".join(block.body for block in blocks if block.is_run))
     for variable, value in QUIET.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())

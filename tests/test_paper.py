@@ -43,9 +43,11 @@ def test_two_processes_give_the_files_of_one(tmp_path, monkeypatch):
     assert bytes_of(tmp_path / "1", "type1") == bytes_of(tmp_path / "2", "type1")
 
 
-@pytest.mark.usefixtures("data_folder")
-def test_without_the_published_predictions_a_forest_is_fitted(monkeypatch, data_folder, tmp_path):
+def test_without_the_published_predictions_a_forest_is_fitted(
+    monkeypatch, data_folder, data_file, tmp_path
+):
     """On the published subsets; texts then do not claim that printed numbers come back."""
+    data_file("compas-fig4-test.csv")
     published = compas.experiment()
     (tmp_path / "compas-two-years.csv").write_bytes(
         (data_folder / "compas-two-years.csv").read_bytes()

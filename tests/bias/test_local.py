@@ -282,9 +282,9 @@ def test_tables_and_words():
 
 
 @pytest.fixture
-def compas(data_folder):
+def compas(data_file):
     def read(name: str) -> it.Sample:
-        table = pyarrow.csv.read_csv(data_folder / name)
+        table = pyarrow.csv.read_csv(data_file(name))
         on = ["age10", "female", "african_american"]
         return it.Sample.from_frame(table, label="y", prob="p", on=on)
 

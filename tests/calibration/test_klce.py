@@ -99,9 +99,9 @@ def test_the_unbiased_statistic_has_mean_zero_on_calibrated_data():
         ("p_bbq", 0.000378),
     ],
 )
-def test_the_papers_compas_numbers_to_the_digit(data_folder, column, printed):
+def test_the_papers_compas_numbers_to_the_digit(data_file, column, printed):
     """Figure 4 by the paper's equation: K = exp(-df^2 / .1^2) exp(-.5 |dx|^2)."""
-    frame = pyarrow.csv.read_csv(data_folder / "compas-fig4-test.csv")
+    frame = pyarrow.csv.read_csv(data_file("compas-fig4-test.csv"))
     on = ["age10", "female", "african_american"]
     s = Sample.from_frame(frame, label="y", prob=column, on=on)
     kernel = LocalKernel(prob=RBF(0.1 / math.sqrt(2)), x=RBF.from_gamma(0.5))

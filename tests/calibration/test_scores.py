@@ -108,8 +108,8 @@ def test_equal_mass_bins_survive_ties():
         ("p_bbq", 0.232, 0.009, 0.027),
     ],
 )
-def test_the_papers_compas_scores(data_folder, column, brier, ece, mce):
-    frame = pyarrow.csv.read_csv(data_folder / "compas-fig4-test.csv")
+def test_the_papers_compas_scores(data_file, column, brier, ece, mce):
+    frame = pyarrow.csv.read_csv(data_file("compas-fig4-test.csv"))
     s = Sample.from_frame(frame, label="y", prob=column, on="age10")
     found = scores.brier(s), scores.ece(s, EqualWidth(20)), scores.mce(s, EqualWidth(20))
     assert tuple(round(value, 3) for value in found) == (brier, ece, mce)

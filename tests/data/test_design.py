@@ -272,8 +272,8 @@ def test_dropped_rows_do_not_make_a_stratum_single():
     assert s.n == 10
 
 
-def test_nhanes2_has_the_design_that_its_documentation_gives(data_folder):
-    frame = pd.read_csv(data_folder / "nhanes2.csv")
+def test_nhanes2_has_the_design_that_its_documentation_gives(data_file):
+    frame = pd.read_csv(data_file("nhanes2.csv"))
     frame["p"] = 0.4
     s = Sample.from_frame(
         frame,

@@ -63,16 +63,16 @@ def test_temperature_of_a_model_that_is_upside_down_is_infinite():
     np.testing.assert_array_equal(fix.predict([0.3, 0.9]), 0.5)
 
 
-def test_temperature_on_the_papers_forest_depends_on_the_edge(data_folder):
+def test_temperature_on_the_papers_forest_depends_on_the_edge(data_file):
     """REFERENCE: clipped at 2e-16 the paper's artefact, 1/T = .058; at .005 it is .263."""
-    sample = figure_4(data_folder, "calibration")
+    sample = figure_4(data_file, "calibration")
     assert 1 / Temperature(edge=2.2e-16).fit(sample).temperature_ == pytest.approx(0.058, abs=1e-3)
     assert 1 / Temperature(edge=0.005).fit(sample).temperature_ == pytest.approx(0.263, abs=1e-3)
     assert Temperature().fit(sample).edge_ < 0.01
 
 
-def figure_4(folder, part):
-    table = pyarrow.csv.read_csv(folder / f"compas-fig4-{part}.csv")
+def figure_4(data_file, part):
+    table = pyarrow.csv.read_csv(data_file(f"compas-fig4-{part}.csv"))
     return it.Sample.from_frame(
         table, label="y", prob="p", on=["age10", "female", "african_american"]
     )
@@ -81,9 +81,9 @@ def figure_4(folder, part):
 @pytest.mark.parametrize(
     ("method", "column"), [(Platt(raw=True), "p_platt"), (Isotonic(), "p_isotonic")]
 )
-def test_figure_4_of_the_paper_to_the_third_digit(method, column, data_folder):
-    table = pyarrow.csv.read_csv(data_folder / "compas-fig4-test.csv")
-    fix = method.fit(figure_4(data_folder, "calibration"))
+def test_figure_4_of_the_paper_to_the_third_digit(method, column, data_file):
+    table = pyarrow.csv.read_csv(data_file("compas-fig4-test.csv"))
+    fix = method.fit(figure_4(data_file, "calibration"))
     np.testing.assert_allclose(fix.predict(table["p"].to_numpy()), table[column], atol=5e-4)
 
 

@@ -246,11 +246,11 @@ def test_settings_are_checked(settings, message):
 
 
 @pytest.mark.slow
-def test_the_papers_forest_is_recalibrated(data_folder):
+def test_the_papers_forest_is_recalibrated(data_file):
     """Its own split: KLCE^2 at most half of any method's of the paper, and the best Brier score."""
     calibration, test = (
         it.Sample.from_frame(
-            pyarrow.csv.read_csv(data_folder / f"compas-fig4-{part}.csv"),
+            pyarrow.csv.read_csv(data_file(f"compas-fig4-{part}.csv")),
             label="y",
             prob="p",
             on=["age10", "female", "african_american"],

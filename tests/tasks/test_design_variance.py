@@ -1,8 +1,7 @@
 """Variances of tasks by the design, against the package svy, by hand, and in simulation."""
 
 import math
-import os
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -34,11 +33,13 @@ TEXTS = (
 )
 
 
-def nhanes(label="highbp", replicates=False):
+@pytest.fixture
+def nhanes(data_file):
+    return partial(survey, data_file("nhanes2.csv"))
+
+
+def survey(file, label="highbp", replicates=False):
     """The survey, as a frame for svy and as a sample; probabilities are some, not good ones."""
-    file = Path(os.environ.get("ITRUST_DATA", "nowhere")) / "nhanes2.csv"
-    if not file.exists() and os.environ.get("ITRUST_REQUIRE_DATA") != "1":
-        pytest.skip(f"{file.name} is not in the folder that ITRUST_DATA names")
     frame = pl.read_csv(file, infer_schema_length=None).drop_nulls(label)
     frame = frame.with_columns(
         y=pl.col(label).cast(pl.Float64),
@@ -141,7 +142,7 @@ def agrees(sample, text, told):
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("label", ["highbp", "heartatk"])
-def test_linearised_variances_are_those_of_svy(text, label):
+def test_linearised_variances_are_those_of_svy(text, label, nhanes):
     frame, sample, _ = nhanes(label)
     design = svy.Design(stratum="stratum", psu="unit", wgt="weight")
     agrees(sample, text, by_svy(frame, design, text))
@@ -149,7 +150,7 @@ def test_linearised_variances_are_those_of_svy(text, label):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_variances_of_half_samples_are_those_of_svy(text):
+def test_variances_of_half_samples_are_those_of_svy(text, nhanes):
     frame, sample, sets = nhanes(replicates=True)
     frame, _ = with_sets(frame, sets)
     design = svy.Design(wgt="weight", rep_wgts=svy.RepWeights("brr", "set_", 32))
@@ -172,7 +173,7 @@ def test_variances_of_replicate_weights_are_those_of_svy(text, made, freedom):
     assert LabelledTask.of(tasks.parse(text), sample).less().freedom == freedom
 
 
-def test_the_bias_of_a_rate_is_the_mean_of_residuals_to_svy_too():
+def test_the_bias_of_a_rate_is_the_mean_of_residuals_to_svy_too(nhanes):
     """Labels less plug-in, with the covariance of both: the mean of y - p."""
     for frame, sample, design in (
         (*nhanes()[:2], svy.Design(stratum="stratum", psu="unit", wgt="weight")),
@@ -352,7 +353,7 @@ def test_few_clusters_of_a_domain_leave_few_degrees_of_freedom():
     assert any("8 degrees of freedom" in note for note in found.notes)
 
 
-def test_differences_of_models_have_the_variance_of_the_design():
+def test_differences_of_models_have_the_variance_of_the_design(nhanes):
     """Brier scores and plug-ins; svy gives the mean of a difference on constructed columns."""
     cases = (
         (*nhanes()[:2], svy.Design(stratum="stratum", psu="unit", wgt="weight")),

@@ -38,6 +38,14 @@ if TYPE_CHECKING:
         sentence,
         speaking,
     )
+    from itrust._core.json_files import (
+        MAX_JSON_BYTES,
+        NotJSONError,
+        TooLargeError,
+        json_text,
+        strict_json,
+    )
+    from itrust._core.json_schema import KEYWORDS, SchemaFault, faults
     from itrust._core.later import loaded_later
     from itrust._core.memory import free_memory
     from itrust._core.progress import (
@@ -85,6 +93,8 @@ else:
     __getattr__ = loaded_later(__name__)
 
 __all__ = [
+    "KEYWORDS",
+    "MAX_JSON_BYTES",
     "PYTHON",
     "Advance",
     "AnyArray",
@@ -100,11 +110,14 @@ __all__ = [
     "FloatArray",
     "InputError",
     "IntArray",
+    "NotJSONError",
     "Result",
     "Rng",
     "Row",
+    "SchemaFault",
     "Setting",
     "Subject",
+    "TooLargeError",
     "Where",
     "Write",
     "as_generator",
@@ -121,11 +134,13 @@ __all__ = [
     "counted",
     "cut",
     "did_you_mean",
+    "faults",
     "free_memory",
     "html",
     "in_door_words",
     "interpreter",
     "is_blank",
+    "json_text",
     "keyed_bits",
     "keyed_blocks",
     "keyed_flips",
@@ -146,6 +161,7 @@ __all__ = [
     "signed_in",
     "smallest_tickets",
     "speaking",
+    "strict_json",
     "tickets",
     "two_digits",
     "undo_interrupted",

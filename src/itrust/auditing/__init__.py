@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from itrust.auditing.audits import SCHEMA as SCHEMA
     from itrust.auditing.audits import Audit, audit
     from itrust.auditing.charts import (
         Charts,
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from itrust.auditing.gating import Asked as Asked
     from itrust.auditing.gating import Check, Gate, gate
     from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
+    from itrust.auditing.schemas import SCHEMA as SCHEMA
+    from itrust.auditing.schemas import check_json, json_schema, read_json
     from itrust.auditing.stages import AuditStep as AuditStep
     from itrust.auditing.stages import Stage as Stage
     from itrust.auditing.verdict import BAD as BAD
@@ -67,7 +68,10 @@ __all__ = [
     "Verdict",
     "Withheld",
     "audit",
+    "check_json",
     "compare",
     "gate",
+    "json_schema",
+    "read_json",
 ]
 __dir__ = __all__.copy  # what tab completion offers

@@ -28,6 +28,7 @@ from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.doors import Tasks, asked_of
 from itrust.auditing.measuring import AuditDraws, measured_by_design, measured_together
 from itrust.auditing.parts import SCORES, Diagnosis, Missed, Overall, Provenance
+from itrust.auditing.schemas import SCHEMA
 from itrust.auditing.stages import Stage, audit_steps, shown_steps
 from itrust.auditing.verdict import (
     KINDS,
@@ -53,7 +54,6 @@ from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread
 from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import TaskResult, check_tasks, covered
 
-SCHEMA = "itrust-audit/4"
 MAX_FINDINGS = 20  # rows of findings in the table
 MIN_TIMES = 10  # days that tell whether residuals go together in time
 MAX_BARS = 30  # groups of a covariate in its chart

@@ -244,3 +244,18 @@ def doctor_command() -> int:
     from itrust.cli.doctor import examine
 
     return examine()
+
+
+@app.command("check-json", cls=Plain)
+@click.argument(
+    "file",
+    cls=PlainArgument,
+    metavar="FILE",
+    help="What 'itrust audit --json' wrote; - for standard input.",
+)
+def check_json_command(file: str) -> int:
+    """Check that a file is the JSON of an audit, as this version writes it."""
+    from itrust.cli.check_json import check
+
+    check(file)
+    return 0

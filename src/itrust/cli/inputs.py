@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 import pyarrow as pa
 
@@ -176,11 +176,16 @@ def opened(
         _refuse_outside(found.places, within)
         yield found
         return
+    with tempfile.TemporaryDirectory(prefix="itrust-") as folder:
+        kept = data.spool(standard_input(), Path(folder), SPOOLED)
+        yield InputFiles(SPOOLED, data.FileSet.of(kept, form))
+
+
+def standard_input() -> BinaryIO:
+    """Standard input; refused where nothing can come from it."""
     stream: TextIO | None = sys.stdin
     if stream is None:
         raise InputError("standard input is closed; pipe a file into it, or name one")
     if stream.isatty():
         raise InputError("standard input is a terminal; pipe a file into it, or name one")
-    with tempfile.TemporaryDirectory(prefix="itrust-") as folder:
-        kept = data.spool(stream.buffer, Path(folder), SPOOLED)
-        yield InputFiles(SPOOLED, data.FileSet.of(kept, form))
+    return stream.buffer

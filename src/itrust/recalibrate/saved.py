@@ -6,13 +6,21 @@ numbers that overflow, at most `MAX_BYTES` of it.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from itrust._core import Code, InputError, did_you_mean, shown
+from itrust._core import (
+    MAX_JSON_BYTES,
+    Code,
+    InputError,
+    NotJSONError,
+    TooLargeError,
+    did_you_mean,
+    json_text,
+    shown,
+    strict_json,
+)
 from itrust.recalibrate.shapes import (
     ByName,
     EntryShape,
@@ -30,8 +38,7 @@ from itrust.recalibrate.shapes import (
 )
 
 SCHEMA, FIRST_SCHEMA = "itrust-recalibration/2", "itrust-recalibration/1"
-MAX_BYTES = 2**26  # 64 MB; fits of 500,000 rows write less than 1 MB
-MAX_DIGITS = 400  # of one number: all that a float has
+MAX_BYTES = MAX_JSON_BYTES
 MAX_ROWS = 10**15
 KINDS = ("number", "boolean", "date", "category")
 COUNT, SHARE, POSITIVE = Whole(1, 10**9), Number(0, 1, above=True), Number(0, above=True)
@@ -44,87 +51,40 @@ Method = TypeVar("Method", bound=type)
 def read_text(path: Path) -> str:
     """The text of a file of bounded size."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(
-            "cannot read {file}: {reason}",
-            argument="path",
-            file=str(path),
-            details={"reason": error.strerror},
-        ) from None
-    if len(raw) > MAX_BYTES:
+        return json_text(path)
+    except TooLargeError:
         raise InputError(
             "{file} has more than {most} bytes, which no saved recalibration has; give a file that "
             "{saved} wrote",
             argument="path",
             file=str(path),
             details={"most": MAX_BYTES, "saved": Code("save()", "--save")},
-        )
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _no_json(f"it is not UTF-8 text at byte {error.start + 1:,}") from None
+        ) from None
+    except NotJSONError as error:
+        raise _no_json(error, "it") from None
 
 
 def parsed(text: str, place: str = "it") -> Any:
     """What strict JSON says; `place` is where the text stands."""
     try:
-        return json.loads(
-            text,
-            object_pairs_hook=_once_each,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-            parse_int=_whole,
+        return strict_json(text)
+    except NotJSONError as error:
+        raise _no_json(error, place) from None
+
+
+def _no_json(error: NotJSONError, place: str) -> InputError:
+    if error.is_damaged:
+        return InputError(
+            "it is damaged: {why}",
+            argument="path",
+            hint="fit again and write it with {}",
+            settings=[Code("save", "--save")],
+            details={"why": error.why},
         )
-    except RecursionError:
-        raise _no_json("it is nested too deeply", place) from None
-    except json.JSONDecodeError as error:
-        why = f"{error.msg[0].lower()}{error.msg[1:]} in line {error.lineno:,}"
-        raise _no_json(why, place) from None
-
-
-def _no_json(why: str, place: str = "it") -> InputError:
     return InputError(
         "{place} is not JSON: {why}; give a file that {saved} wrote",
         argument="path",
-        details={"place": place, "why": why, "saved": Code("save()", "--save")},
-    )
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise _damaged(f"the entry {shown(twice)} stands there twice")
-    return found
-
-
-def _refuse_constant(word: str) -> float:
-    raise _damaged(f"{word} is no number")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits) if len(digits) <= MAX_DIGITS else math.inf
-    if not math.isfinite(number):
-        raise _damaged(f"the number {digits[:30]}{'...' * (len(digits) > 30)} cannot be held")
-    return number
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        raise _damaged(f"the number {digits[:30]}... has {len(digits):,} digits")
-    return int(digits)
-
-
-def _damaged(why: str) -> InputError:
-    return InputError(
-        "it is damaged: {why}",
-        argument="path",
-        hint="fit again and write it with {}",
-        settings=[Code("save", "--save")],
-        details={"why": why},
+        details={"place": place, "why": error.why, "saved": Code("save()", "--save")},
     )
 
 

@@ -1,0 +1,200 @@
+"""The JSON of an audit: its schema, and whether a file keeps to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from itrust._core import (
+    MAX_JSON_BYTES,
+    Code,
+    InputError,
+    NotJSONError,
+    TooLargeError,
+    counted,
+    faults,
+    json_text,
+    shown,
+    strict_json,
+)
+
+SCHEMA = "itrust-audit/4"
+FAMILY = re.compile(r"itrust-audit/([1-9][0-9]{0,5})")
+MAX_FAULTS = 1_000  # that are counted
+# What a later version of the form changed for those who read files.
+CHANGES = {
+    2: "parts have other names ('reliance' is now 'overall', 'competency' 'test', 'confidence' "
+    "'missed', 'repair' 'recalibration'), and so have verdicts",
+    3: "verdicts are six, tasks have a finding, and 'withheld.shown' replaces 'withheld.confirmed'",
+    4: "'elapsed' and 'seconds' are gone",
+}
+MADE_BY = Code("audit.to_dict()", "'itrust audit --json'")
+
+
+def json_schema() -> dict[str, Any]:
+    """Give the JSON Schema of what `audit.to_dict()` returns.
+
+    It is the file `schema/itrust-audit-4.json` of this package, for draft 2020-12. Every entry has
+    a type; what may be null says so. Entries that it does not name are allowed, because entries
+    may be added while the number stays.
+
+    Returns
+    -------
+    dict
+        A copy, which may be changed.
+
+    Examples
+    --------
+    >>> from itrust.auditing import json_schema
+    >>> json_schema()["title"]
+    'itrust-audit/4'
+    """
+    found: dict[str, Any] = json.loads(_schema_text())
+    return found
+
+
+@cache
+def _schema_text() -> str:
+    name = f"{SCHEMA.replace('/', '-')}.json"
+    return (files("itrust.auditing") / "schema" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return json_schema()
+
+
+def check_json(found: Mapping[str, Any]) -> None:
+    """Refuse what is not the JSON of an audit in the form of this version.
+
+    Parameters
+    ----------
+    found : mapping
+        What `audit.to_dict()` gives, or what was read from a file of `itrust audit --json`.
+
+    Raises
+    ------
+    InputError
+        Where an entry is missing or has another type: the sentence names the place. For the form
+        of an earlier or later version it names that version, and what changed.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> from itrust.auditing import check_json
+    >>> sample = it.simulate.survey(200, rng=0).sample
+    >>> found = it.audit(sample, draws=79, rng=0, charts=False).to_dict()
+    >>> check_json(found)
+    >>> check_json(found | {"pvalue": "small"})
+    Traceback (most recent call last):
+    ...
+    itrust.InputError: pvalue must be a number or null, not the text 'small'
+    >>> check_json({"schema": "itrust-audit/3"})
+    Traceback (most recent call last):
+    ...
+    itrust.InputError: it has the schema itrust-audit/3 of an earlier version, not itrust-audit/4;
+    since then 'elapsed' and 'seconds' are gone (audit the rows again with this version)
+    """
+    _refuse_other_forms(found)
+    try:
+        wrong = list(islice(faults(dict(found), _schema()), MAX_FAULTS))
+    except RecursionError:
+        raise InputError("it is nested too deeply for an audit", argument="found") from None
+    if not wrong:
+        return
+    others = len({fault.place for fault in wrong} - {wrong[0].place})
+    more = f" (and {counted(others, 'other place')} in it)" if others else ""
+    raise InputError(
+        "{place} {problem}{more}",
+        argument="found",
+        details={"place": wrong[0].where, "problem": wrong[0].problem, "more": more},
+    )
+
+
+def _refuse_other_forms(found: Any) -> None:
+    said = found.get("schema") if isinstance(found, Mapping) else None
+    if said == SCHEMA:
+        return
+    known = FAMILY.fullmatch(said) if isinstance(said, str) else None
+    if known is None:
+        what = "has no entry 'schema'" if said is None else f"has the schema {shown(said)}"
+        raise InputError(
+            "it {what}, so it is not the JSON of an audit; give what comes from {made}",
+            argument="found",
+            details={"what": what, "made": MADE_BY},
+        )
+    number, ours = int(known[1]), max(CHANGES)
+    details = {"said": known[0], "ours": SCHEMA}
+    if number > ours:
+        raise InputError(
+            "it has the schema {said} of a later version, not {ours}",
+            argument="found",
+            value=said,
+            hint="install a newer version of itrust",
+            details=details,
+        )
+    since = "; then ".join(CHANGES[later] for later in range(number + 1, ours + 1))
+    raise InputError(
+        "it has the schema {said} of an earlier version, not {ours}; since then {since}",
+        argument="found",
+        value=said,
+        hint="audit the rows again with this version",
+        details={**details, "since": since},
+    )
+
+
+def read_json(path: str | os.PathLike[str] | BinaryIO) -> dict[str, Any]:
+    """Read the JSON of an audit, and refuse what is not in the form of this version.
+
+    It is read as data, strictly: no entry twice, no NaN or Infinity, at most 64 MB.
+
+    Parameters
+    ----------
+    path : str, path or open file of bytes
+        What `itrust audit --json` wrote.
+
+    Returns
+    -------
+    dict
+        As `audit.to_dict()` gives it; `itrust.render.page.write` makes a page of it.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> from itrust.auditing import read_json
+    >>> read_json("nowhere.json")
+    Traceback (most recent call last):
+    ...
+    itrust.InputError: cannot read nowhere.json: No such file or directory
+    """
+    source = Path(path) if isinstance(path, str | os.PathLike) else path
+    name = str(source) if isinstance(source, Path) else "standard input"
+    try:
+        found: Any = strict_json(json_text(source))
+    except TooLargeError:
+        raise InputError(
+            "{file} has more than {most} bytes, which no audit has; give what comes from {made}",
+            argument="path",
+            file=name,
+            details={"most": MAX_JSON_BYTES, "made": MADE_BY},
+        ) from None
+    except NotJSONError as error:
+        kind = "is damaged" if error.is_damaged else "is not JSON"
+        raise InputError(
+            "{file} {kind}: {why}; give what comes from {made}",
+            argument="path",
+            file=name,
+            details={"kind": kind, "why": error.why, "made": MADE_BY},
+        ) from None
+    try:
+        check_json(found)
+    except InputError as error:
+        raise error.at(file=name) from None
+    return dict(found)

@@ -37,7 +37,6 @@ from itrust.cli.settings import NAME, PROJECT, find_settings
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+\.png)\)")
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-EXAMPLES = ROOT / "examples"
 README = ROOT / "README.md"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}  # pages that use MLflow
 QUIET |= {"MLFLOW_ALLOW_FILE_STORE": "true"}
@@ -204,7 +203,6 @@ def keep_pictures(page: Path, folder: Path) -> None:
 def main(pages: list[str]) -> None:
     """Rewrite pages, by default all of docs and the README, and their pictures."""
     mpl.use("Agg")
-    sys.path.insert(0, str(EXAMPLES))
     os.environ.update(QUIET)
     chosen = [Path(page) for page in pages] or [*sorted(DOCS.rglob("*.md")), README]
     here = Path.cwd()

@@ -20,7 +20,6 @@ import pytest
 import itrust as it
 from doc_blocks import (
     DOCS,
-    EXAMPLES,
     QUIET,
     ROOT,
     Block,
@@ -61,7 +60,6 @@ def test_every_block_of_a_page_runs_and_prints_what_it_says(name, page_data, tmp
     for variable, value in QUIET.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
-    monkeypatch.syspath_prepend(EXAMPLES)
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")
     runner = Runner(tmp_path)

@@ -16,7 +16,9 @@ griffe = pytest.importorskip("griffe")
 
 PACKAGES = ("auditing", "bias", "calibration", "data", "engines", "kernels", "nulls")
 PACKAGES += ("recalibrate", "render", "tasks")
-MODULES = ("calibration.scores", "datasets", "losses", "render.figures", "simulate")
+MODULES = ("calibration.scores", "datasets", "losses", "render.figures", "simulate", "testing")
+MODULES += ("integrations.mlflow",)
+NEEDS = {"losses": "torch", "integrations.mlflow": "mlflow"}
 # Packages whose docstrings are still being completed.
 UNFINISHED = ()
 FINISHED = ("calibration.scores", "render.recalibrate_text", "render.recalibrate_notebook")
@@ -25,12 +27,12 @@ HAS_DEFAULT = re.compile(r"\b(default|None)\b")
 
 
 def namespaces():
-    names = [name for name in (*PACKAGES, *MODULES) if name != "losses" or _has_torch()]
+    names = [name for name in (*PACKAGES, *MODULES) if _is_there(NEEDS.get(name, "itrust"))]
     return [itrust, *(importlib.import_module(f"itrust.{name}") for name in names)]
 
 
-def _has_torch():
-    return importlib.util.find_spec("torch") is not None
+def _is_there(package):
+    return importlib.util.find_spec(package) is not None
 
 
 def is_described_fully(namespace, name):

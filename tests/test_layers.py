@@ -24,10 +24,11 @@ LAYERS = [
     ["recalibrate"],
     ["auditing"],
     ["render"],
+    ["integrations"],
     ["cli"],
 ]
 # Modules at the root: what they may import stands above this package.
-ROOT_MODULES = {"datasets": "data", "losses": "data", "simulate": "kernels"}
+ROOT_MODULES = {"datasets": "data", "losses": "data", "simulate": "kernels", "testing": "render"}
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 DEPTH |= {name: DEPTH[below] + 0.5 for name, below in ROOT_MODULES.items()}
 # The front door stands before `cli`, which uses the package as users do.

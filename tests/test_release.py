@@ -31,7 +31,7 @@ NOT_TESTED = {
     "mkdocs": "makes the site",
     "mkdocs-material": "makes the site",
     "mkdocstrings": "makes the site",
-    "mlflow-skinny": "for one example; it brings many packages along",
+    "mlflow-skinny": "it brings many packages along",
     "mypy": "reads the code and runs none of it",
     "ruff": "reads the code and runs none of it",
     "scipy-stubs": "reads the code and runs none of it",

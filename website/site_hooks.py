@@ -43,8 +43,8 @@ LINK = re.compile(r"(?<=\]\()(?P<target>(?:\.\./)+[^)#\s]+)")
 def outside(target: str, page: str) -> str | None:
     """The path from the repository's root, if a link of a page leads out of `docs/`.
 
-    >>> outside("../../examples/run.py", "howto/gate.md")
-    'examples/run.py'
+    >>> outside("../../studies/level.py", "howto/gate.md")
+    'studies/level.py'
     >>> outside("../guide/data.md", "howto/gate.md") is None
     True
     """

@@ -220,7 +220,6 @@ WRONG = [
         dict(y=Y, p=P, x=[1, 2, 3], missing="keep"),
         r"missing must be one of 'error', 'level', 'drop'",
     ),
-    (dict(y=Y, p=P, x=pl.LazyFrame({"a": Y})), r"the frame is lazy; call .collect\(\)"),
 ]
 
 

@@ -322,7 +322,7 @@ def test_a_recalibrated_classifier_refuses_with_a_sentence():
     model = it.recalibrate.RecalibratedClassifier(LogisticRegression(), Platt(), on=["w"])
     with pytest.raises(NotFittedError, match="not fitted yet"):
         model.predict_proba(np.zeros((2, 1)))
-    with pytest.raises(InputError, match="two values, not 3"):
+    with pytest.raises(InputError, match="y has 3 classes, 0, 1, 2"):
         model.fit(np.zeros((3, 1)), [0, 1, 2])
     for on, told in (("w", "no column 'w'"), (7, "no column 7")):
         model = it.recalibrate.RecalibratedClassifier(LogisticRegression(), Local(), on=[on])

@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 
 from itrust._core import InputError, Rng, did_you_mean, listed
 from itrust.bias import names_of
-from itrust.data import FRAME_TRAITS, Sample, Scan, a_kind, checked_sample, is_model
+from itrust.data import (
+    Sample,
+    Scan,
+    a_kind,
+    checked_sample,
+    is_frame,
+    is_model,
+    names_of_frame,
+)
 from itrust.tasks import Task, as_tasks
 
 Tasks = Sequence[Task | str] | Task | str
@@ -131,14 +139,13 @@ def _slip(first: object, X: object, y: object) -> InputError:
             value=first,
             details={"kind": a_kind(first)},
         )
-    if _is_table(first) and hasattr(first, "columns"):
-        names = [str(name) for name in getattr(first, "columns", ())]
+    if is_frame(first) and not isinstance(first, Mapping):
         return InputError(
             "{kind} does not say which column is what; write it.audit(it.Sample.from_frame(frame, "
             "label=..., prob=..., on=[...])) with its columns {names}",
             argument="sample",
             value=first,
-            details={"kind": a_kind(first), "names": listed(names)},
+            details={"kind": a_kind(first), "names": listed(names_of_frame(first))},
         )
     if X is not None:
         call = "it.Sample(y, p)" if y is None else "it.Sample(y, p, X)"
@@ -158,5 +165,4 @@ def _slip(first: object, X: object, y: object) -> InputError:
 def _is_table(value: object) -> bool:
     """A frame, or an array or list of rows."""
     is_rows = isinstance(value, list) and bool(value) and isinstance(value[0], list | tuple)
-    is_frame = any(hasattr(value, name) for name in FRAME_TRAITS) or isinstance(value, Mapping)
-    return is_frame or is_rows or getattr(value, "ndim", 1) == 2
+    return is_frame(value) or is_rows or getattr(value, "ndim", 1) == 2

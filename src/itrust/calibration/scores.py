@@ -678,12 +678,50 @@ class CalibrationScorer:
         The label that counts as 1; None: the second of the model's classes.
     settings : mapping of str to object
         What the score takes besides.
+    weight_request : bool, str or None
+        What `set_score_request` was told.
     """
 
     score: Callable[..., float]
     on: Covariates | None
     pos_label: object
     settings: Mapping[str, Any]
+    weight_request: bool | str | None = None
+
+    def __repr__(self) -> str:
+        given = {"on": self.on, "pos_label": self.pos_label, **self.settings}
+        parts = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        return f"scorer({', '.join([self.score.__name__, *parts])})"
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> CalibrationScorer:
+        """Say whether weights are wanted, where scikit-learn's metadata routing is enabled.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            Whether `sample_weight` of a search or cross-validation goes to this scorer, or under
+            which name it is passed; None, as without this call: it is refused.
+
+        Returns
+        -------
+        CalibrationScorer
+            A copy; this one stays as it is.
+        """
+        return replace(self, weight_request=sample_weight)
+
+    def get_metadata_routing(self) -> Any:
+        """Tell scikit-learn what `set_score_request` was told.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+            Of the one thing that can be asked for, `sample_weight`.
+        """
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        requested = MetadataRequest(owner=self)
+        requested.score.add_request(param="sample_weight", alias=self.weight_request)
+        return requested
 
     def __call__(self, estimator: Any, X: object, y: object, sample_weight: object = None) -> float:
         """Score a fitted classifier.

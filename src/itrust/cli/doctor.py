@@ -24,7 +24,7 @@ EXTRAS = {
     "distributed": "engines.Dask",
     "pandas": "frames",
     "polars": "frames",
-    "mlflow": "the gate's MLflow example",
+    "mlflow": "the evaluator of MLflow",
     "torch": "losses",
     "pyreadstat": "Stata and SPSS files",
     "fastexcel": "Excel files",

@@ -34,8 +34,9 @@ from itrust.data.formats import known_format as known_format
 from itrust.data.formats import split_table as split_table
 from itrust.data.formula_cells import FormulaCells as FormulaCells
 from itrust.data.formula_cells import refuse_formula_names as refuse_formula_names
-from itrust.data.frames import FRAME_TRAITS as FRAME_TRAITS
 from itrust.data.frames import frame_columns as frame_columns
+from itrust.data.frames import is_frame as is_frame
+from itrust.data.frames import names_of_frame as names_of_frame
 from itrust.data.frames import same_length as same_length
 from itrust.data.intake import WEIGHTS as WEIGHTS
 from itrust.data.intake import MissingRule as MissingRule

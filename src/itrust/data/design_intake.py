@@ -32,7 +32,7 @@ from itrust._core import (
 from itrust.data.design import Design, Replication
 from itrust.data.dropping import Lacking
 from itrust.data.encoding import as_arrow, encode_numbers, levels_and_codes
-from itrust.data.frames import FRAME_TRAITS, columns_of, refuse_missing_rows, same_length
+from itrust.data.frames import columns_of, is_frame, refuse_missing_rows, same_length
 
 CLUSTER, STRATA, WEIGHTS = "cluster", "strata", "weights"
 REPLICATES, METHOD = "replicate_weights", "replicate_method"
@@ -126,15 +126,13 @@ def read_ids(values: object, argument: str, n: int) -> Ids:
 
 
 def _id_columns(values: object, argument: str) -> list[tuple[str | None, object]]:
-    is_frame = isinstance(values, Mapping) or any(
-        hasattr(type(values), name) for name in FRAME_TRAITS
-    )
+    named = is_frame(values)
     rows = isinstance(values, list | tuple) and any(isinstance(v, list | tuple) for v in values[:1])
-    if is_frame or rows or getattr(values, "ndim", 1) > 1:
+    if named or rows or getattr(values, "ndim", 1) > 1:
         found = list(columns_of(values, Subject(argument)).items())
         if not found:
             raise InputError("{argument} has no column", argument=argument)
-        return [(name if is_frame else None, column) for name, column in found]
+        return [(name if named else None, column) for name, column in found]
     return [(None, values)]
 
 

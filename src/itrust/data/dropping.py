@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from itrust._core import BoolArray, InputError, IntArray, Setting, Subject, counted
 from itrust.data.column import Column
 from itrust.data.encoding import as_arrow
-from itrust.data.frames import FRAME_TRAITS, columns_of
+from itrust.data.frames import columns_of, is_frame
 
 MAX_NAMED = 6  # columns that a note names
 
@@ -148,14 +148,12 @@ class Lacking:
 
 def _arrays(value: object, argument: str) -> Any:
     """One Arrow column, several by name, or a matrix of numbers as it is."""
-    is_frame = isinstance(value, Mapping) or any(
-        hasattr(type(value), name) for name in FRAME_TRAITS
-    )
+    several = is_frame(value)
     if isinstance(value, np.ndarray) and value.ndim == 2 and value.shape[1] > 1:
         if np.issubdtype(value.dtype, np.number):
             return value
-        is_frame = True
-    if is_frame:
+        several = True
+    if several:
         named = columns_of(value, Subject(argument))
         return {name: as_arrow(column, Subject(argument, name)) for name, column in named.items()}
     return as_arrow(value, Subject(argument))

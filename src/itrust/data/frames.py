@@ -20,8 +20,54 @@ from itrust._core import (
     listed,
 )
 
-FRAME_TRAITS = ("columns", "column_names")  # pandas and polars; Arrow
+# Of their classes: pandas, polars and DuckDB; Arrow; its readers and data sets; its scanners.
+FRAME_TRAITS = ("columns", "column_names", "schema", "projected_schema")
 X = Subject("x")
+
+
+def is_frame(value: object) -> bool:
+    """Whether something has named columns.
+
+    >>> is_frame({"age": [41]}), is_frame(pa.table({"age": [41]})), is_frame([41])
+    (True, True, False)
+    """
+    # Of the class: a lazy frame would have to think about its own columns.
+    return isinstance(value, Mapping) or any(hasattr(type(value), name) for name in FRAME_TRAITS)
+
+
+def at_hand(frame: object) -> object:
+    """A frame with all its rows; what is lazy, a relation or a reader is read, once and whole.
+
+    Narwhals knows lazy frames of polars and Dask and relations of DuckDB, and some more.
+    """
+    if isinstance(frame, pa.RecordBatchReader):
+        return frame.read_all()
+    if type(frame).__module__ == "pyarrow._dataset":
+        return frame.to_table()  # type: ignore[attr-defined]
+    lazy = _as_lazy(frame)
+    if lazy is None:
+        return frame
+    if nw.dependencies.is_duckdb_relation(frame):  # SELECT may give two columns one name
+        refuse_duplicates(frame.columns)
+    return lazy.collect().to_native()
+
+
+def _as_lazy(frame: object) -> Any:
+    """A lazy frame or a relation as narwhals has it; None for what is neither."""
+    if nw.dependencies.is_pandas_dataframe(frame):  # names that agree are refused with a cure later
+        return None
+    native = nw.from_native(frame, pass_through=True)
+    return native if isinstance(native, nw.LazyFrame) else None
+
+
+def names_of_frame(frame: object) -> list[str]:
+    """Names of a frame's columns; no row is read."""
+    lazy = _as_lazy(frame)
+    if lazy is not None:
+        return list(lazy.collect_schema().names())
+    schema = getattr(frame, "projected_schema", None) or getattr(frame, "schema", None)
+    found = schema.names if isinstance(schema, pa.Schema) else getattr(frame, "columns", frame)
+    return [str(name) for name in found]  # type: ignore[union-attr]
 
 
 def in_narwhals(value: object) -> Any:
@@ -57,10 +103,12 @@ def frame_columns(frame: object) -> dict[str, object]:
     """Columns of a frame or mapping by name; names must differ."""
     if isinstance(frame, Mapping):
         return by_name([(str(name), values) for name, values in frame.items()])
+    if not isinstance(frame, pa.Table | pa.RecordBatch):
+        frame = at_hand(frame)
     if isinstance(frame, pa.Table | pa.RecordBatch):
         return by_name(list(zip(frame.column_names, frame.columns, strict=True)))
-    if hasattr(frame, "collect") or hasattr(frame, "compute"):
-        raise InputError("the frame is lazy; call .collect() or .compute() first", argument="frame")
+    if hasattr(frame, "compute") or hasattr(frame, "collect"):  # of a kind that is not known
+        raise InputError("the frame is lazy; call .compute() or .collect() first", argument="frame")
     labels = [str(name) for name in getattr(frame, "columns", ())]
     refuse_duplicates(labels)  # before narwhals, whose message names no cure
     native = in_narwhals(frame)
@@ -104,7 +152,7 @@ def columns_of(x: object, what: Subject = X) -> dict[str, object]:
         )
     if isinstance(x, pa.Array | pa.ChunkedArray | list | tuple):
         return _numbered([x])
-    if isinstance(x, Mapping) or any(hasattr(type(x), name) for name in FRAME_TRAITS):
+    if is_frame(x):
         return frame_columns(x)
     native = in_narwhals(x)
     if isinstance(native, nw.Series):

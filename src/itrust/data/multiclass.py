@@ -19,7 +19,7 @@ from itrust._core import (
     listed,
 )
 from itrust.data.encoding import as_arrow, encode_numbers
-from itrust.data.frames import frame_columns
+from itrust.data.frames import frame_columns, is_frame
 from itrust.data.intake import MissingRule, same_index
 from itrust.data.sample import Sample, refuse_too_few
 
@@ -172,7 +172,7 @@ def _named_columns(p: object) -> dict[Any, object] | None:
     """Columns by name for a mapping or a frame, None for an array."""
     if isinstance(p, Mapping):
         return dict(p)
-    return dict(frame_columns(p)) if hasattr(p, "columns") else None
+    return dict(frame_columns(p)) if is_frame(p) else None
 
 
 def _in_order(names: tuple[Any, ...], classes: Sequence[Any] | None) -> tuple[Any, ...]:

@@ -135,8 +135,9 @@ class Population(Predicted):
 
         Parameters
         ----------
-        frame : frame or mapping
-            A frame of pandas, polars or Arrow, or a mapping of names to columns.
+        frame : frame, relation or mapping
+            A frame of pandas, polars or Arrow, a mapping of names to columns, or what is read
+            whole as for `Sample.from_frame`: a lazy frame, a relation of DuckDB, a reader.
         prob : str
             Name of the column with the predicted probabilities.
         on : str or sequence of str

@@ -33,7 +33,7 @@ from itrust.data.design import Design
 from itrust.data.design_intake import design_notes, refuse_odd_units
 from itrust.data.estimators import REST, Classifier, Covariates, is_model, predicted_rows
 from itrust.data.extract import Extract, extract_of_sample
-from itrust.data.frames import FRAME_TRAITS
+from itrust.data.frames import is_frame
 from itrust.data.intake import (
     MissingRule,
     checked_missing,
@@ -274,8 +274,9 @@ class Sample(Predicted):
 
         Parameters
         ----------
-        frame : frame or mapping
-            Of pandas, polars or Arrow, or names to columns.
+        frame : frame, relation or mapping
+            Of pandas, polars or Arrow, or names to columns; or a lazy frame of polars or Dask, a
+            relation of DuckDB, a reader or data set of Arrow: these are read whole.
         label : str
             The column of labels.
         prob : str
@@ -953,7 +954,7 @@ def _how_to_make(value: object) -> str:
         return "it.Sample.from_estimator(model, X, y)"
     if isinstance(value, str | os.PathLike):
         return "it.scan(path, label=..., prob=..., on=[...]).load()"
-    if isinstance(value, Mapping) or any(hasattr(value, name) for name in FRAME_TRAITS):
+    if is_frame(value):
         return "it.Sample.from_frame(frame, label=..., prob=..., on=[...])"
     return "it.Sample(y, p, x)"
 

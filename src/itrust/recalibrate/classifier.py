@@ -10,9 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from itrust._core import AnyArray, FloatArray, InputError, did_you_mean
+from itrust._core import AnyArray, FloatArray, InputError, did_you_mean, listed
 from itrust.data import Sample, frame_columns
 from itrust.recalibrate.base import Recalibrator
 
@@ -50,6 +52,13 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         The fitted recalibrator.
     n_features_in_ : int
         Number of columns of X in the fit.
+    feature_names_in_ : (d,) array of str
+        Names of these columns, where the classifier was fitted to a frame and tells.
+
+    Notes
+    -----
+    It passes scikit-learn's `check_estimator`, but for one check: rows that stand twice are divided
+    otherwise than rows of weight 2, as in scikit-learn's own `CalibratedClassifierCV`.
 
     Examples
     --------
@@ -92,15 +101,8 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         RecalibratedClassifier
             The object itself, fitted.
         """
-        labels = np.asarray(y)
-        w = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        X, labels, w = _checked(X, y, sample_weight)
         self.classes_ = np.unique(labels)
-        if self.classes_.size != 2:
-            raise InputError(
-                "{argument} must have two values, not {value}",
-                argument="y",
-                value=self.classes_.size,
-            )
         if self.prefit:
             self.classifier_, rows, targets, weights = self.classifier, X, labels, w
             known = np.asarray(getattr(self.classifier, "classes_", self.classes_))
@@ -122,7 +124,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             extra = {"sample_weight": weighted[0]} if weighted else {}
             weights = weighted[1] if weighted else None
             self.classifier_ = clone(self.classifier).fit(train, train_y, **extra)
-        self.n_features_in_ = int(np.shape(X)[1])
+        self._keep_features(X)
         sample = Sample(
             targets == self.classes_[1],
             self._raw(rows),
@@ -146,10 +148,8 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         (n, 2) array of float
             One column for each label in `classes_`.
         """
-        try:
-            check_is_fitted(self, "recalibrator_")
-        except NotFittedError:
-            raise NotFittedError("this classifier is not fitted yet; call fit(X, y)") from None
+        self._check_fitted()
+        (X,) = indexable(X)
         p = self.recalibrator_.predict(self._raw(X), self._covariates(X))
         return np.column_stack([1 - p, p])
 
@@ -167,7 +167,34 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         (n,) array
             The label with the larger recalibrated probability.
         """
-        return np.asarray(self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)])
+        positive = self.predict_proba(X)[:, 1] > 0.5
+        return np.asarray(self.classes_[positive.astype(int)])
+
+    def __sklearn_tags__(self) -> Any:
+        """Two labels only; the rest is as the classifier has it."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        if hasattr(self.classifier, "__sklearn_tags__"):
+            own = self.classifier.__sklearn_tags__().input_tags
+            tags.input_tags = own
+            own.sparse = own.sparse and not self.recalibrator.reads_covariates
+        return tags
+
+    def _check_fitted(self) -> None:
+        try:
+            check_is_fitted(self, "recalibrator_")
+        except NotFittedError:
+            raise NotFittedError("this classifier is not fitted yet; call fit(X, y)") from None
+
+    def _keep_features(self, X: Any) -> None:
+        """What the classifier tells about its columns; else how many there are."""
+        known = getattr(self.classifier_, "n_features_in_", None)
+        self.n_features_in_ = int(np.shape(X)[1] if known is None else known)
+        names = getattr(self.classifier_, "feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _raw(self, X: Any) -> FloatArray:
         return np.asarray(self.classifier_.predict_proba(X)[:, 1])
@@ -176,6 +203,13 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """The chosen columns by name; those of an array are x1, x2, ..."""
         if not self.recalibrator.reads_covariates:
             return None
+        if hasattr(X, "tocsr"):
+            raise InputError(
+                "X is sparse, and {name} reads its columns; pass X.toarray(), or take a method "
+                "that reads the prediction alone",
+                argument="X",
+                details={"name": type(self.recalibrator).__name__},
+            )
         if isinstance(X, np.ndarray | list):
             matrix = np.asarray(X)
             columns: dict[str, Any] = {f"x{k + 1}": matrix[:, k] for k in range(matrix.shape[1])}
@@ -198,3 +232,51 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 details={"guess": did_you_mean(str(key), names)},
             )
         return str(key)
+
+
+def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, AnyArray, FloatArray | None]:
+    """Features that can be divided, labels of two values, and weights."""
+    if y is None:
+        raise InputError(
+            "RecalibratedClassifier requires y to be passed, but the target y is None",
+            argument="y",
+        )
+    labels = np.asarray(column_or_1d(y, warn=True))
+    if not labels.size:
+        raise InputError("{argument} has no rows, so there is nothing to learn from", argument="y")
+    check_classification_targets(labels)
+    X, weights = indexable(X, sample_weight)
+    check_consistent_length(X, labels, weights)
+    known = np.unique(labels)
+    if known.size > 2:
+        raise InputError(
+            "Only binary classification is supported: {argument} has {count} classes, {known}",
+            argument="y",
+            count=int(known.size),
+            details={"known": listed(known.tolist())},
+        )
+    w = None if weights is None else _weights(weights)
+    counted = known if w is None else np.unique(labels[w > 0])
+    if counted.size < 2:
+        raise InputError(
+            "{argument} has one class only, {value}{among}; two are needed",
+            argument="y",
+            value=counted[0],
+            details={"among": "" if w is None else ", where weights are positive"},
+        )
+    return X, labels, w
+
+
+def _weights(values: Any) -> FloatArray:
+    weights = np.asarray(values, dtype=float)
+    if weights.ndim != 1:
+        raise InputError(
+            "{argument} must be one column, not an array of shape {value}",
+            argument="sample_weight",
+            value=weights.shape,
+        )
+    if not (weights > 0).any():
+        raise InputError(
+            "every weight is zero or less; some rows must count", argument="sample_weight"
+        )
+    return weights

@@ -17,6 +17,7 @@ from itrust.recalibrate.saved import FLAG, MAX_BYTES, parsed
 from itrust.recalibrate.shapes import ListOf, Maybe, Number, Record, Text, Whole, inside, unfit
 from itrust.recalibrate.trees import checked_trees
 
+FOLDS = 5  # of the cross-validation by which the package finds when to stop
 PREDICTION, LABEL, WEIGHT = "itrust p", "itrust y", "itrust w"
 TREES = Record({"booster": Text(MAX_BYTES), "unshrink_factor": Number(0, 1e3, above=True)})
 # What the package writes of a model with its default settings, but for `params`, the settings.
@@ -54,8 +55,29 @@ class MCGrad(Recalibrator):
     reads_covariates = True
     _LEARNED = Record({"model": Text(MAX_BYTES)})
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle keeps: the package's model as text, for it cannot be pickled itself."""
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            state["model_"] = self.model_.serialize()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "model_" in state:
+            state = {**state, "model_": _package().MCGrad.deserialize(state["model_"])}
+        super().__setstate__(state)
+
     def _fit(self, sample: Sample) -> None:
         methods = _package()
+        rarer = int(min(sample.y.sum(), sample.n - sample.y.sum()))
+        if rarer < FOLDS:
+            raise InputError(
+                "MCGrad needs {folds} rows with each label, and one label has {count}; take more "
+                "rows for calibration",
+                argument="y",
+                count=rarer,
+                details={"folds": FOLDS},
+            )
         frame = self._frame(sample.points)
         frame[LABEL], frame[WEIGHT] = sample.y.astype(int), sample.weights_or_ones
         self.model_ = methods.MCGrad()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from itrust.render.text import as_text as as_text
     from itrust.render.text import check_lines as check_lines
     from itrust.render.text import evidence_words as evidence_words
+    from itrust.render.text import failure_words as failure_words
     from itrust.render.text import fitted as fitted
     from itrust.render.text import gate_words as gate_words
     from itrust.render.text import sections as sections

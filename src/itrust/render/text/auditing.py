@@ -10,6 +10,7 @@ from itrust._core import (
     Setting,
     counted,
     in_door_words,
+    printable,
     rounded,
     shown_name,
     signed,
@@ -38,6 +39,7 @@ MAX_TOLD = 3
 IMPOSSIBLE = "rejected: labels that the model called impossible came true"
 MAX_GROUPS = 8
 MAX_NAMES = 12
+MAX_EVIDENCE = 5  # in the message of an assertion
 
 
 @as_text.register
@@ -134,6 +136,39 @@ def gate_words(found: Gate) -> str:
     if not found.closed and "model" in asked and not found.verdict.conclusive:
         why += ", which is no proof that it is calibrated"
     return f"gate {'closed' if found.closed else 'open'}: {why}"
+
+
+def failure_words(audit: Audit, found: Gate, require: Verdict | None) -> str:
+    """Say why an audit is not good enough: what closes the gate, what shows it, what to do.
+
+    Parameters
+    ----------
+    audit : Audit
+        As it may be shown: apply `Disclosure` first.
+    found : Gate
+        Of `itrust.auditing.gate`.
+    require : Verdict or None
+        The worst verdict that would have been good enough; None: the gate alone decides.
+
+    Returns
+    -------
+    str
+        One line on the outcome, then lines with a mark each: verdict, evidence, what to do.
+    """
+    if found.closed:
+        first = gate_words(found)
+    else:
+        first = f"the verdict is {audit.verdict.value!r}, and {str(require)!r} is required"
+    lines = [f"  {audit.summary}", f"  verdict: {audit.sentence}"]
+    told = [evidence_words(item, audit.tolerance) for item in audit.evidence]
+    lines += [f"  evidence: {words}" for words in told[:MAX_EVIDENCE]]
+    if len(told) > MAX_EVIDENCE:
+        lines.append(f"  evidence: and {len(told) - MAX_EVIDENCE:,} more")
+    biased = [task for task in audit.tasks if task.finding.closes_gate]
+    lines += [f"  {task_title(task)} is {task_sentence(task)}" for task in biased]
+    lines.append(f"  what to do: {audit.action}")
+    made = f"alpha {audit.alpha:g}, tolerance {audit.tolerance:g}, {audit.draws:,} draws"
+    return printable("\n".join([first, *lines, f"  made with: {made}, seed {audit.seed}"]))
 
 
 def sections(audit: Audit) -> list[Section]:

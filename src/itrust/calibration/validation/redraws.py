@@ -1,0 +1,171 @@
+"""P-values without a law: labels redrawn from the probabilities, for every statistic at once.
+
+If the model is calibrated, labels of independent rows behave as if they were drawn from the
+predictions. So the share of redraws that look at least as bad as the data is a p-value that holds
+at any number of rows. Of more than 2,048 different predictions, neighbouring rows are redrawn
+together, at their mean prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from itrust._core import FloatArray, IntArray
+from itrust.calibration.multiplicity import unadjusted_pvalues
+from itrust.calibration.validation.classical import group_variance, hosmer_lemeshow_of, isotonic
+from itrust.calibration.validation.smooth import quantile_of, smooth_curves
+from itrust.calibration.validation.sums import Cells
+from itrust.calibration.validation.tally import Tallied
+
+COARSE = 2_048
+AT_ONCE = 1_500_000  # numbers of one batch of draws
+SMOOTH = {"ici": None, "e50": 0.5, "e90": 0.9, "emax": 1.0}
+
+
+@dataclass(frozen=True)
+class Redrawn:
+    """What redraws say of one statistic.
+
+    Attributes
+    ----------
+    pvalue : float
+        (1 + draws that look at least as bad) / (1 + draws).
+    expected : float or None
+        Mean over the draws, where that is of interest.
+    """
+
+    pvalue: float
+    expected: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """What is redrawn, cell by cell: as many rows as they are worth."""
+
+    cells: Cells
+    number: IntArray
+    scale: FloatArray  # so that the variance is that of the weights
+
+    @classmethod
+    def of(cls, cells: Cells) -> _Units:
+        number = np.maximum(np.round(cells.sums.effective), 1)
+        return cls(cells, number.astype(np.int64), np.sqrt(cells.sums.squares / number))
+
+    def drawn(self, draws: int, random: np.random.Generator) -> FloatArray:
+        """Weights of label 1 in every cell, (draws, cells)."""
+        p, shape = self.cells.p, (draws, self.cells.p.size)
+        if (self.number == 1).all():
+            ones = (random.random(shape) < p).astype(float)
+        else:
+            ones = random.binomial(self.number, p, size=shape).astype(float)
+        if not self.cells.are_weighted:
+            return ones
+        weights = self.cells.sums.weights
+        return np.clip(weights * p + (ones - self.number * p) * self.scale, 0.0, weights)
+
+
+def redrawn(tallied: Tallied, draws: int, random: np.random.Generator) -> dict[str, Redrawn]:
+    """Redraw labels, and compute every statistic on the data and on each draw.
+
+    Parameters
+    ----------
+    tallied : Tallied
+        Sums over all rows, which are independent.
+    draws : int
+        How many.
+    random : numpy Generator
+        Draws the labels.
+
+    Returns
+    -------
+    dict of str to Redrawn
+        By the names of the statistics.
+    """
+    cells = _coarse(tallied)
+    units = _Units.of(cells)
+    compute = _Scores(cells, tallied)
+    size = max(1, AT_ONCE // cells.p.size)
+    parts = [compute.of(cells.sums.weights1[None])]
+    for at in range(0, draws, size):
+        parts.append(compute.of(units.drawn(min(size, draws - at), random)))
+    scores = np.concatenate(parts, axis=1)
+    pvalues = unadjusted_pvalues(scores)
+    means = scores[:, 1:].mean(axis=1)
+    return {
+        name: Redrawn(float(pvalues[k]), float(means[k]) if name in DISTANCES else None)
+        for k, name in enumerate(SCORES)
+    }
+
+
+SCORES = ("intercept", "slope", *SMOOTH, "hosmer_lemeshow", "spiegelhalter", "miscalibration")
+DISTANCES = (*SMOOTH, "miscalibration")  # that are never 0, so that their mean is told
+
+
+def _coarse(tallied: Tallied) -> Cells:
+    """At most 2,048 cells or so, each within one group."""
+    cells = tallied.cells
+    if cells.p.size <= COARSE:
+        return cells
+    share = np.cumsum(cells.sums.weights)
+    part = np.minimum(share / share[-1] * COARSE, COARSE - 1).astype(np.int64)
+    group = np.searchsorted(tallied.partition.edges, cells.p)
+    key = (group * (COARSE + 1) + part) * 3 + np.where(cells.p == 0, 0, np.where(cells.p == 1, 2, 1))
+    return cells.merged(np.flatnonzero(np.diff(key, prepend=-1)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """Every statistic as a number that is large where the model looks bad."""
+
+    cells: Cells
+    tallied: Tallied
+
+    def of(self, ones: FloatArray) -> FloatArray:
+        """Scores of several sets of labels, (statistics, b)."""
+        cells, sums = self.cells, self.cells.sums
+        residual = ones - sums.weights * cells.p
+        logit = np.where(cells.is_certain, 0.0, cells.logit)
+        varies = cells.variance
+        total = float(varies.sum())
+        centred = logit - (float(varies @ logit) / total if total > 0 else 0.0)
+        centred[cells.is_certain] = 0.0
+        edges = self.tallied.partition.edges
+        group = np.searchsorted(edges, cells.p)
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        by_group = np.add.reduceat(residual, starts, axis=1)
+        curves = smooth_curves(cells, ones)
+        errors = np.where(curves.converged[:, None] | np.isfinite(curves.errors), curves.errors, 1.0)
+        found = {
+            "intercept": np.abs(residual.sum(axis=1)),
+            "slope": np.abs(residual @ centred),
+            "hosmer_lemeshow": hosmer_lemeshow_of(
+                by_group, group_variance(cells.merged(starts).sums)
+            ),
+            "spiegelhalter": np.abs(residual @ (1 - 2 * cells.p)),
+            "miscalibration": self._miscalibration(ones),
+            **self._smooth(errors),
+        }
+        scores = np.array([found[name] for name in SCORES])
+        return np.where(np.isfinite(scores), scores, 1e300)
+
+    def _smooth(self, errors: FloatArray) -> dict[str, FloatArray]:
+        weights = self.cells.sums.weights
+        found = {}
+        for name, level in SMOOTH.items():
+            if level is None:
+                found[name] = errors @ weights / weights.sum()
+            elif level == 1.0:
+                found[name] = errors.max(axis=1)
+            else:
+                found[name] = np.array([quantile_of(own, self.cells, level) for own in errors])
+        return found
+
+    def _miscalibration(self, ones: FloatArray) -> FloatArray:
+        """Of the Brier score; what the labels alone add to it cancels."""
+        weights, p = self.cells.sums.weights, self.cells.p
+        rates = ones / weights
+        nearest = np.array([isotonic(own, weights) for own in rates])
+        lost = np.square(rates - p) - np.square(rates - nearest)
+        return np.asarray(lost @ weights / weights.sum())

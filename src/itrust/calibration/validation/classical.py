@@ -1,4 +1,4 @@
-"""Statistics of the prediction in closed form: Hosmer-Lemeshow, Spiegelhalter, CORP, AUC, net benefit."""
+"""Statistics in closed form: Hosmer-Lemeshow, Spiegelhalter, CORP, AUC, net benefit."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ def hosmer_lemeshow(tallied: Tallied) -> ValidationStatistic:
     if not freedom:
         return ValidationStatistic(name, reason=Reason.NO_VARIANCE)
     value = float(hosmer_lemeshow_of(residual, variance))
+    if np.isinf(value):
+        return ValidationStatistic(name, freedom=freedom, reason=Reason.CONTRARY)
     if tallied.is_clustered:
         return ValidationStatistic(name, value, freedom=freedom, reason=Reason.CLUSTERED_GROUPS)
-    chance = 0.0 if np.isinf(value) else float(gammaincc(freedom / 2, value / 2))
+    chance = float(gammaincc(freedom / 2, value / 2))
     return ValidationStatistic(name, value, pvalue=chance, freedom=freedom)
 
 
@@ -94,7 +96,9 @@ def spiegelhalter(tallied: Tallied) -> ValidationStatistic:
         return ValidationStatistic(name, reason=Reason.NO_VARIANCE if certain else Reason.TOSSED)
     z = total / float(np.sqrt(variance))
     # Shown with the sign of the Brier score: positive is worse than a calibrated model.
-    return ValidationStatistic(name, z, pvalue=min(2 * float(student_tail(abs(z), tallied.freedom)), 1.0))
+    return ValidationStatistic(
+        name, z, pvalue=min(2 * float(student_tail(abs(z), tallied.freedom)), 1.0)
+    )
 
 
 @dataclass(frozen=True)
@@ -190,12 +194,12 @@ def discrimination(tallied: Tallied, confidence: float) -> list[ValidationStatis
     else:
         variance = tallied.variance(zero, one)
     half = float(student_quantile((1 - confidence) / 2, tallied.freedom)) * float(np.sqrt(variance))
+    if np.isnan(half):  # one row of a label
+        return [ValidationStatistic("auc", area), ValidationStatistic("gini", 2 * area - 1)]
     lower, upper = max(area - half, 0.0), min(area + half, 1.0)
-    ends = (None, None) if np.isnan(half) else (lower, upper)
-    gini = [None if end is None else 2 * end - 1 for end in ends]
     return [
-        ValidationStatistic("auc", area, *ends),
-        ValidationStatistic("gini", 2 * area - 1, *gini),
+        ValidationStatistic("auc", area, lower, upper),
+        ValidationStatistic("gini", 2 * area - 1, 2 * lower - 1, 2 * upper - 1),
     ]
 
 
@@ -215,16 +219,13 @@ def decision_curve(tallied: Tallied) -> tuple[DecisionPoint, ...]:
     between = tallied.between
     total = float(between.weights.sum())
     rate = float(between.weights1.sum()) / total
-    found = []
-    for k, threshold in enumerate(tallied.partition.thresholds):
-        odds = float(threshold / (1 - threshold))
-        true, false = (float(part[k + 1 :].sum()) for part in (between.weights1, between.weights0))
-        found.append(
-            DecisionPoint(
-                float(threshold),
-                (true - odds * false) / total,
-                rate - odds * (1 - rate),
-                int(between.rows[k + 1 :].sum()),
-            )
+    return tuple(
+        DecisionPoint(
+            threshold=float(threshold),
+            true_positives=float(between.weights1[k + 1 :].sum()) / total,
+            false_positives=float(between.weights0[k + 1 :].sum()) / total,
+            rate=rate,
+            rows=int(between.rows[k + 1 :].sum()),
         )
-    return tuple(found)
+        for k, threshold in enumerate(tallied.partition.thresholds)
+    )

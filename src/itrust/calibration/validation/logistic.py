@@ -38,7 +38,7 @@ def fitted(
     weights: FloatArray,
     ones: FloatArray,
 ) -> Fit:
-    """Maximise the likelihood of logistic regressions, by Newton's steps that are halved if need be.
+    """Maximise the likelihood of logistic regressions, by Newton's steps, halved if need be.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from itrust._core import FloatArray
+from itrust._core import FloatArray, IntArray
 from itrust.calibration.tails import student_quantile, student_tail
 from itrust.calibration.validation.logistic import fitted, information
 from itrust.calibration.validation.results import Reason, ValidationStatistic
@@ -45,7 +45,7 @@ def intercept_and_slope(
             names[1], reason=found
         )
     cells = tallied.cells
-    inside = np.flatnonzero(~cells.is_certain)
+    inside: IntArray = np.flatnonzero(~cells.is_certain)
     own = cells.some(inside)
     ones, x = np.ones((inside.size, 1)), own.logit
     intercept = _fit(tallied, names[0], inside, ones, np.zeros(1), x, 0.0, confidence)
@@ -80,7 +80,7 @@ def _are_separated(zeros: FloatArray, ones: FloatArray) -> bool:
 def _fit(
     tallied: Tallied,
     name: str,
-    inside: FloatArray,
+    inside: IntArray,
     features: FloatArray,
     start: FloatArray,
     offset: FloatArray,

@@ -20,6 +20,7 @@ from itrust.calibration.validation.sums import Cells
 from itrust.calibration.validation.tally import Tallied
 
 COARSE = 2_048
+SMOOTH_CELLS = 256
 AT_ONCE = 1_500_000  # numbers of one batch of draws
 SMOOTH = {"ici": None, "e50": 0.5, "e90": 0.9, "emax": 1.0}
 
@@ -88,15 +89,22 @@ def redrawn(tallied: Tallied, draws: int, random: np.random.Generator) -> dict[s
     compute = _Scores(cells, tallied)
     size = max(1, AT_ONCE // cells.p.size)
     parts = [compute.of(cells.sums.weights1[None])]
-    for at in range(0, draws, size):
-        parts.append(compute.of(units.drawn(min(size, draws - at), random)))
+    parts += [
+        compute.of(units.drawn(min(size, draws - at), random)) for at in range(0, draws, size)
+    ]
     scores = np.concatenate(parts, axis=1)
-    pvalues = unadjusted_pvalues(scores)
-    means = scores[:, 1:].mean(axis=1)
     return {
-        name: Redrawn(float(pvalues[k]), float(means[k]) if name in DISTANCES else None)
-        for k, name in enumerate(SCORES)
+        name: _redrawn(own, name in DISTANCES) for name, own in zip(SCORES, scores, strict=True)
     }
+
+
+def _redrawn(scores: FloatArray, is_distance: bool) -> Redrawn:
+    """One statistic by itself, so that ties are told on its own scale."""
+    known = np.isfinite(scores)
+    beyond = 2 * float(np.abs(scores[known]).max(initial=0.0)) + 1  # what cannot happen is worst
+    pvalue = unadjusted_pvalues(np.where(known, scores, beyond)[None])[0]
+    mean = float(scores[1:][known[1:]].mean()) if is_distance and known[1:].any() else None
+    return Redrawn(float(pvalue), mean)
 
 
 SCORES = ("intercept", "slope", *SMOOTH, "hosmer_lemeshow", "spiegelhalter", "miscalibration")
@@ -106,13 +114,18 @@ DISTANCES = (*SMOOTH, "miscalibration")  # that are never 0, so that their mean 
 def _coarse(tallied: Tallied) -> Cells:
     """At most 2,048 cells or so, each within one group."""
     cells = tallied.cells
-    if cells.p.size <= COARSE:
-        return cells
-    share = np.cumsum(cells.sums.weights)
-    part = np.minimum(share / share[-1] * COARSE, COARSE - 1).astype(np.int64)
     group = np.searchsorted(tallied.partition.edges, cells.p)
-    key = (group * (COARSE + 1) + part) * 3 + np.where(cells.p == 0, 0, np.where(cells.p == 1, 2, 1))
-    return cells.merged(np.flatnonzero(np.diff(key, prepend=-1)))
+    return cells.merged(_starts(cells, COARSE, group))
+
+
+def _starts(cells: Cells, number: int, group: IntArray | int = 0) -> IntArray:
+    """Where about so many cells of the same weight begin; 0 and 1 stay by themselves."""
+    if cells.p.size <= number:
+        return np.arange(cells.p.size)
+    share = np.cumsum(cells.sums.weights)
+    part = np.minimum(share / share[-1] * number, number - 1).astype(np.int64)
+    side = np.select([cells.p == 0, cells.p == 1], [0, 2], 1)
+    return np.flatnonzero(np.diff((group * (number + 1) + part) * 3 + side, prepend=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,8 +148,6 @@ class _Scores:
         group = np.searchsorted(edges, cells.p)
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         by_group = np.add.reduceat(residual, starts, axis=1)
-        curves = smooth_curves(cells, ones)
-        errors = np.where(curves.converged[:, None] | np.isfinite(curves.errors), curves.errors, 1.0)
         found = {
             "intercept": np.abs(residual.sum(axis=1)),
             "slope": np.abs(residual @ centred),
@@ -145,13 +156,16 @@ class _Scores:
             ),
             "spiegelhalter": np.abs(residual @ (1 - 2 * cells.p)),
             "miscalibration": self._miscalibration(ones),
-            **self._smooth(errors),
+            **self._smooth(ones),
         }
-        scores = np.array([found[name] for name in SCORES])
-        return np.where(np.isfinite(scores), scores, 1e300)
+        return np.array([found[name] for name in SCORES])
 
-    def _smooth(self, errors: FloatArray) -> dict[str, FloatArray]:
-        weights = self.cells.sums.weights
+    def _smooth(self, ones: FloatArray) -> dict[str, FloatArray]:
+        """Distances of the smooth curve, which some hundred cells tell as well as more."""
+        starts = _starts(self.cells, SMOOTH_CELLS)
+        cells = self.cells.merged(starts)
+        errors = smooth_curves(cells, np.add.reduceat(ones, starts, axis=1)).errors
+        weights = cells.sums.weights
         found = {}
         for name, level in SMOOTH.items():
             if level is None:
@@ -159,7 +173,7 @@ class _Scores:
             elif level == 1.0:
                 found[name] = errors.max(axis=1)
             else:
-                found[name] = np.array([quantile_of(own, self.cells, level) for own in errors])
+                found[name] = np.array([quantile_of(own, cells, level) for own in errors])
         return found
 
     def _miscalibration(self, ones: FloatArray) -> FloatArray:

@@ -93,8 +93,8 @@ class Grade:
         Mean prediction and rate of label 1, weighted.
     binomial, jeffreys : float or None
         One-sided p-values for "the prediction is not too low": small where there are more events
-        than predicted. Binomial: P(X >= events). Jeffreys: the beta law with 1/2 added to events and
-        to other rows, up to the mean prediction (ECB 2019).
+        than predicted. Binomial: P(X >= events). Jeffreys: the beta law with 1/2 added to events
+        and to other rows, up to the mean prediction (ECB 2019).
     binomial_two_sided, jeffreys_two_sided : float or None
         Twice the smaller tail, 1 at most.
     adjusted, adjusted_two_sided : float or None
@@ -135,18 +135,34 @@ class DecisionPoint:
     ----------
     threshold : float
         Rows whose prediction is at least this are acted on.
-    net_benefit : float
-        True positives less false positives times threshold / (1 - threshold), by row.
-    treat_all : float
-        The same if every row were acted on; acting on none is worth 0.
+    true_positives, false_positives : float
+        Shares of all rows, weighted, that are acted on and have label 1, or 0.
+    rate : float
+        Share of label 1 among all rows, weighted.
     rows : int
         Rows that are acted on.
     """
 
     threshold: float
-    net_benefit: float
-    treat_all: float
+    true_positives: float
+    false_positives: float
+    rate: float
     rows: int
+
+    @property
+    def odds(self) -> float:
+        """How many true positives a false one costs: threshold / (1 - threshold)."""
+        return self.threshold / (1 - self.threshold)
+
+    @property
+    def net_benefit(self) -> float:
+        """True positives less false positives times the odds, by row."""
+        return self.true_positives - self.odds * self.false_positives
+
+    @property
+    def treat_all(self) -> float:
+        """The same if every row were acted on."""
+        return self.rate - self.odds * (1 - self.rate)
 
     @property
     def treat_none(self) -> float:
@@ -159,9 +175,10 @@ class DecisionPoint:
         Returns
         -------
         dict
-            The attributes, and "treat_none".
+            The attributes, and "net_benefit", "treat_all" and "treat_none".
         """
-        return {**vars(self), "treat_none": self.treat_none}
+        worth = ("net_benefit", "treat_all", "treat_none")
+        return {**vars(self), **{name: getattr(self, name) for name in worth}}
 
 
 @dataclass(frozen=True, eq=False)

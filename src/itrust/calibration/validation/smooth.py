@@ -70,7 +70,9 @@ def spline_of(cells: Cells) -> Spline:
 def _quantiles(cells: Cells, levels: tuple[float, ...]) -> FloatArray:
     share = np.cumsum(cells.sums.weights)
     share = share / share[-1]
-    found = cells.logit[np.minimum(np.searchsorted(share, np.array(levels) - 1e-12), share.size - 1)]
+    found = cells.logit[
+        np.minimum(np.searchsorted(share, np.array(levels) - 1e-12), share.size - 1)
+    ]
     apart = np.diff(found, prepend=-np.inf) > SAME * max(float(np.ptp(found)), 1e-300)
     return np.asarray(found[apart])
 
@@ -171,7 +173,9 @@ def smooth_curves(cells: Cells, ones: FloatArray) -> SmoothCurves:
         columns = spline.features.shape[1]
         start = np.zeros(columns)
         start[min(1, columns - 1)] = 1.0 if columns > 1 else 0.0
-        fit = fitted(spline.features, start, np.zeros(own.p.size), own.sums.weights, ones[:, inside])
+        fit = fitted(
+            spline.features, start, np.zeros(own.p.size), own.sums.weights, ones[:, inside]
+        )
         curve[:, inside] = expit(fit.coefficients @ spline.features.T)
         converged = fit.converged
     return SmoothCurves(np.abs(curve - cells.p), converged, knots)

@@ -36,47 +36,47 @@ class Sums:
     @property
     def zeros(self) -> FloatArray:
         """Rows of label 0."""
-        return self.array[0]
+        return np.asarray(self.array[0])
 
     @property
     def ones(self) -> FloatArray:
         """Rows of label 1."""
-        return self.array[1]
+        return np.asarray(self.array[1])
 
     @property
     def weights0(self) -> FloatArray:
         """Weights of the rows of label 0."""
-        return self.array[2]
+        return np.asarray(self.array[2])
 
     @property
     def weights1(self) -> FloatArray:
         """Weights of the rows of label 1."""
-        return self.array[3]
+        return np.asarray(self.array[3])
 
     @property
     def squares0(self) -> FloatArray:
         """Squared weights of the rows of label 0."""
-        return self.array[4]
+        return np.asarray(self.array[4])
 
     @property
     def squares1(self) -> FloatArray:
         """Squared weights of the rows of label 1."""
-        return self.array[5]
+        return np.asarray(self.array[5])
 
     @property
     def rows(self) -> FloatArray:
         """All rows."""
-        return self.array[0] + self.array[1]
+        return np.asarray(self.array[0] + self.array[1])
 
     @property
     def weights(self) -> FloatArray:
         """Their weights."""
-        return self.array[2] + self.array[3]
+        return np.asarray(self.array[2] + self.array[3])
 
     @property
     def squares(self) -> FloatArray:
         """Their squared weights."""
-        return self.array[4] + self.array[5]
+        return np.asarray(self.array[4] + self.array[5])
 
     @property
     def predicted(self) -> FloatArray:
@@ -99,7 +99,7 @@ class Sums:
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
 
 
 def sums_by_place(
@@ -196,7 +196,7 @@ class Cells:
     @cached_property
     def is_certain(self) -> AnyArray:
         """Mark predictions of exactly 0 or 1."""
-        return (self.p == 0) | (self.p == 1)
+        return np.asarray((self.p == 0) | (self.p == 1))
 
     @property
     def certain(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import FloatArray, InputError, IntArray, counted
-from itrust.calibration.score_inputs import ScoredRows, ScoreSource
+from itrust.calibration.score_inputs import ScoredRows, ScoreSource, equal_mass_edges
 from itrust.calibration.validation.sums import CELLS, Cells, Sums, fine_place, sums_by_place
 from itrust.data import Column, Design, Sample, Scan, design_variance, rows_at_hand
 
@@ -165,11 +165,7 @@ def edges_of(source: ScoreSource) -> FloatArray:
     (g - 1,) array
         Rising; fewer than nine where predictions are tied.
     """
-    if isinstance(source, Scan) or (isinstance(source, Sample) and source.n > rows_at_hand()):
-        source = source.extract().some
-    levels = np.linspace(0, 1, GROUPS + 1)[1:-1] - 1e-12
-    found = np.quantile(source.p, levels, weights=source.weights, method="inverted_cdf")
-    return np.unique(found)
+    return equal_mass_edges(source, GROUPS)
 
 
 def tallied(source: ScoreSource, partition: Partition, column: GradeColumn | None) -> Tallied:
@@ -216,8 +212,8 @@ def _design_of(source: ScoreSource) -> Design | None:
 
 def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | None) -> Tallied:
     total: TallySums | None = None
-    graded, weighted, small = _Graded(), False, []
-    rows = 0
+    graded, weighted, rows = _Graded(), False, 0
+    small: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     for chunk in source.chunks(CHUNK_ROWS):
         weighted |= chunk.weights is not None
         w = np.ones(chunk.y.size) if chunk.weights is None else chunk.weights
@@ -305,7 +301,7 @@ def _finished(
         names, grades = graded.finished()
     elif partition.cuts.size:
         kept = np.flatnonzero(by_cuts.weights > 0)
-        names = tuple(_interval(partition.cuts, k) for k in kept)
+        names = tuple(_interval(partition.cuts, int(k)) for k in kept)
         grades = by_cuts.at(kept)
     else:
         names, grades = tuple(str(k + 1) for k in range(held.size)), groups
@@ -357,7 +353,7 @@ class GradeColumn:
         """
         if self.values is not None:
             return self.values.take(slice(first, first + rows))
-        own = [column for column in points.columns if column.name == self.name]
+        own: list[Column] = [column for column in points.columns if column.name == self.name]
         if not own:
             raise InputError(
                 "{argument}: there is no covariate {value}",

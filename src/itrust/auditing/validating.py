@@ -184,8 +184,8 @@ def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation
 
     Grades are the bins of the reliability curve, are shown where these are, and are counted
     there. Rows that two neighbouring thresholds tell apart are enough, or told as none. True and
-    false positives are multiples of the fewest rows, for a threshold and a bin may differ by few. The
-    largest distance is that of the most extreme predictions, so it has two digits.
+    false positives are multiples of the fewest rows, for a threshold and a bin may differ by few.
+    The largest distance is that of the most extreme predictions, so it has two digits.
 
     Parameters
     ----------

@@ -267,8 +267,8 @@ def validation_notes(found: Mapping[str, Any]) -> list[str]:
         notes.append(f"{rows} of exactly 0 or 1 have no logit, and none is moved. {left}")
     if found["gathered"]:
         notes.append(
-            "Rows are gathered in cells of nearly equal predictions, which moves statistics by "
-            "less than 1e-6."
+            "Rows are gathered in cells of nearly equal predictions, which moves means by less than "
+            "1e-6, and E50, E90 and Emax by less than 1e-4."
         )
     parts = [*found["statistics"], *found["grades"]]
     by_reason: dict[str, list[str]] = {}
@@ -322,26 +322,24 @@ def validation_sentence(audit: Audit) -> str:
     given = "the covariates" if audit.test.names else "the prediction"
     if not tested:
         return f"None of these has a p-value here. {BY_THEMSELVES}"
-    few = f"{'None' if not marked else ', '.join(marked)}"
+    few = f"At most {audit.alpha:g}, each by itself: the p-values of {', '.join(marked)}."
+    none = f"None of these {tested} p-values is at most {audit.alpha:g}"
     if audit.judgement.refuted and not marked:
         told = (
-            f"None of these {tested} p-values is at most {audit.alpha:g}, and yet the audit "
-            f"rejects calibration given {given}: a model can pass all of them and be "
-            "miscalibrated."
+            f"{none}, and yet the audit rejects calibration given {given}: a model can pass all of "
+            "them and be miscalibrated."
         )
     elif audit.judgement.refuted:
-        told = f"At most {audit.alpha:g} by themselves: {few}. The audit rejects calibration, too."
+        told = f"{few} The audit rejects calibration given {given}."
     elif not marked:
-        told = (
-            f"None of these {tested} p-values is at most {audit.alpha:g}. That is no proof that "
-            "the model is calibrated."
-        )
+        told = f"{none}. That is no proof that the model is calibrated."
+    elif audit.test.refused is not None:
+        told = f"{few} The audit has no p-value for these rows."
     else:
-        chances = f"{tested * audit.alpha:.2g}"
         told = (
-            f"At most {audit.alpha:g} by themselves: {few}. The audit does not reject "
-            f"calibration given {given}, and neither denies the other: these are {tested} tests "
-            f"of other questions, of which a calibrated model fails about {chances} on average, "
-            "and the audit controls the error of all of its checks together."
+            f"{few} The audit does not reject calibration given {given}, and neither denies the "
+            f"other: these are {tested} tests of other questions, of which a calibrated model "
+            f"fails about {tested * audit.alpha:.2g} on average, and the audit controls the error "
+            "of all of its checks together."
         )
     return f"{told} {BY_THEMSELVES}"

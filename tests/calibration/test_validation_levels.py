@@ -9,18 +9,18 @@ import itrust as it
 from itrust.calibration import THRESHOLDS, Partition, edges_of, tallied, validated
 from itrust.calibration.score_inputs import ScoredRows
 
-ALPHA, RUNS, DRAWS = 0.05, 300, 79
+ALPHA, RUNS, DRAWS = 0.05, 120, 39
 
 
 def designs(name, rng):
     """Predictions that hurt laws of many rows."""
     if name == "rare":
-        return expit(rng.normal(-6.5, 1.0, 1_500))  # about four events
+        return expit(rng.normal(-6.0, 1.0, 800))  # about four events
     if name == "tiny":
         return rng.uniform(0.05, 0.95, 25)
     if name == "extreme":
         return rng.beta(0.15, 0.15, 120)
-    return rng.uniform(0.02, 0.6, 600)
+    return rng.uniform(0.02, 0.6, 300)
 
 
 def of(y, p, seed, weights=None):
@@ -30,7 +30,7 @@ def of(y, p, seed, weights=None):
 
 
 def rejections(name, weighted=False):
-    """How often each statistic rejects, by redraws and by its law, and how often some grade does."""
+    """How often each statistic rejects, by redraws and by its law, and some grade."""
     rng = np.random.default_rng([11, len(name), weighted])
     exact, law, runs = {}, {}, 0
     grades = np.zeros(2)
@@ -55,7 +55,7 @@ def is_too_often(rejected, runs):
 
 @pytest.mark.parametrize(
     ("name", "weighted"),
-    [("plain", False), ("rare", False), ("tiny", False), ("extreme", False), ("plain", True)],
+    [("rare", False), ("tiny", False), ("extreme", False), ("plain", True)],
 )
 def test_exact_p_values_hold_their_level(name, weighted):
     exact, law, grades = rejections(name, weighted)
@@ -71,16 +71,16 @@ def test_exact_p_values_hold_their_level(name, weighted):
 
 
 def test_a_model_that_is_off_given_x_alone_passes_everything_that_validators_print():
-    runs, rejected = 200, {}
+    runs, rejected = 100, {}
     given_x = []
     for seed in range(runs):
-        sample = it.simulate.opposite_groups(1_000, rng=seed).sample
+        sample = it.simulate.opposite_groups(600, rng=seed).sample
         found = of(sample.y, sample.p, seed)
         for own in found.tested:
             rejected[own.name] = rejected.get(own.name, 0) + (own.chance <= ALPHA)
         some = min(g.adjusted_two_sided for g in found.grades)
         rejected["grades"] = rejected.get("grades", 0) + (some <= ALPHA)
-        if seed < 20:
+        if seed < 10:
             given_x.append(it.klce_test(sample, draws=79, rng=seed).pvalue <= ALPHA)
     assert len(rejected) == 10
     for name, number in rejected.items():

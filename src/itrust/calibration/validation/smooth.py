@@ -135,19 +135,19 @@ class SmoothCurves:
     ----------
     errors : (b, m) array
         How far each cell's prediction is from the curve.
-    converged : (b,) array of bool
-        Whether there is a curve.
     knots : int
         How many the spline has; 0: a line in the logit.
     """
 
     errors: FloatArray
-    converged: FloatArray
     knots: int
 
 
 def smooth_curves(cells: Cells, ones: FloatArray) -> SmoothCurves:
     """Fit a curve to each set of labels; predictions of 0 and 1 have their own observed rate.
+
+    Where labels are separated, coefficients grow without end, but the curve has a limit, which
+    forty steps reach to the last digit that counts.
 
     Parameters
     ----------
@@ -164,7 +164,6 @@ def smooth_curves(cells: Cells, ones: FloatArray) -> SmoothCurves:
     weights = cells.sums.weights
     curve = ones / weights
     inside = ~cells.is_certain
-    converged = np.ones(len(ones), dtype=bool)
     knots = 0
     if inside.any():
         own = cells.some(inside)
@@ -177,8 +176,7 @@ def smooth_curves(cells: Cells, ones: FloatArray) -> SmoothCurves:
             spline.features, start, np.zeros(own.p.size), own.sums.weights, ones[:, inside]
         )
         curve[:, inside] = expit(fit.coefficients @ spline.features.T)
-        converged = fit.converged
-    return SmoothCurves(np.abs(curve - cells.p), converged, knots)
+    return SmoothCurves(np.abs(curve - cells.p), knots)
 
 
 def quantile_of(values: FloatArray, cells: Cells, level: float) -> float:

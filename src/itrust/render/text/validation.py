@@ -267,8 +267,8 @@ def validation_notes(found: Mapping[str, Any]) -> list[str]:
         notes.append(f"{rows} of exactly 0 or 1 have no logit, and none is moved. {left}")
     if found["gathered"]:
         notes.append(
-            "Rows are gathered in cells of nearly equal predictions, which moves means by less than "
-            "1e-6, and E50, E90 and Emax by less than 1e-4."
+            "Rows are gathered in cells of nearly equal predictions, which moves statistics by "
+            "less than 0.0001."
         )
     parts = [*found["statistics"], *found["grades"]]
     by_reason: dict[str, list[str]] = {}

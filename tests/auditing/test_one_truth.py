@@ -156,9 +156,9 @@ def contradictions(audit):
         for own in printed["statistics"]
         if (own["exact_pvalue"] if own["exact_pvalue"] is not None else own["pvalue"] or 1) <= ALPHA
     ]
-    if low and not refuted and test["pvalue"] is not None:
-        if "neither denies the other" not in printed["sentence"]:
-            yield f"{low} are at most alpha, the audit does not reject, and no word why"
+    silent = "neither denies the other" not in printed["sentence"]
+    if low and not refuted and test["pvalue"] is not None and silent:
+        yield f"{low} are at most alpha, the audit does not reject, and no word why"
     if "no part of the verdict" not in printed["sentence"]:
         yield "what validators print looks like a part of the verdict"
     if printed["sentence"] not in flat(unescape(page(audit, min_cell=1))):

@@ -8,7 +8,7 @@ together, at their mean prediction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from itrust.calibration.validation.tally import Tallied
 
 COARSE = 2_048
 SMOOTH_CELLS = 256
+LEAST_DRAWS = 10
 AT_ONCE = 1_500_000  # numbers of one batch of draws
 SMOOTH = {"ici": None, "e50": 0.5, "e90": 0.9, "emax": 1.0}
 
@@ -93,9 +94,21 @@ def redrawn(tallied: Tallied, draws: int, random: np.random.Generator) -> dict[s
         compute.of(units.drawn(min(size, draws - at), random)) for at in range(0, draws, size)
     ]
     scores = np.concatenate(parts, axis=1)
-    return {
+    found = {
         name: _redrawn(own, name in DISTANCES) for name, own in zip(SCORES, scores, strict=True)
     }
+    if cells.p.size < tallied.cells.p.size:  # steps of more cells follow chance further
+        mean = _mean_miscalibration(tallied, draws, random)
+        found["miscalibration"] = replace(found["miscalibration"], expected=mean)
+    return found
+
+
+def _mean_miscalibration(tallied: Tallied, draws: int, random: np.random.Generator) -> float:
+    """Mean over some draws of all cells, as many as cost little."""
+    cells = tallied.cells
+    number = min(draws, max(AT_ONCE // cells.p.size, LEAST_DRAWS))
+    ones = _Units.of(cells).drawn(number, random)
+    return float(_Scores(cells, tallied).miscalibration(ones).mean())
 
 
 def _redrawn(scores: FloatArray, is_distance: bool) -> Redrawn:
@@ -155,7 +168,7 @@ class _Scores:
                 by_group, group_variance(cells.merged(starts).sums)
             ),
             "spiegelhalter": np.abs(residual @ (1 - 2 * cells.p)),
-            "miscalibration": self._miscalibration(ones),
+            "miscalibration": self.miscalibration(ones),
             **self._smooth(ones),
         }
         return np.array([found[name] for name in SCORES])
@@ -176,7 +189,7 @@ class _Scores:
                 found[name] = np.array([quantile_of(own, cells, level) for own in errors])
         return found
 
-    def _miscalibration(self, ones: FloatArray) -> FloatArray:
+    def miscalibration(self, ones: FloatArray) -> FloatArray:
         """Of the Brier score; what the labels alone add to it cancels."""
         weights, p = self.cells.sums.weights, self.cells.p
         rates = ones / weights

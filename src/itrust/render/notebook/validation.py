@@ -34,13 +34,13 @@ def _(result: Validation) -> str:
             own.name,
             f"{own.rows:,}",
             f"{own.events:,}",
-            *(html.number(rate, ".4f") for rate in (own.predicted, own.observed)),
+            *(number(rate) for rate in (own.predicted, own.observed)),
             *(chance(own_p) for own_p in (own.binomial, own.jeffreys, own.adjusted)),
         )
         for own in result.grades
     ]
     decision = [
-        (f"{own.threshold:g}", f"{own.net_benefit:.4f}", f"{own.treat_all:.4f}", f"{own.rows:,}")
+        (f"{own.threshold:g}", number(own.net_benefit), number(own.treat_all), f"{own.rows:,}")
         for own in result.decision
     ]
     found = result.to_dict()

@@ -185,7 +185,8 @@ def _(result: Validation, width: int = WIDTH) -> str:
     lines += ["", *_grade_lines(result.grades)]
     lines += ["", f"{'threshold':>9} {'net benefit':>12} {'treat all':>10} {'rows':>9}"]
     lines += [
-        f"{own.threshold:>9g} {own.net_benefit:>12.4f} {own.treat_all:>10.4f} {own.rows:>9,}"
+        f"{own.threshold:>9g} {number(own.net_benefit):>12} {number(own.treat_all):>10} "
+        f"{own.rows:>9,}"
         for own in result.decision
     ]
     notes = [*validation_notes(result.to_dict()), ALONE]
@@ -198,14 +199,14 @@ def _grade_lines(grades: Sequence[Grade]) -> list[str]:
         return ["no grade has enough rows to be shown"]
     names = min(max(len("grade"), *(len(spelt(own.name)) for own in grades)), 24)
     head = (
-        f"{'grade':<{names}} {'rows':>9} {'events':>8} {'predicted':>9} {'observed':>8} "
+        f"{'grade':<{names}} {'rows':>9} {'events':>8} {'predicted':>9} {'observed':>9} "
         f"{'binomial':>9} {'Jeffreys':>9} {'adjusted':>9}"
     )
     return [
         head,
         *(
             f"{spelt(own.name)[:names]:<{names}} {own.rows:>9,} {own.events:>8,} "
-            f"{own.predicted:>9.4f} {own.observed:>8.4f} {chance(own.binomial):>9} "
+            f"{number(own.predicted):>9} {number(own.observed):>9} {chance(own.binomial):>9} "
             f"{chance(own.jeffreys):>9} {chance(own.adjusted):>9}"
             for own in grades
         ),

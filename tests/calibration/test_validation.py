@@ -19,7 +19,7 @@ import itrust as it
 from itrust.calibration.validation import sums
 from itrust.calibration.validation.grades import grade_tests
 from itrust.calibration.validation.smooth import quantile_of, restricted_cubic
-from itrust.calibration.validation.sums import CELLS, Cells, fine_place
+from itrust.calibration.validation.sums import CELLS, PredictionCells, fine_place
 from itrust.data import extract
 
 SAME = {"rtol": 1e-8, "atol": 1e-10}
@@ -82,7 +82,7 @@ def test_intercept_and_slope_equal_the_sandwich_with_weights():
 
 def test_the_smooth_curve_equals_a_natural_spline_of_statsmodels(pair):
     y, p, own = pair
-    cells = Cells.of_rows(y, p, None)
+    cells = PredictionCells.of_rows(y, p, None)
     share = np.cumsum(cells.sums.rows) / y.size
     levels = (0.05, 0.275, 0.5, 0.725, 0.95)
     knots = np.unique([cells.logit[np.flatnonzero(share >= level)[0]] for level in levels])
@@ -271,7 +271,7 @@ def test_one_slope_is_known_in_closed_form():
 def test_quantiles_of_cells_equal_numpys():
     rng = np.random.default_rng(0)
     p = np.round(rng.random(57), 1)
-    cells = Cells.of_rows(np.zeros(57), p, None)
+    cells = PredictionCells.of_rows(np.zeros(57), p, None)
     value = rng.random(cells.p.size)
     each = np.repeat(value, cells.sums.rows.astype(int))
     for level in (0.0, 0.1, 0.5, 0.9, 1.0):

@@ -45,7 +45,7 @@ class ValidationSums(Additive):
 
 
 @dataclass(frozen=True, eq=False)
-class _Summing:
+class _Tallying:
     """What some rows contribute."""
 
     partition: Partition
@@ -97,7 +97,7 @@ class ValidationPart:
         list of RowwiseWork
             Empty for later batches of draws.
         """
-        return [] if block.start else [RowwiseWork(_Summing(self.partition), self.unit)]
+        return [] if block.start else [RowwiseWork(_Tallying(self.partition), self.unit)]
 
     def reduced(self, outcome: Outcome, block: range) -> ValidationSums | None:
         """Keep the sums.

@@ -10,7 +10,7 @@ from scipy.special import gammaincc
 from itrust._core import FloatArray
 from itrust.calibration.tails import student_quantile, student_tail
 from itrust.calibration.validation.results import DecisionPoint, Reason, ValidationStatistic
-from itrust.calibration.validation.sums import Cells, Sums
+from itrust.calibration.validation.sums import PredictionCells, Sums
 from itrust.calibration.validation.tally import Tallied
 
 
@@ -124,14 +124,14 @@ def isotonic(values: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(isotonic_regression(values, weights=weights).x)
 
 
-def decompose(cells: Cells) -> tuple[Decomposition, Decomposition]:
+def decompose(cells: PredictionCells) -> tuple[Decomposition, Decomposition]:
     """Split the Brier score and the log loss by isotonic recalibration (CORP).
 
     Dimitriadis, Gneiting and Jordan (2021).
 
     Parameters
     ----------
-    cells : Cells
+    cells : PredictionCells
         In the order of the prediction.
 
     Returns

@@ -16,7 +16,7 @@ FARTHEST = 35.0  # logits beyond this are 0 and 1 to the last digit
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class LogisticFit:
     """Coefficients of several fits.
 
     Attributes
@@ -37,7 +37,7 @@ def fitted(
     offset: FloatArray,
     weights: FloatArray,
     ones: FloatArray,
-) -> Fit:
+) -> LogisticFit:
     """Maximise the likelihood of logistic regressions, by Newton's steps, halved if need be.
 
     Parameters
@@ -55,7 +55,7 @@ def fitted(
 
     Returns
     -------
-    Fit
+    LogisticFit
         One for each set of labels.
     """
     b, k = len(ones), features.shape[1]
@@ -83,7 +83,7 @@ def fitted(
         converged |= reach < CLOSE
         if converged.all():
             break
-    return Fit(found, converged)
+    return LogisticFit(found, converged)
 
 
 def _logits(coefficients: FloatArray, features: FloatArray, offset: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from itrust._core import FloatArray, IntArray
 from itrust.calibration.multiplicity import unadjusted_pvalues
 from itrust.calibration.validation.classical import group_variance, hosmer_lemeshow_of, isotonic
 from itrust.calibration.validation.smooth import quantile_of, smooth_curves
-from itrust.calibration.validation.sums import Cells
+from itrust.calibration.validation.sums import PredictionCells
 from itrust.calibration.validation.tally import Tallied
 
 COARSE = 2_048
@@ -46,12 +46,12 @@ class Redrawn:
 class _Units:
     """What is redrawn, cell by cell: as many rows as they are worth."""
 
-    cells: Cells
+    cells: PredictionCells
     number: IntArray
     scale: FloatArray  # so that the variance is that of the weights
 
     @classmethod
-    def of(cls, cells: Cells) -> _Units:
+    def of(cls, cells: PredictionCells) -> _Units:
         number = np.maximum(np.round(cells.sums.effective), 1)
         return cls(cells, number.astype(np.int64), np.sqrt(cells.sums.squares / number))
 
@@ -124,14 +124,14 @@ SCORES = ("intercept", "slope", *SMOOTH, "hosmer_lemeshow", "spiegelhalter", "mi
 DISTANCES = (*SMOOTH, "miscalibration")  # that are never 0, so that their mean is told
 
 
-def _coarse(tallied: Tallied) -> Cells:
+def _coarse(tallied: Tallied) -> PredictionCells:
     """At most 2,048 cells or so, each within one group."""
     cells = tallied.cells
     group = np.searchsorted(tallied.partition.edges, cells.p)
     return cells.merged(_starts(cells, COARSE, group))
 
 
-def _starts(cells: Cells, number: int, group: IntArray | int = 0) -> IntArray:
+def _starts(cells: PredictionCells, number: int, group: IntArray | int = 0) -> IntArray:
     """Where about so many cells of the same weight begin; 0 and 1 stay by themselves."""
     if cells.p.size <= number:
         return np.arange(cells.p.size)
@@ -145,7 +145,7 @@ def _starts(cells: Cells, number: int, group: IntArray | int = 0) -> IntArray:
 class _Scores:
     """Every statistic as a number that is large where the model looks bad."""
 
-    cells: Cells
+    cells: PredictionCells
     tallied: Tallied
 
     def of(self, ones: FloatArray) -> FloatArray:

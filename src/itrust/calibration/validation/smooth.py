@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from itrust._core import FloatArray
 from itrust.calibration.validation.logistic import fitted
-from itrust.calibration.validation.sums import Cells
+from itrust.calibration.validation.sums import PredictionCells
 
 KNOTS = {5: (0.05, 0.275, 0.5, 0.725, 0.95), 4: (0.05, 0.35, 0.65, 0.95), 3: (0.1, 0.5, 0.9)}
 EVENTS = {5: 100.0, 4: 50.0, 3: 20.0}  # expected of the rarer label, for as many knots
@@ -40,12 +40,12 @@ class Spline:
     features: FloatArray
 
 
-def spline_of(cells: Cells) -> Spline:
+def spline_of(cells: PredictionCells) -> Spline:
     """Choose knots and make the basis, from predictions alone.
 
     Parameters
     ----------
-    cells : Cells
+    cells : PredictionCells
         None at 0 or 1.
 
     Returns
@@ -67,7 +67,7 @@ def spline_of(cells: Cells) -> Spline:
     return Spline(np.zeros(0), np.ones((cells.p.size, 1)))
 
 
-def _quantiles(cells: Cells, levels: tuple[float, ...]) -> FloatArray:
+def _quantiles(cells: PredictionCells, levels: tuple[float, ...]) -> FloatArray:
     share = np.cumsum(cells.sums.weights)
     share = share / share[-1]
     found = cells.logit[
@@ -143,7 +143,7 @@ class SmoothCurves:
     knots: int
 
 
-def smooth_curves(cells: Cells, ones: FloatArray) -> SmoothCurves:
+def smooth_curves(cells: PredictionCells, ones: FloatArray) -> SmoothCurves:
     """Fit a curve to each set of labels; predictions of 0 and 1 have their own observed rate.
 
     Where labels are separated, coefficients grow without end, but the curve has a limit, which
@@ -151,7 +151,7 @@ def smooth_curves(cells: Cells, ones: FloatArray) -> SmoothCurves:
 
     Parameters
     ----------
-    cells : Cells
+    cells : PredictionCells
         In the order of the prediction.
     ones : (b, m) array
         Weights of label 1 in each cell, for each set of labels.
@@ -179,14 +179,14 @@ def smooth_curves(cells: Cells, ones: FloatArray) -> SmoothCurves:
     return SmoothCurves(np.abs(curve - cells.p), knots)
 
 
-def quantile_of(values: FloatArray, cells: Cells, level: float) -> float:
+def quantile_of(values: FloatArray, cells: PredictionCells, level: float) -> float:
     """Quantile of a value of the rows: interpolated between rows that count alike.
 
     Parameters
     ----------
     values : (m,) array
         Of the cells.
-    cells : Cells
+    cells : PredictionCells
         How many rows, or which weight, each stands for.
     level : float
         Between 0 and 1.

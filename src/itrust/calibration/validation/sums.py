@@ -128,7 +128,7 @@ def sums_by_place(
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class PredictionCells:
     """Rows gathered by their prediction, in its order; only cells that count.
 
     Attributes
@@ -146,7 +146,7 @@ class Cells:
     are_weighted: bool
 
     @classmethod
-    def of_rows(cls, y: FloatArray, p: FloatArray, w: FloatArray | None) -> Cells:
+    def of_rows(cls, y: FloatArray, p: FloatArray, w: FloatArray | None) -> PredictionCells:
         """Gather rows of exactly the same prediction.
 
         Parameters
@@ -158,7 +158,7 @@ class Cells:
 
         Returns
         -------
-        Cells
+        PredictionCells
             One for each prediction that has a weight.
         """
         weights = np.ones(y.size) if w is None else w
@@ -168,7 +168,7 @@ class Cells:
         return cls(values[held], sums.at(held), w is not None)
 
     @classmethod
-    def of_fine(cls, array: FloatArray, are_weighted: bool) -> Cells:
+    def of_fine(cls, array: FloatArray, are_weighted: bool) -> PredictionCells:
         """Take sums over the cells of `fine_place`.
 
         Parameters
@@ -180,7 +180,7 @@ class Cells:
 
         Returns
         -------
-        Cells
+        PredictionCells
             Those that have a weight.
         """
         sums = Sums(array)
@@ -214,11 +214,11 @@ class Cells:
         """What the squared residuals of each cell are worth if the model is calibrated, times w."""
         return self.sums.weights * self.p * (1 - self.p)
 
-    def some(self, kept: AnyArray) -> Cells:
+    def some(self, kept: AnyArray) -> PredictionCells:
         """Keep some cells."""
-        return Cells(self.p[kept], self.sums.at(kept), self.are_weighted)
+        return PredictionCells(self.p[kept], self.sums.at(kept), self.are_weighted)
 
-    def merged(self, first: IntArray) -> Cells:
+    def merged(self, first: IntArray) -> PredictionCells:
         """Put neighbouring cells together.
 
         Parameters
@@ -228,13 +228,13 @@ class Cells:
 
         Returns
         -------
-        Cells
+        PredictionCells
             k of them, at their mean predictions.
         """
         sums = Sums(np.add.reduceat(self.sums.array, first, axis=1))
         alone = np.diff(np.append(first, self.p.size)) == 1
         p = np.where(alone, self.p[first], sums.predicted)  # no rounding where nothing is joined
-        return Cells(p, sums, self.are_weighted)
+        return PredictionCells(p, sums, self.are_weighted)
 
 
 def _digits(distance: FloatArray) -> IntArray:

@@ -10,7 +10,13 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError, IntArray, counted
 from itrust.calibration.score_inputs import ScoredRows, ScoreSource, equal_mass_edges
-from itrust.calibration.validation.sums import CELLS, Cells, Sums, fine_place, sums_by_place
+from itrust.calibration.validation.sums import (
+    CELLS,
+    PredictionCells,
+    Sums,
+    fine_place,
+    sums_by_place,
+)
 from itrust.data import Column, Design, Sample, Scan, design_variance, rows_at_hand
 
 CHUNK_ROWS = 65_536
@@ -89,7 +95,7 @@ class Tallied:
 
     Attributes
     ----------
-    cells : Cells
+    cells : PredictionCells
         By prediction.
     groups : Sums
         By groups of Hosmer and Lemeshow, those with rows.
@@ -107,7 +113,7 @@ class Tallied:
         Of a design; None where rows are independent draws.
     """
 
-    cells: Cells
+    cells: PredictionCells
     groups: Sums
     between: Sums
     grades: Sums
@@ -191,7 +197,7 @@ def tallied(source: ScoreSource, partition: Partition, column: GradeColumn | Non
     assert not isinstance(source, Scan)
     y, p = source.y, source.p
     w = np.ones(y.size) if source.weights is None else source.weights
-    cells = Cells.of_rows(y, p, source.weights)
+    cells = PredictionCells.of_rows(y, p, source.weights)
     groups, between, by_cuts = partition.sums(y, p, w)
     rows = None
     if design is not None:
@@ -227,9 +233,9 @@ def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | N
         raise InputError("there are no rows", argument="sample")
     if small:  # few enough to be taken as they are
         y, p, w = (np.concatenate(parts) for parts in zip(*small, strict=True))
-        cells = Cells.of_rows(y, p, w if weighted else None)
+        cells = PredictionCells.of_rows(y, p, w if weighted else None)
     else:
-        cells = Cells.of_fine(total.fine, weighted)
+        cells = PredictionCells.of_fine(total.fine, weighted)
     parts = (total.groups, total.between, total.cuts)
     return _finished(cells, parts, graded, partition, column, not small, None)
 
@@ -278,13 +284,13 @@ class TallySums:
         Tallied
             Of all rows that were added up.
         """
-        cells = Cells.of_fine(self.fine, are_weighted)
+        cells = PredictionCells.of_fine(self.fine, are_weighted)
         parts = (self.groups, self.between, self.cuts)
         return _finished(cells, parts, _Graded(), partition, None, True, None)
 
 
 def _finished(
-    cells: Cells,
+    cells: PredictionCells,
     parts: tuple[FloatArray, ...],
     graded: _Graded,
     partition: Partition,

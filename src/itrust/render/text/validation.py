@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from itrust.auditing import Audit
 
 
-class Family(NamedTuple):
+class StatisticFamily(NamedTuple):
     """Statistics that are told together: a key, a title, what they ask and cannot see."""
 
     key: str
@@ -25,7 +25,7 @@ class Family(NamedTuple):
 
 
 FAMILIES = (
-    Family(
+    StatisticFamily(
         "intercept",
         "Calibration intercept",
         "Is the mean right? The intercept of a logistic model with logit p as an offset: 0 if it "
@@ -34,7 +34,7 @@ FAMILIES = (
         "others passes.",
         ("intercept",),
     ),
-    Family(
+    StatisticFamily(
         "slope",
         "Calibration slope",
         "Are predictions as spread as they should be? 1 if they are, below 1 if they are too "
@@ -43,7 +43,7 @@ FAMILIES = (
         "pass, and so does one that cancels at every prediction.",
         ("slope",),
     ),
-    Family(
+    StatisticFamily(
         "smooth",
         "Integrated calibration index",
         "How far are predictions from a smooth curve of the observed rate? ICI is the mean "
@@ -53,7 +53,7 @@ FAMILIES = (
         "old passes.",
         ("ici", "e50", "e90", "emax"),
     ),
-    Family(
+    StatisticFamily(
         "hosmer_lemeshow",
         "Hosmer-Lemeshow",
         "Do events differ from what is expected in ten groups of the prediction? As many degrees "
@@ -62,7 +62,7 @@ FAMILIES = (
         "What cancels within a group of the prediction passes.",
         ("hosmer_lemeshow",),
     ),
-    Family(
+    StatisticFamily(
         "spiegelhalter",
         "Spiegelhalter's z",
         "Is the Brier score what a calibrated model would have?",
@@ -70,7 +70,7 @@ FAMILIES = (
         "in the sum pass.",
         ("spiegelhalter",),
     ),
-    Family(
+    StatisticFamily(
         "brier",
         "Brier score, split",
         "Score = miscalibration - discrimination + uncertainty, by isotonic recalibration "
@@ -82,7 +82,7 @@ FAMILIES = (
             *("log_loss", "log_miscalibration", "log_discrimination", "log_uncertainty"),
         ),
     ),
-    Family(
+    StatisticFamily(
         "auc",
         "Discrimination",
         "How often has a positive row the larger prediction? AUC with DeLong's interval; Gini = "
@@ -91,14 +91,14 @@ FAMILIES = (
         ("auc", "gini"),
     ),
 )
-GRADES = Family(
+GRADES = StatisticFamily(
     "grades",
     "Tests by grade",
     "Are there more events in a grade than predicted? Binomial and Jeffreys tests, one-sided: "
     "small where the prediction is too low. Adjusted: for all grades.",
     "The mean of a grade: rows of a grade that are off in opposite directions pass.",
 )
-DECISION = Family(
+DECISION = StatisticFamily(
     "decision",
     "Decision curve",
     "What is it worth to act on rows whose prediction reaches a threshold? True positives less "

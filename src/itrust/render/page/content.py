@@ -23,6 +23,7 @@ from itrust.render.text.validation import (
     FAMILIES,
     GRADES,
     TITLES,
+    StatisticFamily,
     calibrated_value,
     validation_head,
     validation_notes,
@@ -164,7 +165,7 @@ def _validation(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     place = {own["name"]: k for k, own in enumerate(found["statistics"])}
     families = [
         {
-            **family._asdict(),
+            **_words_of(family),
             "rows": [
                 {
                     "path": f"validation.statistics.{place[name]}",
@@ -180,10 +181,14 @@ def _validation(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {
         "head": validation_head(found),
         "families": families,
-        "grades": GRADES._asdict(),
-        "decision": DECISION._asdict(),
+        "grades": _words_of(GRADES),
+        "decision": _words_of(DECISION),
         "notes": [*validation_notes(found), ALONE],
     }
+
+
+def _words_of(family: StatisticFamily) -> dict[str, str]:
+    return {"title": family.title, "asks": family.asks, "blind": family.blind}
 
 
 def _by_design(found: Mapping[str, Any]) -> bool:

@@ -58,7 +58,7 @@ FAMILIES = (
         "Hosmer-Lemeshow",
         "Do events differ from what is expected in ten groups of the prediction? As many degrees "
         "of freedom as groups, for rows that are new to the model. Its chi-square law misleads "
-        "where events are rare; the exact p-value does not.",
+        "where events are few; the exact p-value does not.",
         "What cancels within a group of the prediction passes.",
         ("hosmer_lemeshow",),
     ),

@@ -175,6 +175,12 @@ def task(town: Town) -> Figure:
     return town.audit.tasks[0].plot().figure_  # type: ignore[no-any-return]
 
 
+def decision(town: Town) -> Figure:
+    """What deciding by the prediction is worth, threshold by threshold."""
+    found = it.scores.validation(town.sample, draws=1, rng=0)
+    return found.plot().figure_  # type: ignore[no-any-return]
+
+
 PICTURES: dict[str, Callable[[Town], Figure]] = {
     "first": first,
     "first-narrow": first_narrow,
@@ -191,6 +197,7 @@ PICTURES: dict[str, Callable[[Town], Figure]] = {
     "points": points,
     "part": part,
     "task": task,
+    "decision": decision,
 }
 
 

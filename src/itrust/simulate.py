@@ -20,6 +20,7 @@ __all__ = [
     "calibrated",
     "local_alternative",
     "normal_covariates",
+    "opposite_groups",
     "outcome_weights",
     "papers_level_design",
     "papers_power_design",
@@ -337,6 +338,47 @@ def uniform_shift(n: int = 300, shift: float = 0.12, rng: Rng = None) -> Simulat
     p = random.uniform(0.05, 0.85, n)
     truth = p + shift
     return Simulated(Sample(random.random(n) < truth, p, random.normal(size=n)), truth)
+
+
+def opposite_groups(n: int = 2_000, rng: Rng = None, *, size: float = 0.6) -> Simulated:
+    """Simulate a model that is calibrated at every prediction, and off in every group.
+
+    Half of the rows are young, whatever the prediction. For them the truth is p - size p (1 - p),
+    for the old p + size p (1 - p): averaged over both it is p. So no statistic of labels and
+    predictions alone can tell the model from a calibrated one.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    rng : int, numpy Generator or None
+        Draws predictions, ages and labels; None: anew in each call.
+    size : float
+        How far groups are off, between 0 (not at all) and 1; 0.6 by default, which is 0.15 at a
+        prediction of 1/2.
+
+    Returns
+    -------
+    Simulated
+        With the covariate age, "young" or "old".
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> found = opposite_groups(4_000, rng=0)
+    >>> it.scores.validation(found.sample, draws=199, rng=0).rejected(0.05)
+    ()
+    >>> it.klce_test(found.sample, draws=199, rng=0).pvalue
+    0.005
+    """
+    if not 0 <= size <= 1:
+        raise InputError(f"size must lie between 0 and 1, not {size!r}")
+    random = as_generator(rng)
+    p = expit(random.normal(-1.0, 1.2, n))
+    young = random.random(n) < 0.5
+    truth = p + np.where(young, -size, size) * p * (1 - p)
+    x = {"age": np.where(young, "young", "old")}
+    return Simulated(Sample(random.random(n) < truth, p, x), truth)
 
 
 def repeated_units(

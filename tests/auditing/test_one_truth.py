@@ -150,6 +150,20 @@ def contradictions(audit):
         if not task["sentence"].startswith(task["finding"]):
             yield task["sentence"]
 
+    printed = told["validation"]
+    low = [
+        own["name"]
+        for own in printed["statistics"]
+        if (own["exact_pvalue"] if own["exact_pvalue"] is not None else own["pvalue"] or 1) <= ALPHA
+    ]
+    silent = "neither denies the other" not in printed["sentence"]
+    if low and not refuted and test["pvalue"] is not None and silent:
+        yield f"{low} are at most alpha, the audit does not reject, and no word why"
+    if "no part of the verdict" not in printed["sentence"]:
+        yield "what validators print looks like a part of the verdict"
+    if printed["sentence"] not in flat(unescape(page(audit, min_cell=1))):
+        yield "the page has other words about what validators print"
+
     yield from _texts(audit, told, overall_no, refuted)
 
 

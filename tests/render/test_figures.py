@@ -165,6 +165,7 @@ RESULTS = {
     "slice": lambda s: it.bias_slices(s, draws=49, rng=0)[0],
     "bias": lambda s: it.local_bias(s, draws=19, rng=0),
     "task": lambda s: it.tasks.mean("age").matters_at(2.0).evaluate(s, draws=49, rng=0),
+    "validation": lambda s: it.scores.validation(s, draws=19, rng=0),
 }
 KINDS = {
     "test": figures.NullDisplay,
@@ -178,6 +179,7 @@ KINDS = {
     "slice": figures.PartDisplay,
     "bias": figures.LocalBiasDisplay,
     "task": figures.TaskDisplay,
+    "validation": figures.DecisionDisplay,
 }
 
 

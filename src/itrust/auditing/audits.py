@@ -40,7 +40,12 @@ from itrust.auditing.verdict import (
     telling,
 )
 from itrust.bias import PartBias
-from itrust.calibration import Autocorrelation, CalibrationResult, residual_autocorrelation
+from itrust.calibration import (
+    Autocorrelation,
+    CalibrationResult,
+    Validation,
+    residual_autocorrelation,
+)
 from itrust.data import (
     DESIGN_ROWS,
     Classifier,
@@ -96,6 +101,9 @@ class Audit(Result):
     autocorrelation : mapping of str to Autocorrelation
         By the name of a covariate that is a date: whether residuals of one day go with those of
         the next that has rows.
+    validation : Validation or None
+        What validators print about the predictions alone (`itrust.scores.validation`), each with an
+        error of its own and no part of the verdict; None where it was not asked for.
     comparison : Comparison or None
         Of several models on the same rows, if one was added with `extended`.
     recalibration : RecalibrationTable or None
@@ -125,6 +133,7 @@ class Audit(Result):
     judgement: Judgement
     charts: Charts
     autocorrelation: Mapping[str, Autocorrelation] = field(default_factory=dict)
+    validation: Validation | None = None
     comparison: Comparison | None = None
     recalibration: RecalibrationTable | None = None
     provenance: Provenance | None = None
@@ -229,7 +238,14 @@ class Audit(Result):
         return Disclosure(min_cell).apply(self)
 
     def _facts(self) -> dict[str, Any]:
-        from itrust.render import about_findings, evidence_words, seen, task_sentence, task_title
+        from itrust.render import (
+            about_findings,
+            evidence_words,
+            seen,
+            task_sentence,
+            task_title,
+            validation_sentence,
+        )
 
         evidence = [
             {
@@ -240,6 +256,9 @@ class Audit(Result):
             for item in self.evidence
         ]
         recalibration, comparison = self.recalibration, self.comparison
+        validation = None
+        if self.validation is not None:
+            validation = {**self.validation.to_dict(), "sentence": validation_sentence(self)}
         missed = {
             **self.missed.to_dict(),
             "would_be_seen": self.judgement.would_be_seen,
@@ -281,6 +300,7 @@ class Audit(Result):
             "autocorrelation": {
                 name: dict(vars(found)) for name, found in self.autocorrelation.items()
             },
+            "validation": validation,
             "charts": self._chart_facts(),
             "comparison": None if comparison is None else comparison.to_dict(),
             "recalibration": None if recalibration is None else recalibration.to_dict(),
@@ -413,6 +433,7 @@ def audit(
     rng: Rng = None,
     engine: EngineChoice = "auto",
     charts: bool = True,
+    validation: bool = True,
     progress: bool | None = None,
 ) -> Audit:
     """Judge a model's probabilities for inference about the covariates, and for your own numbers.
@@ -467,6 +488,9 @@ def audit(
     charts : bool
         Whether to compute the curves and maps of the page, too (`audit.charts`); they take
         about as long as the rest. A page without them has no curves and maps.
+    validation : bool
+        Whether to compute what validators print about the predictions alone, too
+        (`audit.validation`); half a second or so. It is no part of the verdict.
     progress : bool, optional
         Whether to show on standard error which stage is at work and about how long the rest takes:
         one line in a terminal, plain lines elsewhere. Default: in a terminal, after a second.
@@ -501,7 +525,7 @@ def audit(
     with_model |= {"strata": strata, "cv": cv, "missing": None if missing == "error" else missing}
     source, names, wanted = asked_of(sample, X, y, tasks, on, with_model, seed)
     chosen = as_engine(engine)
-    settings = AuditDraws(float(alpha), draws, seed)
+    settings = AuditDraws(float(alpha), draws, seed, bool(validation))
     steps = audit_steps(source, names, draws, len(wanted), bool(charts))
     begins = {step.stage: step for step in steps}
     with one_blas_thread(), shown_steps(steps, progress) as show:
@@ -545,6 +569,7 @@ def audit(
         judgement=judgement,
         charts=drawn,
         autocorrelation=_in_time(judged),
+        validation=found.validation,
         **limits,
         draws=draws,
         seed=seed,

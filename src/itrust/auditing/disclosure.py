@@ -19,6 +19,7 @@ from itrust.auditing.disclosed_charts import (
 from itrust.auditing.disclosed_points import disclosed_point
 from itrust.auditing.hiding import Hidden
 from itrust.auditing.parts import Overall
+from itrust.auditing.validating import disclosed_validation
 from itrust.auditing.verdict import Evidence, Judgement, PointBias
 from itrust.bias import GroupBias, GroupTable, Slice, SliceTable
 from itrust.calibration import (
@@ -132,8 +133,9 @@ class Disclosure:
         numbers, and small groups before large ones and those that are shown to be miscalibrated.
         Means of a quantity must not tell the values of few rows either. Shares of regions, numbers
         of neighbours, bars of the histogram and curves of groups and recalibrations are rounded
-        to multiples of `min_cell` rows and two digits, and the values that describe a point to what
-        that many rows have. The largest calibration error is withheld where a bin has few rows.
+        to multiples of `min_cell` rows and two digits, true and false positives of the decision
+        curve to multiples of `min_cell` rows, and the values that describe a point to what that
+        many rows have. The largest calibration error is withheld where a bin has few rows.
 
         An audit that this was applied to before is never shown with less care than then: the
         larger `min_cell` counts, and `withheld` tells all that is left out of the whole audit.
@@ -186,6 +188,7 @@ class Disclosure:
             judgement=judgement,
             tasks=tasks,
             charts=charts,
+            validation=disclosed_validation(audit.validation, hidden),
             comparison=_comparison(audit.comparison, hidden),
             recalibration=table,
             withheld=withheld,

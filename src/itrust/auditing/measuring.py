@@ -19,6 +19,7 @@ from itrust.auditing.charts import HistogramChart
 from itrust.auditing.overall import OverallPart, overall_of
 from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Unknown
 from itrust.auditing.stages import Stage
+from itrust.auditing.validating import ValidationPart, validation_of
 from itrust.bias import (
     MAX_GROUPS,
     GroupPlan,
@@ -37,6 +38,7 @@ from itrust.calibration import (
     MIN_CLUSTERS,
     PreparedTest,
     Scoring,
+    Validation,
     detectable_by,
     null_warnings,
     planned_test,
@@ -72,6 +74,8 @@ class Measured:
         Number of rows.
     histogram : HistogramChart
         Of the predictions.
+    validation : Validation or None
+        What validators print; None where it was not asked for.
     """
 
     overall: Overall
@@ -81,6 +85,7 @@ class Measured:
     tasks: tuple[TaskResult, ...]
     n: int
     histogram: HistogramChart
+    validation: Validation | None = None
 
 
 @dataclass(frozen=True)
@@ -93,11 +98,14 @@ class AuditDraws:
         Error that is allowed.
     draws, seed : int
         How often labels are redrawn, and what makes the same draws again.
+    validation : bool
+        Whether what validators print is computed, too.
     """
 
     alpha: float
     draws: int
     seed: int
+    validation: bool = True
 
 
 def measured_together(
@@ -152,10 +160,14 @@ def measured_together(
     sets += [] if slices is None else [PlaceSet(slices.weights, True, slices.bar)]
     numbers = task_part(redraws["all"], [prevalence(), *tasks])
     overall = OverallPart(bare, survey.unit)
+    printed = None
+    if settings.validation and not extract.is_all:
+        printed = ValidationPart(bare, survey.unit)
     parts: list[Any] = [
         overall,
         numbers,
         PlacesPart.of(sets, extract.n, draws, seed, survey.unit),
+        *([] if printed is None else [printed]),
         Scoring(alone, null),
         *([Scoring(given, null)] if names else []),
     ]
@@ -164,6 +176,11 @@ def measured_together(
         found = run_together(engine, survey, parts, null, draws, seed, advance)
     sums, drawn, averages, *scored = found
     begin(Stage.FINDINGS)
+    validation = None
+    if printed is not None:
+        validation = printed.validated(scored.pop(0), alpha, draws, seed)
+    elif settings.validation:
+        validation = validation_of(bare.some, alpha, draws, seed)
     of_alone = result_of_laws(alone, scored[:1], null, seed, some=bare.some)
     made = of_alone
     if names:
@@ -188,6 +205,7 @@ def measured_together(
         tasks=tuple(results),
         n=extract.n,
         histogram=overall.histogram(sums),
+        validation=validation,
     )
 
 
@@ -266,6 +284,9 @@ def measured_by_design(
         tasks=evaluate_tasks(sample, tasks, **common),
         n=sample.n,
         histogram=HistogramChart.of(sample.p),
+        validation=validation_of(bare, settings.alpha, settings.draws, settings.seed)
+        if settings.validation
+        else None,
     )
 
 

@@ -20,6 +20,7 @@ from itrust.data import (
     read_labels,
     read_probabilities,
     read_weights,
+    rows_at_hand,
     same_index,
 )
 
@@ -86,6 +87,28 @@ def rows_to_score(
         return y_true
     with in_their_words():
         return ScoredRows(*read_arrays(y_true, y_prob, sample_weight, pos_label))
+
+
+def equal_mass_edges(source: ScoreSource, number: int) -> FloatArray:
+    """Cut predictions into intervals that hold the same weight, up to ties.
+
+    Parameters
+    ----------
+    source : Sample, Scan or ScoredRows
+        The rows; labels are not looked at. Of more than 100,000, random ones of them.
+    number : int
+        Of intervals.
+
+    Returns
+    -------
+    (number - 1,) array
+        Edges between 0 and 1, rising; fewer where predictions are tied.
+    """
+    if isinstance(source, Scan) or (isinstance(source, Sample) and source.n > rows_at_hand()):
+        source = source.extract().some  # the same edges in memory and from files
+    # Just below k / number, so that rounding does not move a row into the next bin.
+    levels = np.linspace(0, 1, number + 1)[1:-1] - 1e-12
+    return np.unique(np.quantile(source.p, levels, weights=source.weights, method="inverted_cdf"))
 
 
 def refuse_beside_rows(rows: Sample | Scan, given: dict[str, Any]) -> None:

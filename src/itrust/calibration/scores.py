@@ -27,19 +27,26 @@ from itrust.calibration.adaptive import klce_test
 from itrust.calibration.klce import klce2
 from itrust.calibration.score_inputs import (
     ScoreSource,
+    equal_mass_edges,
     in_their_words,
     read_arrays,
     refuse_beside_rows,
     rows_to_score,
 )
 from itrust.calibration.tails import student_quantile
+from itrust.calibration.validation import (
+    DecisionPoint,
+    Grade,
+    Validation,
+    ValidationStatistic,
+    validation,
+)
 from itrust.data import (
     Chunk,
     Covariates,
     Sample,
     Scan,
     design_variance,
-    rows_at_hand,
     variance_units,
 )
 from itrust.kernels import LocalKernel
@@ -47,9 +54,13 @@ from itrust.kernels import LocalKernel
 __all__ = [
     "Bins",
     "CalibrationScorer",
+    "DecisionPoint",
     "EqualMass",
     "EqualWidth",
+    "Grade",
     "ReliabilityCurve",
+    "Validation",
+    "ValidationStatistic",
     "brier",
     "ece",
     "klce",
@@ -59,6 +70,7 @@ __all__ = [
     "reliability_curve",
     "scorer",
     "smooth_ece",
+    "validation",
 ]
 __dir__ = __all__.copy  # what tab completion offers
 
@@ -222,13 +234,7 @@ class EqualMass(Bins):
     """Intervals that hold the same weight, up to ties."""
 
     def inner_edges(self, sample: ScoreSource) -> FloatArray:
-        if isinstance(sample, Scan) or (isinstance(sample, Sample) and sample.n > rows_at_hand()):
-            sample = sample.extract().some  # the same edges in memory and from files
-        # Just below k / number, so that rounding does not move a row into the next bin.
-        levels = np.linspace(0, 1, self.number + 1)[1:-1] - 1e-12
-        return np.unique(
-            np.quantile(sample.p, levels, weights=sample.weights, method="inverted_cdf")
-        )
+        return equal_mass_edges(sample, self.number)
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,6 +140,7 @@ def _judge(
         on=roles.on,
         tolerance=options.tolerance,
         charts=_needs_facts(options),
+        validation=_needs_facts(options) and not options.no_validation,
         progress=False if options.quiet else None,
         **settings,
     )
@@ -195,7 +196,7 @@ def _date(asked: str | None) -> str | None:
 
 
 def _needs_facts(options: Options) -> bool:
-    """Whether the page or the JSON is asked for, which hold the charts, too."""
+    """Whether the page or the JSON is asked for, which hold charts and what validators print."""
     return options.json is not None or options.report is not None
 
 

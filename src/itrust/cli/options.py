@@ -114,6 +114,8 @@ class Option:
             return []
         if self.echo is Echo.CHANGED and value == self.default:
             return []
+        if self.kind is Kind.SWITCH:
+            return [self.flag] if value else []
         parts = value if self.kind is Kind.SEVERAL else [value]
         return [word for part in parts for word in (self.flag, _typed(part))]
 
@@ -177,6 +179,7 @@ SEP = "What separates columns of text files, such as ';' or tab."
 DATES = "Whether 03/04/2024 has the day (dmy) or the month (mdy) first."
 RULES = ("error", "level", "drop")
 MIN_CELL = "What rests on fewer rows, or would tell of so few, is not shown."
+NO_VALIDATION = "Leave out what validators print: slope, ICI, Hosmer-Lemeshow and others."
 OUT = "Those rows with the new column: .csv, .tsv, .jsonl (also .gz), .parquet, .feather."
 STREAM = "Read FILE some rows at a time; done anyway if it takes a fifth of free memory."
 ROWS = "The simulated rows, such as homes.csv, to try the other commands on."
@@ -220,6 +223,15 @@ TABLE = (
     _words("model", "NAME", "What the model is called, and its version, for the page."),
     _words("date", "DATE", "Date for the page: 'today', or any text."),
     Option("min-cell", Kind.COUNT, MIN_CELL, "ROWS", FILES, 10, (AUDIT,), echo=Echo.ALWAYS),
+    Option(
+        "no-validation",
+        Kind.SWITCH,
+        NO_VALIDATION,
+        panel=FILES,
+        default=False,
+        commands=(AUDIT,),
+        echo=Echo.CHANGED,
+    ),
     Option(
         "gate",
         Kind.TEXT,

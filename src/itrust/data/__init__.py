@@ -11,6 +11,7 @@ from itrust.data.design import Design
 from itrust.data.design import Replication as Replication
 from itrust.data.design_intake import read_weights as read_weights
 from itrust.data.design_matrix import Table as Table
+from itrust.data.encoding import encode as encode
 from itrust.data.estimators import Classifier as Classifier
 from itrust.data.estimators import Covariates as Covariates
 from itrust.data.estimators import is_model as is_model

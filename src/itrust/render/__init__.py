@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from itrust.render.text import task_sentence as task_sentence
     from itrust.render.text import task_title as task_title
     from itrust.render.text import told as told
+    from itrust.render.text import validation_sentence as validation_sentence
     from itrust.render.text import verdict_line as verdict_line
 else:
     from itrust._core import loaded_later

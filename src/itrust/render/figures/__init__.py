@@ -33,6 +33,7 @@ from itrust.render.figures.style import UNDER as UNDER
 from itrust.render.figures.style import Display
 from itrust.render.figures.style import detached as detached
 from itrust.render.figures.style import draw as draw
+from itrust.render.figures.validation import DecisionDisplay
 
 __all__ = [
     "AuditDisplay",
@@ -40,6 +41,7 @@ __all__ = [
     "BiasMapDisplay",
     "ComparisonDisplay",
     "CubicDisplay",
+    "DecisionDisplay",
     "Display",
     "DotsDisplay",
     "GroupDisplay",

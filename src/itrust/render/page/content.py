@@ -17,6 +17,17 @@ from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure
 from itrust.calibration import Autocorrelation
 from itrust.render.text import in_words
 from itrust.render.text.auditing import in_time
+from itrust.render.text.validation import (
+    ALONE,
+    DECISION,
+    FAMILIES,
+    GRADES,
+    TITLES,
+    StatisticFamily,
+    calibrated_value,
+    validation_head,
+    validation_notes,
+)
 from itrust.tasks import TaskFinding
 
 MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30
@@ -72,6 +83,7 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
             "recalibration": _best_recalibration(found),
         },
         "steps": [found["tolerance"] * times for times in (-2, -1, -0.5, 0.5, 1, 2)],
+        "validation": _validation(found.get("validation")),
         "notes": _notes(found),
         "by_design": _by_design(found),
         "versions": _versions(),
@@ -144,6 +156,39 @@ def _best_recalibration(found: Mapping[str, Any]) -> int:
     """The method to begin with: the smallest Brier score, but not the probabilities as given."""
     rows = (found["recalibration"] or {"recalibrations": []})["recalibrations"]
     return min(range(1, len(rows)), key=lambda k: float(rows[k]["brier"]), default=0)
+
+
+def _validation(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What validators print, by family: where each statistic is in the dict, and its words."""
+    if found is None:
+        return None
+    place = {own["name"]: k for k, own in enumerate(found["statistics"])}
+    families = [
+        {
+            **_words_of(family),
+            "rows": [
+                {
+                    "path": f"validation.statistics.{place[name]}",
+                    "title": TITLES[name],
+                    "calibrated": calibrated_value(found["statistics"][place[name]]),
+                    "has_interval": found["statistics"][place[name]]["lower"] is not None,
+                }
+                for name in family.names
+            ],
+        }
+        for family in FAMILIES
+    ]
+    return {
+        "head": validation_head(found),
+        "families": families,
+        "grades": _words_of(GRADES),
+        "decision": _words_of(DECISION),
+        "notes": [*validation_notes(found), ALONE],
+    }
+
+
+def _words_of(family: StatisticFamily) -> dict[str, str]:
+    return {"title": family.title, "asks": family.asks, "blind": family.blind}
 
 
 def _by_design(found: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 """Results as plain text of any width, one module for each question."""
 
 from itrust.render.showing import WIDTH, as_text
-from itrust.render.text import auditing, bias, calibration, recalibrate, scores, tasks
+from itrust.render.text import auditing, bias, calibration, recalibrate, scores, tasks, validation
 from itrust.render.text.auditing import (
     UNKNOWN,
     about_findings,
@@ -22,6 +22,7 @@ from itrust.render.text.bias import rows_of
 from itrust.render.text.layout import NARROW, fitted
 from itrust.render.text.stages import step_words
 from itrust.render.text.tasks import task_sentence, task_title
+from itrust.render.text.validation import validation_sentence
 from itrust.render.text.verdict import (
     action_of,
     evidence_words,
@@ -61,5 +62,7 @@ __all__ = [
     "task_title",
     "tasks",
     "told",
+    "validation",
+    "validation_sentence",
     "verdict_line",
 ]

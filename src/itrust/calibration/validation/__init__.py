@@ -1,0 +1,26 @@
+"""What validators print about the predictions alone, beside what the test given X says."""
+
+from itrust.calibration.validation.results import (
+    DecisionPoint,
+    Grade,
+    Reason,
+    Validation,
+    ValidationStatistic,
+)
+from itrust.calibration.validation.tally import Partition, TallySums, edges_of, tallied
+from itrust.calibration.validation.validating import THRESHOLDS, validated, validation
+
+__all__ = [
+    "THRESHOLDS",
+    "DecisionPoint",
+    "Grade",
+    "Partition",
+    "Reason",
+    "TallySums",
+    "Validation",
+    "ValidationStatistic",
+    "edges_of",
+    "tallied",
+    "validated",
+    "validation",
+]

@@ -1,0 +1,278 @@
+"""What validators print about the predictions alone: a table of statistics, grades, thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from itrust._core import InputError, Result, did_you_mean
+
+
+class Reason(StrEnum):
+    """Why there is no number, or no p-value."""
+
+    CLUSTERED_GROUPS = "Hosmer-Lemeshow has no law for clustered rows"
+    CLUSTERED_GRADES = "binomial and Jeffreys tests have no law for clustered rows"
+    CLUSTERED_REDRAWS = "labels of clustered rows cannot be redrawn one by one"
+    WEIGHTED_GRADES = "binomial and Jeffreys laws count rows, not weights"
+    ONE_LABEL = "all labels are alike"
+    ONE_PREDICTION = "all predictions are alike"
+    SEPARATED = "the predictions separate the labels, so that no finite value fits"
+    CONTRARY = "labels that the model called impossible came true, so that no finite value fits"
+    CERTAIN = "every prediction is 0 or 1, and has no logit"
+    NO_VARIANCE = "no label can vary"
+    TOSSED = "every prediction is 0, 1 or 1/2, where it asks nothing"
+    WITHHELD = "withheld: it would tell of few rows"
+
+
+@dataclass(frozen=True)
+class ValidationStatistic:
+    """One statistic of the predictions.
+
+    Attributes
+    ----------
+    name : str
+        Such as "slope".
+    value : float or None
+        None where there is none; `reason` says why.
+    lower, upper : float or None
+        Ends of the confidence interval, where the statistic has one.
+    pvalue : float or None
+        For "the model is calibrated", by the law that textbooks and other packages take: normal,
+        chi-square, or by the design. Unadjusted.
+    exact_pvalue : float or None
+        The same question answered by labels that are redrawn from the probabilities, which needs no
+        law and no many rows. Unadjusted. None for rows of clusters.
+    expected : float or None
+        Mean over the redraws: what a calibrated model would show on these rows.
+    freedom : int or None
+        Degrees of freedom of the law.
+    reason : Reason or None
+        Why a number or a p-value is missing, where one is.
+    """
+
+    name: str
+    value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    pvalue: float | None = None
+    exact_pvalue: float | None = None
+    expected: float | None = None
+    freedom: int | None = None
+    reason: Reason | None = None
+
+    @property
+    def chance(self) -> float | None:
+        """The p-value to rely on: by redraws, or by the law where there are none."""
+        return self.pvalue if self.exact_pvalue is None else self.exact_pvalue
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes.
+        """
+        return {**vars(self), "reason": None if self.reason is None else self.reason.value}
+
+
+@dataclass(frozen=True)
+class Grade:
+    """Rows of one grade: a rating class, or an interval of the prediction.
+
+    Attributes
+    ----------
+    name : str
+        Of the grade; groups of the prediction are numbered from the lowest.
+    rows, events : int
+        Rows, and those of label 1.
+    predicted, observed : float
+        Mean prediction and rate of label 1, weighted.
+    binomial, jeffreys : float or None
+        One-sided p-values for "the prediction is not too low": small where there are more events
+        than predicted. Binomial: P(X >= events). Jeffreys: the beta law with 1/2 added to events
+        and to other rows, up to the mean prediction (ECB 2019).
+    binomial_two_sided, jeffreys_two_sided : float or None
+        Twice the smaller tail, 1 at most.
+    adjusted, adjusted_two_sided : float or None
+        The binomial p-values adjusted for all grades (step-down, by redraws of their events).
+    reason : Reason or None
+        Why p-values are missing, where they are.
+    """
+
+    name: str
+    rows: int
+    events: int
+    predicted: float
+    observed: float
+    binomial: float | None = None
+    jeffreys: float | None = None
+    binomial_two_sided: float | None = None
+    jeffreys_two_sided: float | None = None
+    adjusted: float | None = None
+    adjusted_two_sided: float | None = None
+    reason: Reason | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes.
+        """
+        return {**vars(self), "reason": None if self.reason is None else self.reason.value}
+
+
+@dataclass(frozen=True)
+class DecisionPoint:
+    """What deciding by the prediction is worth at one threshold (Vickers and Elkin 2006).
+
+    Attributes
+    ----------
+    threshold : float
+        Rows whose prediction is at least this are acted on.
+    true_positives, false_positives : float
+        Shares of all rows, weighted, that are acted on and have label 1, or 0.
+    rate : float
+        Share of label 1 among all rows, weighted.
+    rows : int
+        Rows that are acted on.
+    """
+
+    threshold: float
+    true_positives: float
+    false_positives: float
+    rate: float
+    rows: int
+
+    @property
+    def odds(self) -> float:
+        """How many true positives a false one costs: threshold / (1 - threshold)."""
+        return self.threshold / (1 - self.threshold)
+
+    @property
+    def net_benefit(self) -> float:
+        """True positives less false positives times the odds, by row."""
+        return self.true_positives - self.odds * self.false_positives
+
+    @property
+    def treat_all(self) -> float:
+        """The same if every row were acted on."""
+        return self.rate - self.odds * (1 - self.rate)
+
+    @property
+    def treat_none(self) -> float:
+        """What acting on nobody is worth."""
+        return 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes, and "net_benefit", "treat_all" and "treat_none".
+        """
+        worth = ("net_benefit", "treat_all", "treat_none")
+        return {**vars(self), **{name: getattr(self, name) for name in worth}}
+
+
+@dataclass(frozen=True, eq=False)
+class Validation(Result):
+    """What validators print about the predictions alone; none of it looks at covariates.
+
+    Attributes
+    ----------
+    n, events : int
+        Rows that count, and those of label 1.
+    confidence : float
+        Coverage of the intervals, each by itself.
+    draws, seed : int
+        How often labels were redrawn, and what makes the same draws again.
+    certain, contrary : int or None
+        Rows whose prediction is exactly 0 or 1, and those of them with the other label; None where
+        that would tell of few rows.
+    knots : int
+        Of the spline behind ICI; 0: a line in the logit.
+    gathered : bool
+        Whether rows were gathered in cells of nearly equal predictions, as more than 100,000 are.
+    weighted, clustered : bool
+        Whether rows count differently, and whether some were drawn together.
+    statistics : tuple of ValidationStatistic
+        In the order in which they are printed.
+    grades : tuple of Grade
+        By the user's grades, or ten groups of the prediction.
+    decision : tuple of DecisionPoint
+        The decision curve, by rising thresholds.
+    """
+
+    n: int
+    events: int
+    confidence: float
+    draws: int
+    seed: int
+    certain: int | None
+    contrary: int | None
+    knots: int
+    gathered: bool
+    weighted: bool
+    clustered: bool
+    statistics: tuple[ValidationStatistic, ...]
+    grades: tuple[Grade, ...]
+    decision: tuple[DecisionPoint, ...]
+
+    def __repr__(self) -> str:
+        return f"<Validation: {len(self.statistics)} statistics, {self.n:,} rows>"
+
+    def __getitem__(self, name: str) -> ValidationStatistic:
+        for own in self.statistics:
+            if own.name == name:
+                return own
+        known = [own.name for own in self.statistics]
+        raise InputError(
+            "there is no statistic {value}; {guess}",
+            argument="name",
+            value=name,
+            details={"guess": did_you_mean(str(name), known)},
+        )
+
+    def __iter__(self) -> Iterator[ValidationStatistic]:
+        return iter(self.statistics)
+
+    def __len__(self) -> int:
+        return len(self.statistics)
+
+    @property
+    def tested(self) -> tuple[ValidationStatistic, ...]:
+        """Statistics that have a p-value, by redraws or by a law."""
+        return tuple(own for own in self.statistics if own.chance is not None)
+
+    def rejected(self, alpha: float) -> tuple[ValidationStatistic, ...]:
+        """Give the statistics whose p-value is at most alpha; unadjusted.
+
+        Parameters
+        ----------
+        alpha : float
+            Error that each is allowed by itself.
+
+        Returns
+        -------
+        tuple of ValidationStatistic
+            By redraws where there are some, otherwise by their law.
+        """
+        return tuple(own for own in self.tested if own.chance is not None and own.chance <= alpha)
+
+    def _facts(self) -> dict[str, Any]:
+        tables = ("statistics", "grades", "decision")
+        own = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {
+            **{name: value for name, value in own.items() if name not in tables},
+            **{name: [part.to_dict() for part in own[name]] for name in tables},
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [own.to_dict() for own in self.statistics]

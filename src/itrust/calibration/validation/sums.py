@@ -1,0 +1,265 @@
+"""Sums over rows that statistics of the prediction need: by cells of it, groups and thresholds.
+
+Everything that validators print is a function of a few sums over rows of nearly the same
+prediction, so rows can be read in any order, some at a time. Up to 100,000 rows a cell holds one
+prediction, and nothing is lost. Of more rows, a cell holds predictions whose distance from 0 or 1
+differs by a factor of 1.0005 at most, wherever they lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logit
+
+from itrust._core import AnyArray, FloatArray, IntArray
+
+FINENESS = 11  # binary digits that are kept of how far a prediction is from 0 or 1
+NO_DISTANCE = 1e-9  # closer to 0 or 1 than this is one cell
+FIELDS = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Rows and weights by label, in every one of several places.
+
+    Attributes
+    ----------
+    array : (7, m) array
+        Rows of label 0 and 1, their weights, their squared weights, and weights times predictions.
+    """
+
+    array: FloatArray
+
+    @property
+    def zeros(self) -> FloatArray:
+        """Rows of label 0."""
+        return np.asarray(self.array[0])
+
+    @property
+    def ones(self) -> FloatArray:
+        """Rows of label 1."""
+        return np.asarray(self.array[1])
+
+    @property
+    def weights0(self) -> FloatArray:
+        """Weights of the rows of label 0."""
+        return np.asarray(self.array[2])
+
+    @property
+    def weights1(self) -> FloatArray:
+        """Weights of the rows of label 1."""
+        return np.asarray(self.array[3])
+
+    @property
+    def squares0(self) -> FloatArray:
+        """Squared weights of the rows of label 0."""
+        return np.asarray(self.array[4])
+
+    @property
+    def squares1(self) -> FloatArray:
+        """Squared weights of the rows of label 1."""
+        return np.asarray(self.array[5])
+
+    @property
+    def rows(self) -> FloatArray:
+        """All rows."""
+        return np.asarray(self.array[0] + self.array[1])
+
+    @property
+    def weights(self) -> FloatArray:
+        """Their weights."""
+        return np.asarray(self.array[2] + self.array[3])
+
+    @property
+    def squares(self) -> FloatArray:
+        """Their squared weights."""
+        return np.asarray(self.array[4] + self.array[5])
+
+    @property
+    def predicted(self) -> FloatArray:
+        """Mean prediction of every place; NaN where there is no weight."""
+        return _ratio(self.array[6], self.weights)
+
+    @property
+    def observed(self) -> FloatArray:
+        """Rate of label 1 in every place; NaN where there is no weight."""
+        return _ratio(self.array[3], self.weights)
+
+    @property
+    def effective(self) -> FloatArray:
+        """How many rows of the same weight they are worth; the rows, where all weights are 1."""
+        return _ratio(np.square(self.weights), self.squares)
+
+    def at(self, places: AnyArray) -> Sums:
+        """Keep some places."""
+        return Sums(self.array[:, places])
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
+
+
+def sums_by_place(
+    place: IntArray, number: int, y: FloatArray, p: FloatArray, w: FloatArray
+) -> FloatArray:
+    """Sum over some rows, place by place.
+
+    Parameters
+    ----------
+    place : (n,) array of int
+        Where each row belongs, from 0.
+    number : int
+        Of places.
+    y, p, w : (n,) arrays
+        Labels, predictions and weights; rows of weight 0 do not count.
+
+    Returns
+    -------
+    (7, number) array
+        As in `Sums`.
+    """
+    counts = (w > 0).astype(float)
+    square = w * w
+    values = counts * (1 - y), counts * y, w * (1 - y), w * y, square * (1 - y), square * y, w * p
+    return np.array([np.bincount(place, value, minlength=number) for value in values])
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionCells:
+    """Rows gathered by their prediction, in its order; only cells that count.
+
+    Attributes
+    ----------
+    p : (m,) array
+        Prediction of each cell, or its mean.
+    sums : Sums
+        Of the rows in each cell.
+    are_weighted : bool
+        Whether rows count differently.
+    """
+
+    p: FloatArray
+    sums: Sums
+    are_weighted: bool
+
+    @classmethod
+    def of_rows(cls, y: FloatArray, p: FloatArray, w: FloatArray | None) -> PredictionCells:
+        """Gather rows of exactly the same prediction.
+
+        Parameters
+        ----------
+        y, p : (n,) arrays
+            Labels and predictions.
+        w : (n,) array or None
+            Weights; None: every row counts alike.
+
+        Returns
+        -------
+        PredictionCells
+            One for each prediction that has a weight.
+        """
+        weights = np.ones(y.size) if w is None else w
+        values, place = np.unique(p, return_inverse=True)
+        sums = Sums(sums_by_place(place, values.size, y, p, weights))
+        held = np.flatnonzero(sums.weights > 0)
+        return cls(values[held], sums.at(held), w is not None)
+
+    @classmethod
+    def of_fine(cls, array: FloatArray, are_weighted: bool) -> PredictionCells:
+        """Take sums over the cells of `fine_place`.
+
+        Parameters
+        ----------
+        array : (7, CELLS) array
+            From `sums_by_place`.
+        are_weighted : bool
+            Whether rows count differently.
+
+        Returns
+        -------
+        PredictionCells
+            Those that have a weight.
+        """
+        sums = Sums(array)
+        held = np.flatnonzero(sums.weights > 0)
+        sums = sums.at(held)
+        return cls(sums.predicted, sums, are_weighted)
+
+    @cached_property
+    def logit(self) -> FloatArray:
+        """Of the prediction; infinite at 0 and 1."""
+        return np.asarray(logit(self.p))
+
+    @cached_property
+    def is_certain(self) -> AnyArray:
+        """Mark predictions of exactly 0 or 1."""
+        return np.asarray((self.p == 0) | (self.p == 1))
+
+    @property
+    def certain(self) -> int:
+        """How many rows have such a prediction."""
+        return int(self.sums.rows[self.is_certain].sum())
+
+    @property
+    def contrary(self) -> int:
+        """How many of these have the other label."""
+        wrong = self.sums.ones[self.p == 0].sum() + self.sums.zeros[self.p == 1].sum()
+        return int(wrong)
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """What the squared residuals of each cell are worth if the model is calibrated, times w."""
+        return self.sums.weights * self.p * (1 - self.p)
+
+    def some(self, kept: AnyArray) -> PredictionCells:
+        """Keep some cells."""
+        return PredictionCells(self.p[kept], self.sums.at(kept), self.are_weighted)
+
+    def merged(self, first: IntArray) -> PredictionCells:
+        """Put neighbouring cells together.
+
+        Parameters
+        ----------
+        first : (k,) array of int
+            Where each new cell begins, rising from 0.
+
+        Returns
+        -------
+        PredictionCells
+            k of them, at their mean predictions.
+        """
+        sums = Sums(np.add.reduceat(self.sums.array, first, axis=1))
+        alone = np.diff(np.append(first, self.p.size)) == 1
+        p = np.where(alone, self.p[first], sums.predicted)  # no rounding where nothing is joined
+        return PredictionCells(p, sums, self.are_weighted)
+
+
+def _digits(distance: FloatArray) -> IntArray:
+    return np.asarray(distance).view(np.int64) >> (52 - FINENESS)
+
+
+_FIRST = int(_digits(np.array([NO_DISTANCE]))[0])
+_HALF = int(_digits(np.array([0.5]))[0]) - _FIRST + 1
+CELLS = 2 * _HALF + 2  # about 120,000; the first and the last hold exactly 0 and 1
+
+
+def fine_place(p: FloatArray) -> IntArray:
+    """Number the cell of each prediction, in the order of predictions.
+
+    Parameters
+    ----------
+    p : (n,) array
+        Predictions.
+
+    Returns
+    -------
+    (n,) array of int
+        From 0, those of exactly 0, to `CELLS` - 1, those of exactly 1.
+    """
+    distance = np.maximum(np.minimum(p, 1 - p), NO_DISTANCE)
+    step = _digits(distance) - _FIRST
+    inside = np.where(p > 0.5, CELLS - 2 - step, 1 + step)
+    return np.asarray(np.select([p == 0, p == 1], [0, CELLS - 1], inside))

@@ -1,0 +1,346 @@
+"""What validators print, as plain text: what each statistic asks, and what it cannot see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from itrust._core import counted, wrapped
+from itrust.calibration import Grade, Validation, ValidationStatistic
+from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.layout import fitted, spelt
+
+if TYPE_CHECKING:
+    from itrust.auditing import Audit
+
+
+class StatisticFamily(NamedTuple):
+    """Statistics that are told together: a key, a title, what they ask and cannot see."""
+
+    key: str
+    title: str
+    asks: str
+    blind: str
+    names: tuple[str, ...] = ()
+
+
+FAMILIES = (
+    StatisticFamily(
+        "intercept",
+        "Calibration intercept",
+        "Is the mean right? The intercept of a logistic model with logit p as an offset: 0 if it "
+        "is, above 0 if the model is too low.",
+        "Sees the mean alone: a model that is too high for half of the rows and too low for the "
+        "others passes.",
+        ("intercept",),
+    ),
+    StatisticFamily(
+        "slope",
+        "Calibration slope",
+        "Are predictions as spread as they should be? 1 if they are, below 1 if they are too "
+        "extreme.",
+        "Sees one line through the logit: a bias that rises and falls along the prediction can "
+        "pass, and so does one that cancels at every prediction.",
+        ("slope",),
+    ),
+    StatisticFamily(
+        "smooth",
+        "Integrated calibration index",
+        "How far are predictions from a smooth curve of the observed rate? ICI is the mean "
+        "distance, E50 the median, E90 the ninth decile, Emax the largest. It is never 0, so "
+        "compare it with what a calibrated model would show.",
+        "Looks at the prediction alone: a model that is too high for the young and too low for the "
+        "old passes.",
+        ("ici", "e50", "e90", "emax"),
+    ),
+    StatisticFamily(
+        "hosmer_lemeshow",
+        "Hosmer-Lemeshow",
+        "Do events differ from what is expected in ten groups of the prediction? As many degrees "
+        "of freedom as groups, for rows that are new to the model. Its chi-square law misleads "
+        "where events are few; the exact p-value does not.",
+        "What cancels within a group of the prediction passes.",
+        ("hosmer_lemeshow",),
+    ),
+    StatisticFamily(
+        "spiegelhalter",
+        "Spiegelhalter's z",
+        "Is the Brier score what a calibrated model would have?",
+        "Weighs a residual by 1 - 2p: around 1/2 it sees next to nothing, and biases that cancel "
+        "in the sum pass.",
+        ("spiegelhalter",),
+    ),
+    StatisticFamily(
+        "brier",
+        "Brier score, split",
+        "Score = miscalibration - discrimination + uncertainty, by isotonic recalibration "
+        "(CORP); the log loss likewise.",
+        "Miscalibration is that of the prediction alone, and part of it is chance: compare it with "
+        "what a calibrated model would show.",
+        (
+            *("brier", "miscalibration", "discrimination", "uncertainty"),
+            *("log_loss", "log_miscalibration", "log_discrimination", "log_uncertainty"),
+        ),
+    ),
+    StatisticFamily(
+        "auc",
+        "Discrimination",
+        "How often has a positive row the larger prediction? AUC with DeLong's interval; Gini = "
+        "2 AUC - 1.",
+        "Not calibration: predictions that are all halved have the same AUC.",
+        ("auc", "gini"),
+    ),
+)
+GRADES = StatisticFamily(
+    "grades",
+    "Tests by grade",
+    "Are there more events in a grade than predicted? Binomial and Jeffreys tests, one-sided: "
+    "small where the prediction is too low. Adjusted: for all grades.",
+    "The mean of a grade: rows of a grade that are off in opposite directions pass.",
+)
+DECISION = StatisticFamily(
+    "decision",
+    "Decision curve",
+    "What is it worth to act on rows whose prediction reaches a threshold? True positives less "
+    "false ones times threshold / (1 - threshold), by row.",
+    "An average over all rows: who is acted on wrongly is not seen, and a miscalibrated model "
+    "can be worth more than a calibrated one.",
+)
+TITLES = {
+    "intercept": "calibration intercept",
+    "slope": "calibration slope",
+    "ici": "ICI",
+    "e50": "E50",
+    "e90": "E90",
+    "emax": "Emax",
+    "hosmer_lemeshow": "Hosmer-Lemeshow",
+    "spiegelhalter": "Spiegelhalter's z",
+    "brier": "Brier score",
+    "miscalibration": "miscalibration",
+    "discrimination": "discrimination",
+    "uncertainty": "uncertainty",
+    "log_loss": "log loss",
+    "log_miscalibration": "miscalibration (log)",
+    "log_discrimination": "discrimination (log)",
+    "log_uncertainty": "uncertainty (log)",
+    "auc": "AUC",
+    "gini": "Gini",
+}
+IDEAL = {"intercept": "0", "slope": "1", "spiegelhalter": "0"}  # of a calibrated model
+BY_THEMSELVES = (
+    "P-values are unadjusted, each with an error of its own, for documentation; they are no part "
+    "of the verdict."
+)
+ALONE = (
+    "All of it looks at the predictions alone; calibration given covariates is another question."
+)
+
+
+def number(value: float | None) -> str:
+    """A statistic for people.
+
+    >>> number(0.0026524), number(15.0104), number(None)
+    ('0.002652', '15.01', '-')
+    """
+    return "-" if value is None else f"{value:.4g}"
+
+
+def chance(value: float | None) -> str:
+    """A p-value for people; 0 is a rounding of what no double holds.
+
+    >>> chance(0.5372), chance(0.0), chance(None)
+    ('0.537', '<1e-300', '-')
+    """
+    if value is None:
+        return "-"
+    return "<1e-300" if value == 0 else f"{value:.3g}"
+
+
+def calibrated_value(own: ValidationStatistic | Mapping[str, Any]) -> str:
+    """What a calibrated model would show: known, or the mean of the redraws."""
+    found = own if isinstance(own, Mapping) else vars(own)
+    if found["value"] is None:
+        return "-"
+    if found["name"] == "hosmer_lemeshow":
+        return str(found["freedom"])
+    if found["name"] in IDEAL:
+        return IDEAL[found["name"]]
+    return number(found["expected"])
+
+
+@as_text.register
+def _(result: Validation, width: int = WIDTH) -> str:
+    lines = [*wrapped(validation_head(result.to_dict()), width), ""]
+    names = max(len(TITLES[own.name]) for own in result)
+    lines.append(
+        f"{'statistic':<{names}} {'value':>9}  {'interval':<18} {'calibrated':>10} {'p':>8} "
+        f"{'exact p':>8}"
+    )
+    for own in result:
+        ends = "" if own.lower is None else f"{number(own.lower)} to {number(own.upper)}"
+        lines.append(
+            f"{TITLES[own.name]:<{names}} {number(own.value):>9}  {ends:<18} "
+            f"{calibrated_value(own):>10} {chance(own.pvalue):>8} {chance(own.exact_pvalue):>8}"
+        )
+    lines += ["", *_grade_lines(result.grades)]
+    lines += ["", f"{'threshold':>9} {'net benefit':>12} {'treat all':>10} {'rows':>9}"]
+    lines += [
+        f"{own.threshold:>9g} {number(own.net_benefit):>12} {number(own.treat_all):>10} "
+        f"{own.rows:>9,}"
+        for own in result.decision
+    ]
+    notes = [*validation_notes(result.to_dict()), ALONE]
+    lines += ["", *(line for note in notes for line in wrapped(note, width, "", "  "))]
+    return fitted("\n".join(lines), width)
+
+
+def _grade_lines(grades: Sequence[Grade]) -> list[str]:
+    if not grades:
+        return ["no grade has enough rows to be shown"]
+    names = min(max(len("grade"), *(len(spelt(own.name)) for own in grades)), 24)
+    head = (
+        f"{'grade':<{names}} {'rows':>9} {'events':>8} {'predicted':>9} {'observed':>9} "
+        f"{'binomial':>9} {'Jeffreys':>9} {'adjusted':>9}"
+    )
+    return [
+        head,
+        *(
+            f"{spelt(own.name)[:names]:<{names}} {own.rows:>9,} {own.events:>8,} "
+            f"{number(own.predicted):>9} {number(own.observed):>9} {chance(own.binomial):>9} "
+            f"{chance(own.jeffreys):>9} {chance(own.adjusted):>9}"
+            for own in grades
+        ),
+    ]
+
+
+def validation_head(found: Mapping[str, Any]) -> str:
+    """Say what is there, in one line.
+
+    Parameters
+    ----------
+    found : mapping
+        Of `Validation.to_dict`.
+
+    Returns
+    -------
+    str
+        Rows, events and coverage.
+    """
+    weighted = ", weighted" if found["weighted"] else ""
+    return (
+        f"{counted(found['n'], 'row')}{weighted}, {found['events']:,} with label 1; intervals of "
+        f"{100 * found['confidence']:g} %, each by itself; p-values unadjusted"
+    )
+
+
+def validation_notes(found: Mapping[str, Any]) -> list[str]:
+    """Say how the numbers were made, and why some are missing.
+
+    Parameters
+    ----------
+    found : mapping
+        Of `Validation.to_dict`.
+
+    Returns
+    -------
+    list of str
+        Sentences.
+    """
+    notes = []
+    knots = found["knots"]
+    curve = (
+        f"a restricted cubic spline of logit p with {knots} knots" if knots else "a line in logit p"
+    )
+    notes.append(f"The smooth curve is a logistic regression on {curve}.")
+    if found["draws"] and not found["clustered"]:
+        notes.append(
+            f"Exact p-values, and what a calibrated model would show, are from {found['draws']:,} "
+            f"redraws of the labels from the probabilities. Where the two p-values differ, rely on "
+            f"the exact one."
+        )
+    if found["clustered"]:
+        notes.append("Intervals and p-values are by the design, and asymptotically valid.")
+    if found["certain"] is None:
+        notes.append("Some predictions are exactly 0 or 1, too few to be counted here.")
+    elif found["certain"]:
+        rows = counted(found["certain"], "prediction")
+        left = "Where the label agrees, the fits of intercept, slope and curve leave them out."
+        notes.append(f"{rows} of exactly 0 or 1 have no logit, and none is moved. {left}")
+    if found["gathered"]:
+        notes.append(
+            "Rows are gathered in cells of nearly equal predictions, which moves statistics by "
+            "less than 0.0001."
+        )
+    parts = [*found["statistics"], *found["grades"]]
+    by_reason: dict[str, list[str]] = {}
+    for own in parts:
+        if own["reason"] is not None:
+            told = TITLES.get(own["name"], "grades") if own in found["statistics"] else "grades"
+            by_reason.setdefault(own["reason"], []).append(told)
+    for reason, names in by_reason.items():
+        notes.append(f"{', '.join(dict.fromkeys(names))}: {reason}.")
+    return notes
+
+
+def marked_of(found: Validation, alpha: float) -> list[str]:
+    """Name what is at most alpha by itself: statistics, and how many grades.
+
+    Parameters
+    ----------
+    found : Validation
+        What was computed.
+    alpha : float
+        Error that each is allowed.
+
+    Returns
+    -------
+    list of str
+        Titles.
+    """
+    named = [TITLES[own.name] for own in found.rejected(alpha)]
+    tested = [own for own in found.grades if own.adjusted_two_sided is not None]
+    few = sum(1 for own in tested if (own.adjusted_two_sided or 0.0) <= alpha)
+    return [*named, *([f"{few} of {counted(len(tested), 'grade')}"] if few else [])]
+
+
+def validation_sentence(audit: Audit) -> str:
+    """Say how what validators print goes with the verdict, so that neither denies the other.
+
+    Parameters
+    ----------
+    audit : Audit
+        With a `validation`.
+
+    Returns
+    -------
+    str
+        Sentences; empty without a validation.
+    """
+    found = audit.validation
+    if found is None:
+        return ""
+    tested, marked = len(found.tested), marked_of(found, audit.alpha)
+    given = "the covariates" if audit.test.names else "the prediction"
+    if not tested:
+        return f"None of these has a p-value here. {BY_THEMSELVES}"
+    few = f"At most {audit.alpha:g}, each by itself: the p-values of {', '.join(marked)}."
+    none = f"None of these {tested} p-values is at most {audit.alpha:g}"
+    if audit.judgement.refuted and not marked:
+        told = (
+            f"{none}, and yet the audit rejects calibration given {given}: a model can pass all of "
+            "them and be miscalibrated."
+        )
+    elif audit.judgement.refuted:
+        told = f"{few} The audit rejects calibration given {given}."
+    elif not marked:
+        told = f"{none}. That is no proof that the model is calibrated."
+    elif audit.test.refused is not None:
+        told = f"{few} The audit has no p-value for these rows."
+    else:
+        told = (
+            f"{few} The audit does not reject calibration given {given}, and neither denies the "
+            f"other: these are {tested} tests of other questions, of which a calibrated model "
+            f"fails about {tested * audit.alpha:.2g} on average, and the audit controls the error "
+            "of all of its checks together."
+        )
+    return f"{told} {BY_THEMSELVES}"

@@ -79,7 +79,7 @@ def three_moments() -> Pair:
     on=(NONE,),
     within=2e-2,
     note="Holm-Sidak is what max-T becomes for independent scores; the rest is the error of the "
-    "draws. With dependent scores max-T is smaller",
+    "draws",
 )
 def max_t() -> Pair:
     rng = np.random.default_rng(3)

@@ -6,6 +6,7 @@ from typing import Any
 
 from quoting.kit import Results, Rows, piece, share, table
 
+TO_ROUNDING = 1e-8
 HEADS = {"what": "number", "package": "by", "data": "on"}
 
 
@@ -26,21 +27,24 @@ def by(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "package": f"{row['package']} {row['version']}"}
 
 
-def compared(rows: Rows, *others: str) -> str:
+def compared(rows: Rows) -> str:
+    """A table of numbers, and what is to be said about them."""
     columns = {"what": str, "package": str, "data": str, "ours": digits, "theirs": digits}
-    columns |= {"difference": apart, "relative": apart} | dict.fromkeys(others, str)
-    return table([by(row) for row in rows], columns, HEADS)
-
-
-def equal(found: Results, topic: str) -> str:
-    """A table of the numbers that should be the same, and what is to be said about them."""
-    rows = [r for r in rows_of(found) if r["topic"] == topic and r["within"] is not None]
+    columns |= {"difference": apart, "relative": apart}
+    told = table([by(row) for row in rows], columns, HEADS)
     said: dict[str, dict[str, None]] = {}
     for row in rows:
         if row["note"]:
             said.setdefault(row["note"], {})[f"{row['what']} ({row['package']})"] = None
     notes = "\n".join(f"- *{'; '.join(names)}*: {note}." for note, names in said.items())
-    return f"{compared(rows)}\n\n{notes}" if notes else compared(rows)
+    return f"{told}\n\n{notes}" if notes else told
+
+
+def equal(found: Results, topic: str) -> str:
+    """The numbers of a topic that should be the same."""
+    return compared(
+        [row for row in rows_of(found) if row["topic"] == topic and row["within"] is not None]
+    )
 
 
 @piece("reference", "scores")
@@ -65,8 +69,7 @@ def inference(found: Results) -> str:
 
 @piece("reference", "other definitions")
 def other_definitions(found: Results) -> str:
-    rows = [row for row in rows_of(found) if row["within"] is None]
-    return compared(rows, "note").replace("| note |", "| how they differ |", 1)
+    return compared([row for row in rows_of(found) if row["within"] is None])
 
 
 @piece("reference", "data")
@@ -84,9 +87,8 @@ def how_many(found: Results) -> str:
 
 @piece("reference", "how many are equal to rounding")
 def to_rounding(found: Results) -> str:
-    same = [r for r in rows_of(found) if r["within"] is not None and r["relative"] <= 1e-9]
-    judged = [r for r in rows_of(found) if r["within"] is not None]
-    return f"{len(same)} of {len(judged)}"
+    judged = [row for row in rows_of(found) if row["within"] is not None]
+    return f"{sum(row['relative'] <= TO_ROUNDING for row in judged)} of {len(judged)}"
 
 
 @piece("reference", "rejections")

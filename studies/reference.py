@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import itrust as it
 from equal import inference, recalibration, rejections, scores, surveys
 from equal.data import TOLD
 from equal.kit import ROWS, agrees
@@ -44,8 +45,11 @@ SECTIONS: dict[str, Callable[[], dict[str, Any]]] = {"rows": rows, "rejections":
 
 
 def main() -> None:
-    for name in os.environ.get("SECTION", ",".join(SECTIONS)).split(","):
-        keep("reference", {name: SECTIONS[name]()})
+    try:
+        for name in os.environ.get("SECTION", ",".join(SECTIONS)).split(","):
+            keep("reference", {name: SECTIONS[name]()})
+    except (it.DatasetError, FileNotFoundError, ModuleNotFoundError) as error:
+        sys.exit(f"reference: {error}")
 
 
 if __name__ == "__main__":

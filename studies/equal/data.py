@@ -59,7 +59,10 @@ class Nhanes:
 @functools.cache
 def nhanes() -> Nhanes:
     """NHANES II with 31 strata of two clusters and 32 half samples; probabilities rise with age."""
-    table = csv.read_csv(Path(os.environ.get("ITRUST_DATA", ".")) / "nhanes2.csv")
+    file = Path(os.environ.get("ITRUST_DATA", ".")) / "nhanes2.csv"
+    if not file.exists():
+        raise FileNotFoundError("nhanes2.csv is not in the folder that ITRUST_DATA names")
+    table = csv.read_csv(file)
     table = table.filter(pa.compute.is_valid(table["highbp"]))
     names = ("stratum", "psu", "finalwgt", "sex", "age", "highbp")
     columns = {name: table[name].to_numpy().astype(float) for name in names}

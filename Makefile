@@ -8,7 +8,7 @@ RELEASE := .venv-release/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 PYTHONS ?= 3.11 3.12 3.13 3.14
-.PHONY: demo test quick pages pictures charts lint types unit browser format docs data bench study paper fuzz oldest \
+.PHONY: demo test quick pages tables pictures charts lint types unit browser format docs data bench study paper fuzz oldest \
 	release-check committed dist smoke installed pythons hashes clean
 
 demo: .venv/core          ## the main job on an embedded, simulated survey
@@ -55,6 +55,10 @@ data: .venv/core          ## fetch the public data sets, and print the folder to
 pages: .venv/test         ## write what blocks print now into the pages that say something else
 	OMP_NUM_THREADS=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/doc_blocks.py $(PAGES)
 
+# Nothing is computed: the tables come from the JSON files that studies have written.
+tables: .venv/core        ## write what studies found into the pages that show it
+	@$(BIN)/python studies/quote.py
+
 # Those of the README, the home page, the guide and the reference; `make pages` draws those that pages make.
 pictures: .venv/test      ## draw the pictures in docs/pictures again
 	OMP_NUM_THREADS=1 $(BIN)/python website/pictures.py
@@ -76,7 +80,9 @@ bench: .venv/test         ## ratios against a plain implementation, peak memory,
 	@$(BIN)/python benchmarks/recalibration.py
 	@$(BIN)/python benchmarks/audit.py
 
-STUDIES := $(filter-out kit housing compas people paper,$(basename $(notdir $(wildcard studies/*.py))))
+# Packages that the study of reference alone compares with; relplot imports the two behind it.
+COMPARED := betacal model-diagnostics momentchi2 netcal probcal relplot deprecation seaborn uncertainty-calibration
+STUDIES := $(filter-out kit housing compas people paper quote,$(basename $(notdir $(wildcard studies/*.py))))
 
 study: .venv/test         ## a statistical study: make study NAME=level
 	@test -n "$(filter $(NAME),$(STUDIES))" || \
@@ -84,6 +90,10 @@ study: .venv/test         ## a statistical study: make study NAME=level
 	@# AIF360 names much that its subset scan, which the study of power compares with, does not need.
 	@if [ "$(NAME)" = power ]; then \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps aif360; \
+	fi
+	@# Nor does what others compute need all that their packages name.
+	@if [ "$(NAME)" = reference ]; then \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(COMPARED); \
 	fi
 	@OMP_NUM_THREADS=1 $(BIN)/python studies/$(NAME).py
 

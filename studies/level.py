@@ -1,6 +1,7 @@
 """Level and power of the test under every null, and what breaks it: `make study NAME=level`.
 
-Writes docs/studies/levels.md. RUNS=200 gives a quick look.
+Writes docs/studies/levels.json, and its tables into the pages that show them; what is said about
+them stands in the pages. RUNS=200 gives a quick look.
 """
 
 from __future__ import annotations
@@ -15,19 +16,18 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 import itrust as it
 from itrust import nulls, simulate
 from itrust.kernels import RBF, Constant, LocalKernel
+from quote import keep
 
 RUNS = int(os.environ.get("RUNS", "2000"))
 DRAWS = 199
 LEVEL = 0.05
-PAGE = Path(__file__).parents[1] / "docs" / "studies" / "levels.md"
 
 NULLS = {
     "Bernoulli (exact)": nulls.Bernoulli(),
@@ -104,76 +104,40 @@ def cell(row: Row, column: str, pool: ProcessPoolExecutor) -> tuple[int, int]:
     return sum(rejected), sum(warned)
 
 
-def shown(count: int, judged: bool) -> str:
-    """Share of rejections; bold where it cannot be 0.05."""
-    text = f"{count / RUNS:.3f}".removeprefix("0") if count < RUNS else "1.00"
-    return f"**{text}**" if judged and binomtest(count, RUNS, LEVEL).pvalue < 0.001 else text
-
-
-def table(rows: list[Row], pool: ProcessPoolExecutor, *, judged: bool) -> list[str]:
+def table(rows: list[Row], pool: ProcessPoolExecutor) -> dict[str, Any]:
+    """Shares of runs that reject, one row a design."""
     columns = [name for name in NULLS if any(name in row.columns for row in rows)]
-    lines = [f"| | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
+    found = []
     for row in rows:
-        counts = [
-            shown(cell(row, name, pool)[0], judged) if name in row.columns else ""
+        shares = {
+            name: cell(row, name, pool)[0] / RUNS if name in row.columns else None
             for name in columns
-        ]
-        lines.append(f"| {row.title} | {' | '.join(counts)} |")
-        print(lines[-1], flush=True)
-    return lines
+        }
+        found.append({"design": row.title, **shares})
+        print(found[-1], flush=True)
+    return {"runs": RUNS, "draws": DRAWS, "rows": found}
 
 
-def warning_lines(pool: ProcessPoolExecutor) -> list[str]:
-    lines = []
-    for row in (*BROKEN, *CALIBRATED):
-        _, warned = cell(row, row.columns[0], pool)
-        lines.append(f"| {row.title} | {warned / RUNS:.3f} |")
-    return ["| | share of runs that warn |", "|---|---|", *lines]
+def warning_table(pool: ProcessPoolExecutor) -> dict[str, Any]:
+    """Shares of runs that warn."""
+    rows = [
+        {"design": row.title, "warned": cell(row, row.columns[0], pool)[1] / RUNS}
+        for row in (*BROKEN, *CALIBRATED)
+    ]
+    return {"runs": RUNS, "draws": DRAWS, "rows": rows}
 
 
 def main() -> None:
     begun = time.perf_counter()
     with ProcessPoolExecutor() as pool:
-        level = table(CALIBRATED, pool, judged=True)
-        power = table(SHIFTED, pool, judged=False)
-        broken = table(BROKEN, pool, judged=True)
-        warned = warning_lines(pool)
-    page = f"""\
-# Level and power of the test
-
-Made by `make study NAME=level` ({RUNS:,} runs a cell, {DRAWS} draws, alpha {LEVEL}; seeds are the
-run numbers). The numbers are shares of runs that reject; bold where a binomial test at 0.001
-excludes 0.05. Where the title names no kernel, the default kernel is used. The designs are in
-`itrust.simulate`.
-
-## A calibrated model: every number should be .05
-
-{chr(10).join(level)}
-
-Redrawing labels from the probabilities rejects as often as it should everywhere. The paper's
-Algorithm 1 does not: it moves residuals between rows whose variances differ, as in (b), and every
-draw carries the mean of the residuals, as in (a). "Permuted, centred" is the null of the package
-behind the paper's figure 4 and tables; how often it rejects depends on the width.
-
-## A model that is too low everywhere: power
-
-{chr(10).join(power)}
-
-Resampled residuals carry the shift into every draw, so Algorithm 1 compares the data with
-themselves.
-
-## What breaks exactness
-
-{chr(10).join(broken)}
-
-The p-value is exact if rows are independent given (x, f), if the model has not seen their labels,
-and if weights carry no information on the label beyond (x, f). When the data contradict
-the first or the last, the test says so (an `AssumptionWarning`, repeated in the printed result):
-
-{chr(10).join(warned)}
-"""
-    PAGE.write_text(page)
-    print(f"wrote {PAGE.name} in {time.perf_counter() - begun:.0f} s")
+        tables = {
+            "calibrated": table(CALIBRATED, pool),
+            "shifted": table(SHIFTED, pool),
+            "broken": table(BROKEN, pool),
+            "warned": warning_table(pool),
+        }
+    keep("levels", tables)
+    print(f"wrote levels.json and its pages in {time.perf_counter() - begun:.0f} s")
 
 
 if __name__ == "__main__":

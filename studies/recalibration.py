@@ -1,7 +1,8 @@
 """Every method on the paper's data sets, judged by the exact test: `make study NAME=recalibration`.
 
-Writes docs/studies/recalibration.md. RUNS=2 gives a quick look. Needs the four data sets
-(downloaded, or in the folder that ITRUST_DATA names).
+Writes docs/studies/recalibration.json, and its tables into the pages that show them; what is said
+about them stands in the pages. RUNS=2 gives a quick look. Needs the four data sets (downloaded, or
+in the folder that ITRUST_DATA names).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,10 +32,10 @@ import itrust as it
 from itrust import recalibrate
 from itrust.bias import Neighbours, neighbour_kernel
 from itrust.data import Points
+from quote import keep
 
 RUNS = int(os.environ.get("RUNS", "20"))
 DRAWS = 199
-DOCS = Path(__file__).parents[1] / "docs" / "studies"
 SETS = {
     "COMPAS": "age, sex, African-American",
     "Housing": "income, Black",
@@ -212,37 +214,35 @@ def one_run(name: str, model: str, seed: int) -> dict[str, list[float]]:
     return found
 
 
-def table(name: str, model: str, pool: ProcessPoolExecutor) -> tuple[list[str], str]:
+def table(name: str, model: str, pool: ProcessPoolExecutor) -> list[dict[str, Any]]:
+    """One row a method: means over the splits; KLCE^2 in millionths."""
     outcomes = list(pool.map(functools.partial(one_run, name, model), range(RUNS)))
-    lines = [
-        "| method | Brier | KLCE^2 x 10^6 | floored | rejected | seconds |",
-        "|---|---|---|---|---|---|",
-    ]
-    summary = {}
+    rows = []
     for method in outcomes[0]:
         v = np.array([outcome[method] for outcome in outcomes])
         brier, plain, _, rejected, seconds = v.mean(axis=0)
         floored = float(np.maximum(v[:, 1], v[:, 2]).mean())
-        summary[method] = brier, floored, rejected
-        lines.append(
-            f"| {method} | {brier:.4f} | {1e6 * plain:.1f} | {1e6 * floored:.1f} | "
-            f"{rejected:.2f} | {seconds:.1f} |"
-        )
-        print(f"{name}, {model}: {lines[-1]}", flush=True)
-    return lines, judgement(name, model, summary)
+        row = {"set": name, "model": model, "given": SETS[name], "method": method}
+        row |= {"brier": brier, "klce2": 1e6 * plain, "floored": 1e6 * floored}
+        rows.append(row | {"rejected": rejected, "seconds": seconds})
+        print(rows[-1], flush=True)
+    return rows
 
 
-def judgement(name: str, model: str, summary: dict[str, tuple[float, float, float]]) -> str:
-    """Local against the best of the others."""
-    others = {m: v for m, v in summary.items() if m != "Local" and m not in DESIGNS}
-    best = min(others, key=lambda m: others[m][1])
-    least = min(v[2] for v in others.values())
-    sharpest = min(v[0] for v in summary.values())
-    brier, floored, rejected = summary["Local"]
-    return (
-        f"| {name}, {model} | {best} ({others[best][2]:.2f}) | {floored / others[best][1]:.2f} | "
-        f"{rejected:.2f} against {least:.2f} | {brier - sharpest:+.4f} |"
-    )
+def judgement(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Local against the best of the others, in one setting."""
+    local = next(row for row in rows if row["method"] == "Local")
+    others = [row for row in rows if row["method"] not in ("Local", *DESIGNS)]
+    best = min(others, key=lambda row: row["floored"])
+    return {
+        "setting": f"{local['set']}, {local['model']}",
+        "best other": best["method"],
+        "its rejected": best["rejected"],
+        "ratio": local["floored"] / best["floored"],
+        "rejected": local["rejected"],
+        "least other": min(row["rejected"] for row in others),
+        "brier": local["brier"] - min(row["brier"] for row in rows),
+    }
 
 
 def as_good_as_it_gets(name: str, model: str, seed: int) -> tuple[float, float]:
@@ -269,105 +269,34 @@ def as_good_as_it_gets(name: str, model: str, seed: int) -> tuple[float, float]:
     return max(result.statistic, it.null_sd(told)), float(result.pvalue <= 0.05)
 
 
-def limits(pool: ProcessPoolExecutor) -> list[str]:
-    lines = []
+def limits(pool: ProcessPoolExecutor) -> list[dict[str, Any]]:
+    rows = []
     for name in ("COMPAS", "Housing", "Adult"):
         for model in MODELS:
             work = functools.partial(as_good_as_it_gets, name, model)
             left, rejected = np.mean(list(pool.map(work, range(max(RUNS // 2, 1)))), axis=0)
-            lines.append(f"| {name}, {model} | {1e6 * left:.1f} | {rejected:.2f} |")
-            print("known truth:", lines[-1], flush=True)
-    return lines
+            row = {"setting": f"{name}, {model}", "floored": 1e6 * left, "rejected": rejected}
+            rows.append(row)
+            print("known truth:", row, flush=True)
+    return rows
 
 
 def main() -> None:
     begun = time.perf_counter()
-    tables, judged = [], []
     with ProcessPoolExecutor() as pool:
-        for name in ("Heart", "COMPAS", "Housing", "Adult"):
-            for model in MODELS:
-                lines, verdict = table(name, model, pool)
-                tables += [f"### {name}, {model} (given {SETS[name]})", "", *lines, ""]
-                judged.append(verdict)
+        parts = [
+            table(name, model, pool)
+            for name in ("Heart", "COMPAS", "Housing", "Adult")
+            for model in MODELS
+        ]
         left = limits(pool)
-    page = TEXT.format(
-        runs=RUNS,
-        draws=DRAWS,
-        judged="\n".join(judged),
-        left="\n".join(left),
-        tables="\n".join(tables).rstrip(),
-    )
-    (DOCS / "recalibration.md").write_text(page)
-    print(f"wrote recalibration.md in {time.perf_counter() - begun:.0f} s")
-
-
-TEXT = """\
-# Recalibration on the paper's data
-
-Made by `make study NAME=recalibration` ({runs} random splits into thirds: train, calibrate, judge;
-random forest and logistic regression of scikit-learn; covariates of the test as in the paper). All
-figures are from the last third, which no model and no method has seen. *Rejected*: share of splits
-in which the exact default test ({draws} draws) has a p-value of at most .05. *Floored*: mean of
-KLCE^2 with the default kernel, each split's value raised to its null standard deviation where it is
-below that. Seconds to fit and predict, on one core, with other work on the machine.
-
-## Local against the others
-
-*Ratio*: floored KLCE^2 of Local over that of the best other method, whose rejection rate is in
-brackets. *Brier*: distance from the best of all.
-
-| setting | best other (rejected) | ratio | Local rejected, least other | Brier |
-|---|---|---|---|---|
-{judged}
-
-On the three larger sets Local has the lowest KLCE^2 and the lowest rejection rate of all methods
-for both models, and a Brier score within .0002 of the best. Its KLCE^2 is at most half of the
-best other method's for the three forests (COMPAS: .499) and for Adult's logistic regression; it
-is .78 and .61 of it for the logistic regressions on COMPAS and the housing survey, so the aim of
-one half was missed there. On these two the null standard deviation, below which no value counts, is
-itself a third of the figure of the best other method.
-
-Heart has too few rows: 306 to learn from and 306 to judge on. Methods differ by a few rejections in
-20 splits, Local is not the best of them, and its Brier score is .0006 and .0012 behind. With so few
-rows hardly any correction can be shown to help; leaving the model as it is, or a temperature, does
-as well as anything.
-
-No method passes the test everywhere: Local is still rejected in 30 to 70 % of splits on the larger
-sets, the others nearly always. The next section asks how much of that any method could avoid.
-
-## What the number of rows leaves
-
-A correction that was learned from n rows has sampling errors, and a test on n other rows can see
-them. To tell these from a weakness of the method, labels of both thirds were drawn again from the
-probabilities that Local had given, and the model was recalibrated again, in half as many splits. In
-this setting a correction of the kind that Local makes is known to be perfect.
-
-| setting | floored KLCE^2 x 10^6 | rejected |
-|---|---|---|
-{left}
-
-So even where a perfect correction of Local's kind exists, this many rows leave a KLCE^2 of the size
-that was seen, and 20 to 50 % of splits rejected: 2,400 rows of COMPAS cannot give half of the
-figure of the best other method. What goes beyond that in the real data (.70 against .20 for the
-logistic regression on the housing survey) is bias that smooth corrections do not remove.
-
-## Designs that did worse
-
-- *Kernel correction*: the mean residual among neighbours over p (1 - p), shrunk, added to the
-  logit. It spends its rows on local bumps where a trend in one group would suffice, and its cost
-  grows with the square of the number of rows (so it was left out on the two large sets).
-- *Boosted trees* of depth 3 with the logit as offset, their number by cross-validation: equal in
-  Brier score on COMPAS and the housing survey, behind in KLCE^2.
-- Variants of the penalised regression, tried on two to ten splits: features on ranks alone; no
-  straight lines among the features (trends within groups stayed); waves of the same size as levels,
-  or a quarter; 60 and 400 features in place of 150; identity or beta as the only start; two rounds
-  always; keeping a correction only if a single hold-out's log loss fell. None was better by more
-  than the splits differ, on the sets it was tried on; most were worse on one of them.
-
-## All figures
-
-{tables}
-"""
+    tables = {
+        "judged": {"runs": RUNS, "rows": [judgement(rows) for rows in parts]},
+        "left": {"runs": max(RUNS // 2, 1), "rows": left},
+        "all": {"runs": RUNS, "draws": DRAWS, "rows": list(chain(*parts))},
+    }
+    keep("recalibration", tables)
+    print(f"wrote recalibration.json and its pages in {time.perf_counter() - begun:.0f} s")
 
 
 if __name__ == "__main__":

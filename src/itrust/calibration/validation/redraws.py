@@ -3,7 +3,7 @@
 If the model is calibrated, labels of independent rows behave as if they were drawn from the
 predictions. So the share of redraws that look at least as bad as the data is a p-value that holds
 at any number of rows. Of more than 2,048 different predictions, neighbouring rows are redrawn
-together, at their mean prediction.
+together, at their mean prediction; with weights, as so many rows as they are worth.
 """
 
 from __future__ import annotations

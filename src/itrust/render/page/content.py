@@ -33,6 +33,7 @@ from itrust.tasks import TaskFinding
 MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30
 LONG_NAME, LONG_LABEL, LONG_TEXT = 80, 160, 700
 LABELS = ("name", "rule", "group", "by", "where", "model", "title")  # keys of what is called so
+FROM_FOLDS = "Predictions come from folds of these rows, so exact p-values are approximate here."
 NO_COVARIATES = "No covariates were named, so this is overall calibration once more."
 TASK_TONES = {
     TaskFinding.BIASED: BAD,
@@ -83,7 +84,7 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
             "recalibration": _best_recalibration(found),
         },
         "steps": [found["tolerance"] * times for times in (-2, -1, -0.5, 0.5, 1, 2)],
-        "validation": _validation(found.get("validation")),
+        "validation": _validation(found),
         "notes": _notes(found),
         "by_design": _by_design(found),
         "versions": _versions(),
@@ -158,10 +159,12 @@ def _best_recalibration(found: Mapping[str, Any]) -> int:
     return min(range(1, len(rows)), key=lambda k: float(rows[k]["brier"]), default=0)
 
 
-def _validation(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _validation(audit: Mapping[str, Any]) -> dict[str, Any] | None:
     """What validators print, by family: where each statistic is in the dict, and its words."""
+    found = audit.get("validation")
     if found is None:
         return None
+    folds = [] if audit["test"]["is_exact"] or found["clustered"] else [FROM_FOLDS]
     place = {own["name"]: k for k, own in enumerate(found["statistics"])}
     families = [
         {
@@ -183,7 +186,7 @@ def _validation(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "families": families,
         "grades": _words_of(GRADES),
         "decision": _words_of(DECISION),
-        "notes": [*validation_notes(found), ALONE],
+        "notes": [*validation_notes(found), *folds, ALONE],
     }
 
 

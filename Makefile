@@ -81,7 +81,7 @@ bench: .venv/test         ## ratios against a plain implementation, peak memory,
 	@$(BIN)/python benchmarks/audit.py
 
 # Packages that the study of reference alone compares with; relplot imports the two behind it.
-COMPARED := betacal model-diagnostics momentchi2 netcal probcal relplot deprecation seaborn uncertainty-calibration
+COMPARED := betacal model-diagnostics momentchi2 netcal relplot deprecation seaborn uncertainty-calibration
 STUDIES := $(filter-out kit housing compas people paper quote,$(basename $(notdir $(wildcard studies/*.py))))
 
 study: .venv/test         ## a statistical study: make study NAME=level

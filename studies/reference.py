@@ -14,13 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 import itrust as it
-from equal import inference, recalibration, rejections, scores, surveys
+from equal import inference, recalibration, rejections, scores, surveys, validation
 from equal.data import TOLD
 from equal.kit import ROWS, agrees
 from quote import keep
 
 TOPICS = {  # importing them makes their rows
     "scores": scores,
+    "validation": validation,
     "recalibration": recalibration,
     "surveys": surveys,
     "inference": inference,

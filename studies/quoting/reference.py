@@ -52,6 +52,11 @@ def scores(found: Results) -> str:
     return equal(found, "scores")
 
 
+@piece("reference", "validation")
+def validation(found: Results) -> str:
+    return equal(found, "validation")
+
+
 @piece("reference", "recalibration")
 def recalibration(found: Results) -> str:
     return equal(found, "recalibration")

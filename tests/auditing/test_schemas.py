@@ -263,7 +263,7 @@ def test_an_entry_of_another_type_is_named_with_its_place():
 
 def test_entries_may_be_added():
     found = copy.deepcopy(NEWEST)
-    found["validation"] = found["overall"]["slope"] = found["tasks"][0]["more"] = {"a": 1}
+    found["later"] = found["overall"]["slope"] = found["tasks"][0]["more"] = {"a": 1}
     check_json(found)
 
 

@@ -239,6 +239,17 @@ def test_no_covariates_have_a_word_and_the_echoed_command_has_it(homes, typed):
     assert said in refused("audit", "bare.csv")
 
 
+def test_what_validators_print_is_in_the_files_unless_it_is_left_out(homes):
+    for more in ([], ["--no-validation"]):
+        result = run("audit", homes, *COLUMNS, *DRAWS, "--json", "a.json", *more)
+        assert result.exit_code == 0
+        told = json.loads(Path("a.json").read_text())
+        assert (told["validation"] is None) == bool(more)
+        assert told["provenance"]["command"].endswith("--no-validation") == bool(more)
+        assert "validators" not in result.stdout
+    assert "slope" not in run("audit", homes, *COLUMNS, *DRAWS).stdout
+
+
 def test_a_column_called_none_wins(quick):
     names = ["y", "p", "none", "region", "half", "w", "unit"]
     pa.csv.write_csv(rows().rename_columns(names), "n.csv")

@@ -73,6 +73,14 @@ def test_reliability_of_a_group_is_that_of_its_rows(found):
     assert told["curve"]["predicted"] == pytest.approx(own.predicted, rel=1e-4)
 
 
+def test_a_group_whose_rows_all_have_weight_0_has_no_reliability():
+    rng = np.random.default_rng(0)
+    p, group = rng.uniform(0.1, 0.9, 300), np.repeat(["a", "b", "c"], 100)
+    sample = it.Sample(rng.random(300) < p, p, {"group": group}, weights=1.0 * (group != "b"))
+    lines = it.audit(sample, draws=79, rng=0).charts.by_group
+    assert [line.group for line in lines] == ["group = a", "group = c"]
+
+
 def test_groups_that_are_hidden_have_no_reliability(found):
     rows = {group.name: group.rows for group in found.diagnosis.groups}
     most = found.n - rows["g = a"]  # of the other groups together

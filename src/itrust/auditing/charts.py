@@ -683,9 +683,10 @@ class _Drawer:
 def _reliability_lines(sample: Sample, column: Column) -> list[ReliabilityLine]:
     """Every level with rows for two bins and, in a design, with more than one cluster."""
     lines = []
+    counts = sample.weights_or_ones > 0
     for value in np.unique(column.values[~column.missing]):
         where = level_of(column, float(value))
-        rows = np.flatnonzero(where.rows(sample.points))
+        rows = np.flatnonzero(where.rows(sample.points) & counts)
         bins = min(BINS, rows.size // ROWS_OF_BIN)
         if bins < 2:
             continue

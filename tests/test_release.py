@@ -24,6 +24,7 @@ import smoke
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAKEFILE = (ROOT / "Makefile").read_text()
+SOURCES = Path(itrust.__file__).parents[1]  # of the package that is tested, installed or not
 # Lower bounds that `make oldest` does not test.
 NOT_TESTED = {
     "latex2mathml": "makes the site",
@@ -146,14 +147,16 @@ def test_pythons_are_named_that_are_tried():
 
 
 def test_every_file_of_licences_is_there_and_every_licence_is_named():
-    texts = "".join((ROOT / name).read_text() for name in PROJECT["license-files"])
+    own, other = PROJECT["license-files"]
+    texts = (ROOT / own).read_text() + (SOURCES / other.removeprefix("src/")).read_text()
     titles = re.findall(r"^([\w.-]+)\n-+$", texts, re.M)
     assert set(titles) <= set(PROJECT["license"].split(" AND "))
     assert set(PROJECT["license"].split(" AND ")) == {"BSD-3-Clause", *titles}
 
 
 def test_the_chart_library_is_of_the_pinned_version():
-    record = json.loads((charts.FOLDER / "charts.json").read_text())
+    place = charts.FOLDER.relative_to(ROOT / "src") / "charts.json"
+    record = json.loads((SOURCES / place).read_text())
     pinned = f"vl-convert-python=={record['vl-convert-python']}"
     extras = PROJECT["optional-dependencies"]
     assert extras["charts"] == [pinned]

@@ -1,5 +1,6 @@
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 from jinja2 import Environment, FunctionLoader
@@ -7,8 +8,9 @@ from jinja2 import Environment, FunctionLoader
 import charts
 from itrust.render.page import library
 
-RECORD = json.loads((charts.FOLDER / "charts.json").read_text())
-LICENCES = (charts.FOLDER / "LICENCES.txt").read_text()
+FOLDER = Path(library.__file__).parent / charts.FOLDER.name  # of the package that is tested
+RECORD = json.loads((FOLDER / "charts.json").read_text())
+LICENCES = (FOLDER / "LICENCES.txt").read_text()
 
 
 def test_the_library_is_the_recorded_one():

@@ -24,9 +24,7 @@ import smoke
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAKEFILE = (ROOT / "Makefile").read_text()
-SOURCES = Path(itrust.__file__).parents[
-    1
-]  # where the package that is tested stands, installed or not
+SOURCES = Path(itrust.__file__).parents[1]  # of the package that is tested, installed or not
 # Lower bounds that `make oldest` does not test.
 NOT_TESTED = {
     "jsonschema": "the oracle of a checker of ours",

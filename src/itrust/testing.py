@@ -13,16 +13,13 @@ gate closed: the model is judged miscalibrated
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 from itrust._core import InputError, Rng, checked_choice, checked_count
-from itrust.auditing import MIN_CELL, Audit, Verdict, audit, gate
+from itrust.auditing import MIN_CELL, Asked, Audit, Verdict, audit, gate
 from itrust.bias import names_of
 from itrust.data import Covariates, MissingRule, Sample, Scan, is_frame
 from itrust.tasks import Task, as_tasks
-
-if TYPE_CHECKING:
-    from itrust.auditing import Asked
 
 __all__ = ["assert_trustworthy"]
 __dir__ = __all__.copy  # what tab completion offers
@@ -132,6 +129,7 @@ def assert_trustworthy(
     __tracebackhide__ = True  # pytest points at the test, not in here
     worst = None if require is None else _verdict(require)
     checked_count(min_cell, "min_cell")
+    checked_choice(asked, "asked", get_args(Asked))
     rows: dict[str, Any] = {
         "pos_label": pos_label,
         "weights": weights,

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import mlflow
 import numpy as np
@@ -20,7 +21,7 @@ import pandas as pd
 from mlflow.entities import Metric, Param
 from mlflow.models.evaluation import EvaluationArtifact, EvaluationResult, ModelEvaluator
 
-from itrust._core import InputError, did_you_mean, listed
+from itrust._core import InputError, checked_choice, checked_count, did_you_mean, listed
 from itrust.auditing import MIN_CELL, Asked, Audit, audit, gate
 from itrust.bias import names_of
 from itrust.data import Sample
@@ -37,6 +38,7 @@ OF_AUDIT = ("alpha", "tolerance", "draws")
 OF_LOG = ("min_cell", "gate")
 CONFIG = (*("on", "tasks", "pos_label", *ROLES, "missing", *OF_AUDIT, "seed", *OF_LOG, "prefix"),)
 PREFIX = "itrust"
+PLAIN_NAME = re.compile(r"\w[\w. -]*", re.ASCII)
 MAX_TAG = 5_000  # characters that every store of MLflow takes
 _logger = logging.getLogger("mlflow.itrust")  # told where MLflow tells the rest
 
@@ -236,6 +238,16 @@ def _checked(config: Mapping[str, Any]) -> dict[str, Any]:
                 value=name,
                 details={"guess": did_you_mean(str(name), list(CONFIG))},
             )
+    checked_choice(config.get("gate", "any"), "gate", get_args(Asked))
+    checked_count(config.get("min_cell", MIN_CELL), "min_cell")
+    prefix = config.get("prefix", PREFIX)
+    if not isinstance(prefix, str) or PLAIN_NAME.fullmatch(prefix) is None:
+        raise InputError(
+            "{argument} must be a text of letters, digits, spaces and . _ -, as names in MLflow "
+            "are, not {value}",
+            argument="prefix",
+            value=prefix,
+        )
     return dict(config)
 
 

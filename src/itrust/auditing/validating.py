@@ -28,20 +28,34 @@ from itrust.engines import Additive, Outcome, Plan, RowwiseWork
 
 @dataclass(frozen=True, eq=False)
 class ValidationSums(Additive):
-    """Sums over rows, as in `TallySums`.
+    """Sums over rows, which add up in their own way: some rows are in few of many cells.
 
     Attributes
     ----------
-    fine : (7, cells) array
-        By fine cells of the prediction.
-    groups, between, cuts : (7, b) arrays
-        By groups, between thresholds, and of all rows.
+    sums : TallySums
+        Of some rows, or of all.
     """
 
-    fine: FloatArray
-    groups: FloatArray
-    between: FloatArray
-    cuts: FloatArray
+    sums: TallySums
+
+    def __add__(self, other: ValidationSums) -> ValidationSums:
+        mine = replace(self.sums, fine=self.sums.fine.copy())
+        return ValidationSums(mine.absorbed(other.sums))
+
+    def absorbed(self, other: ValidationSums) -> ValidationSums:
+        """Add other rows into the arrays of these, which nobody else may hold.
+
+        Parameters
+        ----------
+        other : ValidationSums
+            Of other rows; not changed.
+
+        Returns
+        -------
+        ValidationSums
+            Of both.
+        """
+        return ValidationSums(self.sums.absorbed(other.sums))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +65,7 @@ class _Tallying:
     partition: Partition
 
     def __call__(self, chunk: Chunk, w: FloatArray) -> ValidationSums:
-        return ValidationSums(**vars(TallySums.of(chunk.y, chunk.p, w, self.partition)))
+        return ValidationSums(TallySums.of(chunk.y, chunk.p, w, self.partition))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +164,7 @@ class ValidationPart:
             Of all rows.
         """
         weighted = self.extract.some.weights is not None
-        found = TallySums(**vars(sums)).tallied(self.partition, weighted)
+        found = sums.sums.tallied(self.partition, weighted)
         return validated(found, 1 - alpha, draws, seed)
 
 

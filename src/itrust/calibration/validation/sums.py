@@ -169,12 +169,12 @@ class PredictionCells:
 
     @classmethod
     def of_fine(cls, array: FloatArray, are_weighted: bool) -> PredictionCells:
-        """Take sums over the cells of `fine_place`.
+        """Take sums over cells of `fine_place`.
 
         Parameters
         ----------
-        array : (7, CELLS) array
-            From `sums_by_place`.
+        array : (7, u) array
+            From `sums_by_place`, in the order of the cells.
         are_weighted : bool
             Whether rows count differently.
 

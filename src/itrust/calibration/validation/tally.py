@@ -12,6 +12,7 @@ from itrust._core import FloatArray, InputError, IntArray, counted
 from itrust.calibration.score_inputs import ScoredRows, ScoreSource, equal_mass_edges
 from itrust.calibration.validation.sums import (
     CELLS,
+    FIELDS,
     PredictionCells,
     Sums,
     fine_place,
@@ -23,6 +24,7 @@ CHUNK_ROWS = 65_536
 GROUPS = 10
 MAX_GRADES = 500
 MISSING = "(missing)"
+PARTS = ("groups", "between", "cuts")  # of sums, beside those by cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +226,7 @@ def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | N
         weighted |= chunk.weights is not None
         w = np.ones(chunk.y.size) if chunk.weights is None else chunk.weights
         own = TallySums.of(chunk.y, chunk.p, w, partition)
-        total = own if total is None else total.plus(own)
+        total = own if total is None else total.absorbed(own)
         rows += chunk.y.size
         small = [*small, (chunk.y, chunk.p, w)] if rows <= rows_at_hand() else []
         if column is not None:
@@ -246,12 +248,15 @@ class TallySums:
 
     Attributes
     ----------
-    fine : (7, CELLS) array
-        By fine cells of the prediction.
+    places : (u,) array of int
+        Fine cells of the prediction that hold rows; those of many rows are all cells.
+    fine : (7, u) array
+        Sums in these cells.
     groups, between, cuts : (7, b) arrays
         As in `Partition.sums`.
     """
 
+    places: IntArray
     fine: FloatArray
     groups: FloatArray
     between: FloatArray
@@ -260,14 +265,30 @@ class TallySums:
     @classmethod
     def of(cls, y: FloatArray, p: FloatArray, w: FloatArray, partition: Partition) -> TallySums:
         """Sum over some rows."""
-        fine = sums_by_place(fine_place(p), CELLS, y, p, w)
-        return cls(fine, *partition.sums(y, p, w))
+        places, place = np.unique(fine_place(p), return_inverse=True)
+        fine = sums_by_place(place, places.size, y, p, w)
+        return cls(places, fine, *partition.sums(y, p, w))
 
-    def plus(self, other: TallySums) -> TallySums:
-        """Add other rows into the arrays of these."""
-        for name, array in vars(self).items():
-            array += getattr(other, name)
-        return self
+    def absorbed(self, other: TallySums) -> TallySums:
+        """Add other rows, into the arrays of these where they hold all cells.
+
+        Parameters
+        ----------
+        other : TallySums
+            Of other rows; not changed.
+
+        Returns
+        -------
+        TallySums
+            Of both, with all cells.
+        """
+        fine = self.fine
+        if self.places.size < CELLS:
+            fine = np.zeros((FIELDS, CELLS))
+            fine[:, self.places] = self.fine
+        fine[:, other.places] += other.fine
+        rest = (getattr(self, name) + getattr(other, name) for name in PARTS)
+        return TallySums(np.arange(CELLS), fine, *rest)
 
     def tallied(self, partition: Partition, are_weighted: bool) -> Tallied:
         """Make what validation needs, with grades by prediction.
@@ -284,7 +305,7 @@ class TallySums:
         Tallied
             Of all rows that were added up.
         """
-        cells = PredictionCells.of_fine(self.fine, are_weighted)
+        cells = PredictionCells.of_fine(self.fine, are_weighted)  # in the order of the prediction
         parts = (self.groups, self.between, self.cuts)
         return _finished(cells, parts, _Graded(), partition, None, True, None)
 

@@ -193,6 +193,6 @@ class _Scores:
         """Of the Brier score; what the labels alone add to it cancels."""
         weights, p = self.cells.sums.weights, self.cells.p
         rates = ones / weights
-        nearest = np.array([isotonic(own, weights) for own in rates])
+        nearest = isotonic(rates, weights)
         lost = np.square(rates - p) - np.square(rates - nearest)
         return np.asarray(lost @ weights / weights.sum())

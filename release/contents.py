@@ -9,12 +9,17 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 PACKAGE = {".py", ".typed"}
-PAGE = {".css", ".gz", ".j2", ".js", ".json", ".txt"}  # in render/page alone
+# What stands in a folder of the package besides.
+DATA = {
+    "itrust/render/page": {".css", ".gz", ".j2", ".js", ".json", ".txt"},
+    "itrust/auditing/schema": {".json"},
+}
 RECORDS = {"METADATA", "RECORD", "WHEEL", "entry_points.txt"}
 NEEDED = (
     "itrust/__init__.py",
     "itrust/__main__.py",
     "itrust/py.typed",
+    "itrust/auditing/schema/itrust-audit-4.json",
     "itrust/render/page/page.html.j2",
     "itrust/render/page/charts/charts.js.gz",
     "itrust/render/page/charts/LICENCES.txt",
@@ -37,8 +42,7 @@ def strays(names: list[str]) -> list[str]:
 
 def _belongs(path: PurePosixPath) -> bool:
     if path.parts[0] == "itrust":
-        page = path.parts[1:3] == ("render", "page")
-        return path.suffix in (PACKAGE | PAGE if page else PACKAGE)
+        return path.suffix in PACKAGE | DATA.get("/".join(path.parts[:3]), set())
     inside = re.fullmatch(r"itrust-[\w.]+\.dist-info", path.parts[0]) is not None
     return inside and (path.parts[1] == "licenses" or path.parts[1] in RECORDS)
 

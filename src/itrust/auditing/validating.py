@@ -23,25 +23,7 @@ from itrust.calibration import (
     validated,
 )
 from itrust.data import Chunk, Extract, Sample
-from itrust.engines import Additive, Outcome, Plan, RowwiseWork
-
-
-@dataclass(frozen=True, eq=False)
-class ValidationSums(Additive):
-    """Sums over rows, as in `TallySums`.
-
-    Attributes
-    ----------
-    fine : (7, cells) array
-        By fine cells of the prediction.
-    groups, between, cuts : (7, b) arrays
-        By groups, between thresholds, and of all rows.
-    """
-
-    fine: FloatArray
-    groups: FloatArray
-    between: FloatArray
-    cuts: FloatArray
+from itrust.engines import Outcome, Plan, RowwiseWork
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +32,8 @@ class _Tallying:
 
     partition: Partition
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> ValidationSums:
-        return ValidationSums(**vars(TallySums.of(chunk.y, chunk.p, w, self.partition)))
+    def __call__(self, chunk: Chunk, w: FloatArray) -> TallySums:
+        return TallySums.of(chunk.y, chunk.p, w, self.partition)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +81,7 @@ class ValidationPart:
         """
         return [] if block.start else [RowwiseWork(_Tallying(self.partition), self.unit)]
 
-    def reduced(self, outcome: Outcome, block: range) -> ValidationSums | None:
+    def reduced(self, outcome: Outcome, block: range) -> TallySums | None:
         """Keep the sums.
 
         Parameters
@@ -111,12 +93,12 @@ class ValidationPart:
 
         Returns
         -------
-        ValidationSums or None
+        TallySums or None
             None for later batches.
         """
         return None if block.start else outcome.works[0]
 
-    def finished(self, found: Sequence[ValidationSums | None]) -> ValidationSums:
+    def finished(self, found: Sequence[TallySums | None]) -> TallySums:
         """Take the sums of the first batch.
 
         Parameters
@@ -126,18 +108,18 @@ class ValidationPart:
 
         Returns
         -------
-        ValidationSums
+        TallySums
             Of all rows.
         """
         assert found[0] is not None
         return found[0]
 
-    def validated(self, sums: ValidationSums, alpha: float, draws: int, seed: int) -> Validation:
+    def validated(self, sums: TallySums, alpha: float, draws: int, seed: int) -> Validation:
         """Make the statistics of the sums.
 
         Parameters
         ----------
-        sums : ValidationSums
+        sums : TallySums
             Of all rows.
         alpha : float
             Error that intervals are allowed.
@@ -150,8 +132,7 @@ class ValidationPart:
             Of all rows.
         """
         weighted = self.extract.some.weights is not None
-        found = TallySums(**vars(sums)).tallied(self.partition, weighted)
-        return validated(found, 1 - alpha, draws, seed)
+        return validated(sums.tallied(self.partition, weighted), 1 - alpha, draws, seed)
 
 
 def partition_of(some: Sample) -> Partition:

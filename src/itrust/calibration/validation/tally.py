@@ -18,6 +18,7 @@ from itrust.calibration.validation.sums import (
     sums_by_place,
 )
 from itrust.data import Column, Design, Sample, Scan, design_variance, rows_at_hand
+from itrust.engines import Additive
 
 CHUNK_ROWS = 65_536
 GROUPS = 10
@@ -224,7 +225,7 @@ def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | N
         weighted |= chunk.weights is not None
         w = np.ones(chunk.y.size) if chunk.weights is None else chunk.weights
         own = TallySums.of(chunk.y, chunk.p, w, partition)
-        total = own if total is None else total.plus(own)
+        total = own if total is None else total.absorbed(own)
         rows += chunk.y.size
         small = [*small, (chunk.y, chunk.p, w)] if rows <= rows_at_hand() else []
         if column is not None:
@@ -241,7 +242,7 @@ def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | N
 
 
 @dataclass(frozen=True, eq=False)
-class TallySums:
+class TallySums(Additive):
     """Sums over some rows, which add up.
 
     Attributes
@@ -262,12 +263,6 @@ class TallySums:
         """Sum over some rows."""
         fine = sums_by_place(fine_place(p), CELLS, y, p, w)
         return cls(fine, *partition.sums(y, p, w))
-
-    def plus(self, other: TallySums) -> TallySums:
-        """Add other rows into the arrays of these."""
-        for name, array in vars(self).items():
-            array += getattr(other, name)
-        return self
 
     def tallied(self, partition: Partition, are_weighted: bool) -> Tallied:
         """Make what validation needs, with grades by prediction.
@@ -299,7 +294,7 @@ def _finished(
     rows: DesignRows | None,
 ) -> Tallied:
     if cells.p.size == 0:
-        raise InputError("no rows with a positive weight")
+        raise InputError("{argument}: no row has a positive weight", argument="weights")
     groups, between, by_cuts = (Sums(part) for part in parts)
     held = np.flatnonzero(groups.weights > 0)
     groups = groups.at(held)

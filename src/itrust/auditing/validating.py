@@ -23,39 +23,7 @@ from itrust.calibration import (
     validated,
 )
 from itrust.data import Chunk, Extract, Sample
-from itrust.engines import Additive, Outcome, Plan, RowwiseWork
-
-
-@dataclass(frozen=True, eq=False)
-class ValidationSums(Additive):
-    """Sums over rows, which add up in their own way: some rows are in few of many cells.
-
-    Attributes
-    ----------
-    sums : TallySums
-        Of some rows, or of all.
-    """
-
-    sums: TallySums
-
-    def __add__(self, other: ValidationSums) -> ValidationSums:
-        mine = replace(self.sums, fine=self.sums.fine.copy())
-        return ValidationSums(mine.absorbed(other.sums))
-
-    def absorbed(self, other: ValidationSums) -> ValidationSums:
-        """Add other rows into the arrays of these, which nobody else may hold.
-
-        Parameters
-        ----------
-        other : ValidationSums
-            Of other rows; not changed.
-
-        Returns
-        -------
-        ValidationSums
-            Of both.
-        """
-        return ValidationSums(self.sums.absorbed(other.sums))
+from itrust.engines import Outcome, Plan, RowwiseWork
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +32,8 @@ class _Tallying:
 
     partition: Partition
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> ValidationSums:
-        return ValidationSums(TallySums.of(chunk.y, chunk.p, w, self.partition))
+    def __call__(self, chunk: Chunk, w: FloatArray) -> TallySums:
+        return TallySums.of(chunk.y, chunk.p, w, self.partition)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +81,7 @@ class ValidationPart:
         """
         return [] if block.start else [RowwiseWork(_Tallying(self.partition), self.unit)]
 
-    def reduced(self, outcome: Outcome, block: range) -> ValidationSums | None:
+    def reduced(self, outcome: Outcome, block: range) -> TallySums | None:
         """Keep the sums.
 
         Parameters
@@ -125,12 +93,12 @@ class ValidationPart:
 
         Returns
         -------
-        ValidationSums or None
+        TallySums or None
             None for later batches.
         """
         return None if block.start else outcome.works[0]
 
-    def finished(self, found: Sequence[ValidationSums | None]) -> ValidationSums:
+    def finished(self, found: Sequence[TallySums | None]) -> TallySums:
         """Take the sums of the first batch.
 
         Parameters
@@ -140,18 +108,18 @@ class ValidationPart:
 
         Returns
         -------
-        ValidationSums
+        TallySums
             Of all rows.
         """
         assert found[0] is not None
         return found[0]
 
-    def validated(self, sums: ValidationSums, alpha: float, draws: int, seed: int) -> Validation:
+    def validated(self, sums: TallySums, alpha: float, draws: int, seed: int) -> Validation:
         """Make the statistics of the sums.
 
         Parameters
         ----------
-        sums : ValidationSums
+        sums : TallySums
             Of all rows.
         alpha : float
             Error that intervals are allowed.
@@ -164,8 +132,7 @@ class ValidationPart:
             Of all rows.
         """
         weighted = self.extract.some.weights is not None
-        found = sums.sums.tallied(self.partition, weighted)
-        return validated(found, 1 - alpha, draws, seed)
+        return validated(sums.tallied(self.partition, weighted), 1 - alpha, draws, seed)
 
 
 def partition_of(some: Sample) -> Partition:

@@ -15,6 +15,7 @@ from itrust.calibration import (
     THRESHOLDS,
     DecisionPoint,
     Partition,
+    Reason,
     TallySums,
     Validation,
     ValidationStatistic,
@@ -164,9 +165,11 @@ def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation
     """Take out grades that rest on few rows, and round what else would tell of such.
 
     Grades are the bins of the reliability curve, are shown where these are, and are counted
-    there. Rows that two neighbouring thresholds tell apart are enough, or told as none. True and
-    false positives are multiples of the fewest rows, for a threshold and a bin may differ by few.
-    The largest distance is that of the most extreme predictions, so it has two digits.
+    there. Where one is left out, Hosmer-Lemeshow less what the others add to it would tell its
+    events, so that it goes, too. Rows that two neighbouring thresholds tell apart are enough, or
+    told as none. True and false positives are multiples of the fewest rows, for a threshold and a
+    bin may differ by few. The largest distance is that of the most extreme predictions, so it has
+    two digits.
 
     Parameters
     ----------
@@ -185,16 +188,31 @@ def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation
         return found
     few = too_few([own.rows for own in found.grades], least)
     grades = () if hidden.bins else found.grades
-    certain = found.certain
-    if certain:
-        certain = int(about_rows(certain, least)) if certain >= least else None
+    shown = tuple(own for k, own in enumerate(grades) if k not in few)
+    statistics = tuple(_about_extremes(own) for own in found.statistics)
+    if 0 < len(shown) < len(found.grades):
+        statistics = tuple(_without_sum_of_grades(own) for own in statistics)
     return replace(
         found,
-        grades=tuple(own for k, own in enumerate(grades) if k not in few),
+        grades=shown,
         decision=_decision(found.decision, found.n, least),
-        certain=certain,
-        statistics=tuple(_about_extremes(own) for own in found.statistics),
+        certain=_about_count(found.certain, least),
+        contrary=_about_count(found.contrary, least),
+        statistics=statistics,
     )
+
+
+def _about_count(rows: int | None, least: int) -> int | None:
+    """A number of rows in multiples of the fewest; None where they are fewer, and not 0."""
+    if not rows:
+        return rows
+    return int(about_rows(rows, least)) if rows >= least else None
+
+
+def _without_sum_of_grades(own: ValidationStatistic) -> ValidationStatistic:
+    if own.name != "hosmer_lemeshow":
+        return own
+    return ValidationStatistic(own.name, reason=Reason.WITHHELD)
 
 
 def _about_extremes(own: ValidationStatistic) -> ValidationStatistic:

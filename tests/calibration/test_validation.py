@@ -583,3 +583,20 @@ def test_what_weights_must_not_tell_is_said():
         "\n  ", " "
     )
     assert "unless" not in str(found(y, p))
+
+
+def test_the_p_value_of_miscalibration_is_that_of_the_value_that_is_printed():
+    rng = np.random.default_rng(5)
+    p = rng.beta(0.5, 6, 3_000)
+    y = rng.random(3_000) < p
+    found = validation(y, p, draws=199, rng=0)["miscalibration"]
+    order = np.argsort(p)
+
+    def lost(labels):
+        recalibrated = isotonic_regression(labels[order].astype(float))
+        return np.mean((labels - p) ** 2) - np.mean((labels[order] - recalibrated) ** 2)
+
+    drawn = np.array([lost(rng.random(3_000) < p) for _ in range(400)])
+    assert found.value == pytest.approx(lost(y))
+    assert found.expected == pytest.approx(drawn.mean(), rel=0.1)
+    assert found.exact_pvalue == pytest.approx(np.mean(drawn >= lost(y)), abs=0.12)

@@ -563,8 +563,8 @@ def _missing_notes(task: Task, missing: Mapping[str, int]) -> list[str]:
     """Rows that no comparison holds for, unless the task asks for them itself."""
     asked = {
         leaf.name
-        for ratio in task.ratios()
-        for predicate in ratio.predicates()
+        for number in task.leaves()
+        for predicate in number.predicates()
         for leaf in predicate.leaves()
         if isinstance(leaf, Missing)
     }
@@ -622,6 +622,8 @@ def checked_tasks(
     plug_ins = []
     for task in tasks:
         with _named_in_errors(task):
+            for leaf in task.leaves():
+                leaf.check(sample)
             plug_ins.append(task.linear(with_p))
     for task, plug_in in zip(tasks, plug_ins, strict=True):
         refuse_infinite(task, plug_in.value)
@@ -705,14 +707,14 @@ def refuse_odd_tasks(tasks: Sequence[Task]) -> None:
     for task in tasks:
         if not isinstance(task, Task):
             raise InputError(
-                "a task is made with tasks.mean, tasks.share, tasks.prevalence or tasks.parse, "
-                "not {value}",
+                "a task is made with tasks.mean, tasks.share, tasks.prevalence, tasks.coefficient "
+                "or tasks.parse, not {value}",
                 argument="tasks",
                 value=task,
             )
-        if not list(task.ratios()):
+        if not list(task.leaves()):
             raise InputError(
-                "{task} is a number and no task; use mean, share or prevalence",
+                "{task} is a number and no task; use mean, share, prevalence or coef",
                 argument="tasks",
                 value=task,
                 details={"task": task},

@@ -288,7 +288,7 @@ def _recalibrated(
 def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:
     """Probabilities plus bias; only sums count, so rows may leave [0, 1] if sums are positive."""
     moved = TaskRows(out.points, out.weights, out.stand_in + bias)
-    if all(ratio.denominator(moved) > 0 for ratio in task.ratios()):
+    if all(leaf.takes(moved) for leaf in task.leaves()):
         return moved
     return TaskRows(out.points, out.weights, np.clip(moved.stand_in, 0.0, 1.0))
 
@@ -301,14 +301,13 @@ def _linearised(
     Where noise has left next to no positives to divide by, shares are those of half as many as
     the labelled rows let expect.
     """
-    ratios = list(dict.fromkeys(task.ratios()))
+    leaves = list(dict.fromkeys(task.leaves()))
     labels = TaskRows.labelled(labelled)
     leaning, shares = np.zeros(len(moved.points)), np.zeros(len(moved.points))
-    for ratio, slope in zip(ratios, slopes_of(task, ratios, moved), strict=True):
-        expected = ratio.expected_denominator(moved, labels)
-        held = slope * min(1.0, 2 * ratio.denominator(moved) / expected)
-        leaning += held * ratio.leaning(moved).influence
-        shares += held * ratio.linear(moved).influence
+    for leaf, slope in zip(leaves, slopes_of(task, leaves, moved), strict=True):
+        held = slope * leaf.held(moved, labels)
+        leaning += held * leaf.leaning(moved).influence
+        shares += held * leaf.linear(moved).influence
     return task.linear(moved).value, leaning, shares
 
 

@@ -1,0 +1,196 @@
+"""Canonical links, and the estimating equation of a regression solved by Newton's steps.
+
+For a canonical link the coefficients b solve sum of w z (s - mean(z'b)) = 0, where s are labels or
+what stands for them: a concave problem, with one solution or none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.special import expit, logit
+
+from itrust._core import FloatArray
+from itrust.engines import Additive
+
+STEPS = 60
+SETTLED = 1e-9  # a step so short, in standard deviations of the columns, is the last one
+HALVINGS = 30
+FARTHEST = 600.0  # a linear predictor whose exponential is finite, with room for sums
+EDGE = 1e-6
+
+
+def _softplus(eta: FloatArray) -> FloatArray:
+    return np.asarray(np.logaddexp(0.0, eta))
+
+
+def _halved_square(eta: FloatArray) -> FloatArray:
+    return np.square(eta) / 2
+
+
+def _exponential(eta: FloatArray) -> FloatArray:
+    return np.exp(np.clip(eta, -FARTHEST, FARTHEST))
+
+
+def _logistic_slope(eta: FloatArray) -> FloatArray:
+    mean = expit(eta)
+    return np.asarray(mean * (1 - mean))
+
+
+def _same(eta: FloatArray) -> FloatArray:
+    return eta
+
+
+@dataclass(frozen=True)
+class Link:
+    """How the linear predictor of a regression gives the mean.
+
+    Attributes
+    ----------
+    name : {"logit", "identity", "log"}
+        What it is called.
+    potential : callable
+        A function whose derivative is the mean: what makes the problem concave.
+    mean : callable
+        From linear predictors to means.
+    slope : callable
+        From linear predictors to derivatives of the mean.
+    start : callable
+        From a mean to its linear predictor.
+    """
+
+    name: str
+    potential: Callable[[FloatArray], FloatArray]
+    mean: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+    start: Callable[[float], float]
+
+
+def _log_odds(mean: float) -> float:
+    return float(logit(min(max(mean, EDGE), 1 - EDGE)))
+
+
+def _log_mean(mean: float) -> float:
+    return math.log(max(mean, EDGE))
+
+
+def _plain_mean(mean: float) -> float:
+    return mean
+
+
+LINKS = {
+    "logit": Link("logit", _softplus, expit, _logistic_slope, _log_odds),
+    "identity": Link("identity", _halved_square, _same, np.ones_like, _plain_mean),
+    "log": Link("log", _exponential, _exponential, _exponential, _log_mean),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonStep(Additive):
+    """Derivatives of what a regression maximises, summed over rows.
+
+    Attributes
+    ----------
+    slope : (k,) array
+        First derivatives: the estimating equation.
+    curve : (k, k) array
+        Second derivatives, with the sign that makes them positive.
+    """
+
+    slope: FloatArray
+    curve: FloatArray
+
+    @classmethod
+    def at(
+        cls, link: Link, beta: FloatArray, design: FloatArray, w: FloatArray, s: FloatArray
+    ) -> Self:
+        """Sum over some rows.
+
+        Parameters
+        ----------
+        link : Link
+            Of the regression.
+        beta : (k,) array
+            Where the derivatives are taken.
+        design : (n, k) array
+            The columns.
+        w, s : (n,) arrays
+            Weights, and labels or what stands for them.
+
+        Returns
+        -------
+        NewtonStep
+            Of these rows.
+        """
+        eta = design @ beta
+        slope = design.T @ (w * (s - link.mean(eta)))
+        return cls(slope, (design * (w * link.slope(eta))[:, None]).T @ design)
+
+    def step(self) -> FloatArray:
+        """Give the step that would solve a quadratic problem, (k,); NaN where there is none."""
+        with np.errstate(all="ignore"):
+            try:
+                found = np.linalg.solve(self.curve, self.slope)
+            except np.linalg.LinAlgError:
+                found = np.full(self.slope.size, math.nan)
+        return np.asarray(found)
+
+
+def solved(
+    link: Link,
+    design: FloatArray,
+    w: FloatArray,
+    s: FloatArray,
+    start: FloatArray | None = None,
+) -> FloatArray | None:
+    """Solve the estimating equation of a regression, with steps that are halved where too long.
+
+    Parameters
+    ----------
+    link : Link
+        How linear predictors give means.
+    design : (n, k) array
+        The columns, the first of them 1 and the others of about unit size.
+    w, s : (n,) arrays
+        Weights, and labels or what stands for them.
+    start : (k,) array, optional
+        Where to begin; default: the mean of all rows.
+
+    Returns
+    -------
+    (k,) array or None
+        The coefficients; None where no finite ones solve it.
+    """
+    mass = float(w.sum())
+    if not mass > 0:
+        return None
+    w = w / mass
+    beta = np.zeros(design.shape[1]) if start is None else start.copy()
+    if start is None:
+        beta[0] = link.start(float(w @ s))
+
+    def gain(at: FloatArray) -> float:
+        eta = design @ at
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(w @ (s * eta - link.potential(eta)))
+
+    reached = gain(beta)
+    for _ in range(STEPS):
+        step = NewtonStep.at(link, beta, design, w, s).step()
+        if not np.isfinite(step).all():
+            return None
+        for _ in range(HALVINGS):
+            there = gain(beta + step)
+            if there >= reached - 1e-12 * max(abs(reached), 1.0):
+                break
+            step = step / 2
+        else:
+            return None
+        beta, reached = beta + step, there
+        if np.abs(step).max() < SETTLED:
+            return beta if np.abs(design @ beta).max() < FARTHEST else None
+    return None

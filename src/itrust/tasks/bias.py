@@ -30,9 +30,10 @@ from itrust.data import Design, Missing, Points, Sample, Scan
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
-from itrust.tasks.expressions import LARGEST_VALUE, Task, TaskRows
+from itrust.tasks.expressions import LARGEST_VALUE, Ratio, Task, TaskRows
 from itrust.tasks.passes import LawSumsOfTasks, TaskPass, task_pass, value_at
 from itrust.tasks.quantities import Callback
+from itrust.tasks.regressions import Coefficient, references_of, refuse_label_by_name
 from itrust.tasks.scores import DrawnSums, TaskConstants
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
@@ -323,33 +324,26 @@ class StreamedTasks(TaskPass):
             One for each task.
         """
         drawn, shares = found
-        totals, ratios = self.totals, self.ratios
-        at = {flag: totals.values(ratios, flag) for flag in (True, False)}
+        totals, leaves = self.totals, self.leaves
+        at = {kind: self.values(kind) for kind in ("y", "p")}
         ranges = {
-            ratio: ratio.between(float(low), float(high))
-            for ratio, low, high in zip(ratios, totals.low, totals.high, strict=True)
+            leaf: leaf.between(float(low), float(high))
+            for leaf, low, high in zip(leaves, totals.low, totals.high, strict=True)
         }
         missing = dict(zip(self.names, totals.missing.tolist(), strict=True))
         told = []
         for number, task in enumerate(self.tasks):
-            refuse_infinite(task, value_at(task, ratios, at[False]))
-            own = [ratios.index(ratio) for ratio in dict.fromkeys(task.ratios())]
-            ones, zeros = totals.mass_y[own], (totals.mass - totals.mass_y)[own]
+            refuse_infinite(task, value_at(task, leaves, at["p"]))
             told.append(
                 _Told(
-                    plug_in=value_at(task, ratios, at[False]),
-                    labels=value_at(task, ratios, at[True]),
+                    plug_in=value_at(task, leaves, at["p"]),
+                    labels=value_at(task, leaves, at["y"]),
                     error=shares.tasks[number].uncertainty(),
                     bounds=task.bounds_of(ranges),
                     smoothed_rate=self.law_value(number),
-                    few=few_carry(
-                        [ratios[k] for k in own],
-                        ones,
-                        totals.ones2[own],
-                        zeros,
-                        totals.zeros2[own],
-                    ),
+                    few=few_carry(dict.fromkeys(task.leaves()), self.carriers),
                     missing=missing,
+                    references=self.solutions.references(task),
                 )
             )
         scores = self.constants.scores(drawn)
@@ -464,6 +458,7 @@ class SampleTasks:
                     smoothed_rate=one.smoothed_rate,
                     few=few_labels(task, sample),
                     missing=_missing(task, sample.points),
+                    references=references_of(task, sample),
                 )
             )
         scores = None if found is None else self.constants.scores(found)
@@ -481,6 +476,7 @@ class _Told:
     smoothed_rate: float | None
     few: bool
     missing: Mapping[str, int]  # rows without a covariate
+    references: Mapping[str, Any]  # levels that were not chosen
 
 
 def _by_family(
@@ -521,6 +517,10 @@ def _results(
             notes = [FEW_NOTE]
         else:
             notes = _design_notes(sample.design, one.error.freedom)
+        notes.extend(
+            f"levels of {name} are compared with {level}, the first" for name, level in
+            one.references.items()
+        )
         notes.extend(_missing_notes(task, one.missing))
         found.append(
             TaskResult(
@@ -649,9 +649,12 @@ def check_tasks(sample: Sample, tasks: Sequence[Task], *, is_all: bool) -> None:
     few = sample.points.take(slice(0, 2))
     for task in tasks:
         with _named_in_errors(task):
-            for ratio in task.ratios():
-                ratio.where.check(sample.points)
-                ratio.quantity.of(few)
+            for leaf in task.leaves():
+                leaf.where.check(sample.points)
+                if isinstance(leaf, Ratio):
+                    leaf.quantity.of(few)
+                elif isinstance(leaf, Coefficient):
+                    refuse_label_by_name(leaf.regression, sample)
 
 
 @contextmanager

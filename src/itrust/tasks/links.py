@@ -20,6 +20,7 @@ from itrust.engines import Additive
 STEPS = 60
 SETTLED = 1e-9  # a step so short, in standard deviations of the columns, is the last one
 HALVINGS = 30
+ROUNDING = 1e-12  # of what is maximised
 FARTHEST = 600.0  # a linear predictor whose exponential is finite, with room for sums
 EDGE = 1e-6
 
@@ -144,48 +145,53 @@ def solved(
     link: Link,
     design: FloatArray,
     w: FloatArray,
-    s: FloatArray,
+    moment: FloatArray,
     start: FloatArray | None = None,
 ) -> FloatArray | None:
-    """Solve the estimating equation of a regression, with steps that are halved where too long.
+    """Solve sum of w z mean(z'b) = moment, with steps that are halved where they are too long.
+
+    Labels, or what stands for them, count by the sum of w z s only: that is the moment.
 
     Parameters
     ----------
     link : Link
         How linear predictors give means.
     design : (n, k) array
-        The columns, the first of them 1 and the others of about unit size.
-    w, s : (n,) arrays
-        Weights, and labels or what stands for them.
+        The columns z, the first of them 1 and the others of about unit size.
+    w : (n,) array
+        Weights.
+    moment : (k,) array
+        What the sums have to be.
     start : (k,) array, optional
         Where to begin; default: the mean of all rows.
 
     Returns
     -------
     (k,) array or None
-        The coefficients; None where no finite ones solve it.
+        The coefficients b; None where no finite ones solve it.
     """
     mass = float(w.sum())
     if not mass > 0:
         return None
-    w = w / mass
+    w, moment = w / mass, moment / mass
     beta = np.zeros(design.shape[1]) if start is None else start.copy()
     if start is None:
-        beta[0] = link.start(float(w @ s))
+        beta[0] = link.start(float(moment[0]))
 
     def gain(at: FloatArray) -> float:
-        eta = design @ at
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(w @ (s * eta - link.potential(eta)))
+            return float(moment @ at - w @ link.potential(design @ at))
 
     reached = gain(beta)
     for _ in range(STEPS):
-        step = NewtonStep.at(link, beta, design, w, s).step()
+        eta = design @ beta
+        slope = moment - design.T @ (w * link.mean(eta))
+        step = NewtonStep(slope, (design * (w * link.slope(eta))[:, None]).T @ design).step()
         if not np.isfinite(step).all():
             return None
         for _ in range(HALVINGS):
             there = gain(beta + step)
-            if there >= reached - 1e-12 * max(abs(reached), 1.0):
+            if there >= reached - ROUNDING * max(abs(reached), 1.0):
                 break
             step = step / 2
         else:

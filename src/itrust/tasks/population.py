@@ -13,12 +13,12 @@ from scipy.special import ndtri
 
 from itrust._core import FloatArray, InputError, IntArray, Result, checked_alpha, listed, rounded
 from itrust.bias import Neighbours, Weights, neighbour_kernel
-from itrust.data import Design, Points, Population, Sample, checked_sample, design_variance
+from itrust.data import Points, Population, Sample, checked_sample
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of
 from itrust.tasks.bounds import Bounds
-from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
+from itrust.tasks.powering import prediction_powered, spread
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
     LabelLaw,
@@ -178,11 +178,8 @@ def estimate_task(
             argument="labelled",
             details={"task": task},
         )
-    sampling = _spread(plugin.influence)
-    lam = _lam(with_y, with_p, labelled, sampling)
-    # Labels, plus what probabilities say about the population less about the labelled rows.
-    value = with_y.value + lam * (plugin.value - with_p.value)
-    powered = told.less(lam).plus(lam * sampling)
+    sampling = spread(plugin.influence)
+    powered = prediction_powered(task, told, labelled, out, plugin)
     labels_alone = told.less()
     recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out, told.law)
     notes = [*population.dropped, *labelled.notes]
@@ -206,9 +203,9 @@ def estimate_task(
         task=task,
         plugin=_plain(plugin.value, sampling, bounds, alpha),
         recalibrated=way(recalibrated, recalibrated_error, Assumption.SMOOTH),
-        prediction_powered=way(value, powered, random),
+        prediction_powered=way(powered.value, powered.error, random),
         labelled=way(with_y.value, labels_alone, random),
-        lam=lam,
+        lam=powered.lam,
         n=labelled.n,
         size=population.n,
         alpha=float(alpha),
@@ -239,31 +236,6 @@ def _plain(value: float, stderr: float, bounds: Bounds, alpha: float) -> Estimat
     return Estimate(value, stderr, lower, upper, Assumption.CALIBRATED)
 
 
-def _spread(influence: FloatArray) -> float:
-    n = influence.size
-    return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
-
-
-def _variance(influence: FloatArray, design: Design) -> float:
-    """Variance of an estimate from labelled rows, with these shares."""
-    return _spread(influence) ** 2 if design.is_simple else design_variance(design, influence)
-
-
-def _lam(labels: Linearised, predicted: Linearised, sample: Sample, sampling: float) -> float:
-    """The share of the probabilities that makes the interval shortest, within [0, 1]."""
-    own, both, alone = (
-        _variance(shares, sample.design)
-        for shares in (
-            predicted.influence,
-            labels.influence + predicted.influence,
-            labels.influence,
-        )
-    )
-    covariance = (both - own - alone) / 2
-    below = own + sampling**2
-    return float(np.clip(covariance / below, 0.0, 1.0)) if below > 0 else 0.0
-
-
 def _recalibrated(
     task: Task, labelled: Sample, out: TaskRows, law: LabelLaw
 ) -> tuple[float, Uncertainty, float]:
@@ -281,7 +253,7 @@ def _recalibrated(
     share = 2 * share - here.shares(share)
     noise = law.uncertainty(share * here.left_over(), np.zeros(labelled.n), share)
     # As much may be left again as was left once.
-    error = noise.plus(_spread(sampling)).plus(remainder)
+    error = noise.plus(spread(sampling)).plus(remainder)
     return value + remainder, error, float(np.mean(there.widths == 0))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +37,7 @@ from itrust.data import (
 )
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
-from itrust.tasks.expressions import LARGEST_VALUE, Leaf, TaskRows
+from itrust.tasks.expressions import LARGEST_VALUE, Leaf, Task, TaskRows
 from itrust.tasks.fits import Fit
 from itrust.tasks.links import LINKS, Link, NewtonStep, solved
 from itrust.tasks.nodes import Node
@@ -405,6 +405,11 @@ class Frame:
         scaled = (self.values(points, rows, first) - self.centre) / self.scale
         return np.concatenate([np.ones((rows.size, 1)), scaled], axis=1)
 
+    def rows_of(self, points: Points, weights: FloatArray) -> tuple[IntArray, FloatArray]:
+        """The rows that count, and their design."""
+        rows = np.flatnonzero(self.regression.where.rows(points) & (weights > 0))
+        return rows, self.design(points, rows)
+
     def contrast(self, position: int | None) -> FloatArray:
         """What a coefficient is of the scaled ones, (1 + k,); None is the constant."""
         found = np.zeros(1 + len(self.columns))
@@ -679,7 +684,7 @@ class Coefficient(Leaf):
         """Solve the estimating equation on rows in memory."""
         frame, at, design = frame_of(self, rows)
         w, s = rows.weights[at], rows.stand_in[at]
-        beta = solved(frame.link, design, w, s)
+        beta = solved(frame.link, design, w, design.T @ (w * s))
         if beta is None:
             raise without_solution(self, frame, frame.values(rows.points, at), s)
         curve = NewtonStep.at(frame.link, beta, design, w, s).curve
@@ -703,7 +708,8 @@ class Coefficient(Leaf):
         contrast = fit.frame.contrast(self.position(fit.frame.columns, rows.points))
         found = np.full(weights.shape[1], math.nan)
         for r in range(weights.shape[1]):
-            beta = solved(fit.frame.link, design, weights[at, r], rows.stand_in[at], fit.beta)
+            moment = design.T @ (weights[at, r] * rows.stand_in[at])
+            beta = solved(fit.frame.link, design, weights[at, r], moment, fit.beta)
             if beta is not None:
                 found[r] = float(contrast @ beta)
         return found
@@ -727,7 +733,8 @@ class Coefficient(Leaf):
     def takes(self, rows: TaskRows) -> bool:
         """Whether the equation has a solution with these stand-ins."""
         frame, at, design = frame_of(self, rows)
-        return solved(frame.link, design, rows.weights[at], rows.stand_in[at]) is not None
+        w = rows.weights[at]
+        return solved(frame.link, design, w, design.T @ (w * rows.stand_in[at])) is not None
 
     def held(self, rows: TaskRows, labelled: TaskRows) -> float:  # noqa: ARG002
         """Nothing is divided by, so nothing is held back."""
@@ -954,20 +961,36 @@ def _no_solution(coefficient: Coefficient, why: str) -> InputError:
     )
 
 
-def with_references(coefficient: Coefficient, points: Points, inside: BoolArray) -> dict[str, Any]:
-    """The reference level of every category of a regression on some rows."""
-    counts = levels_of(coefficient.regression, points, inside)
-    found = {}
-    for name, own in counts.items():
-        column = observed(points, name)
-        place = _reference(
-            column, coefficient.regression.reference_of(name), np.flatnonzero(own).tolist()
-        )
-        if place is not None:
-            found[name] = column.levels[place]
+def references_of(task: Task, sample: Sample) -> dict[str, Any]:
+    """The levels that categories of a task are compared with, where none was chosen.
+
+    Parameters
+    ----------
+    task : Task
+        With or without regressions.
+    sample : Sample
+        All rows.
+
+    Returns
+    -------
+    dict of str to object
+        By category.
+    """
+    found: dict[str, Any] = {}
+    for leaf in task.leaves():
+        if isinstance(leaf, Coefficient):
+            inside = leaf.inside_of(sample.points, sample.weights_or_ones)
+            counts = levels_of(leaf.regression, sample.points, inside)
+            found |= first_levels(leaf.regression, sample.points, counts)
     return found
 
 
-def regression_like(regression: Regression, references: Mapping[str, Any]) -> Regression:
-    """The same regression with reference levels that are written out."""
-    return replace(regression, references=tuple(references.items()))
+def first_levels(
+    regression: Regression, points: Points, counts: Mapping[str, IntArray]
+) -> dict[str, Any]:
+    """The levels that categories are compared with, where none was chosen, by name."""
+    return {
+        name: observed(points, name).levels[int(np.argmax(own > 0))]
+        for name, own in counts.items()
+        if regression.reference_of(name) is None and own.any()
+    }

@@ -10,7 +10,7 @@ under it while labels are few.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -713,36 +713,22 @@ def _kish(held: FloatArray) -> float:
     return _share(float(held.sum()) ** 2, float(held @ held))
 
 
-def few_carry(
-    leaves: Sequence[Leaf],
-    ones: FloatArray,
-    ones2: FloatArray,
-    zeros: FloatArray,
-    zeros2: FloatArray,
-) -> bool:
-    """The same as `few_labels`, from sums of weights and of their squares, (k,) each.
+def few_carry(leaves: Iterable[Leaf], carriers: Mapping[Leaf, Sequence[float]]) -> bool:
+    """The same as `few_labels`, where it is known how many labels carry each leaf.
 
     Parameters
     ----------
-    leaves : sequence of Leaf
+    leaves : iterable of Leaf
         What a task is made of.
-    ones, ones2 : (k,) arrays
-        Of the positives that each counts.
-    zeros, zeros2 : (k,) arrays
-        Of the other rows.
+    carriers : mapping of Leaf to sequence of float
+        How many labels carry each, by kind.
 
     Returns
     -------
     bool
         Whether fewer than ten labels carry one of them.
     """
-    found = []
-    for k, leaf in enumerate(leaves):
-        carried = _share(float(ones[k]) ** 2, float(ones2[k]))
-        if not leaf.among_positives:
-            carried = min(carried, _share(float(zeros[k]) ** 2, float(zeros2[k])))
-        found.append(carried)
-    return min(found) < FEW_LABELS
+    return min(min(carriers[leaf]) for leaf in leaves) < FEW_LABELS
 
 
 def _share(part: float, whole: float) -> float:

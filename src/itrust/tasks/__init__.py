@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from itrust.tasks.makers import coefficient, mean, prevalence, share
     from itrust.tasks.parser import parse
     from itrust.tasks.population import Assumption, Estimate, TaskEstimate
+    from itrust.tasks.quantities import Covariate as Covariate
     from itrust.tasks.quantities import Indicator as Indicator
+    from itrust.tasks.quantities import Quantity as Quantity
     from itrust.tasks.regressions import Coefficient as Coefficient
     from itrust.tasks.replicates import reestimated as reestimated
+    from itrust.tasks.terms import LevelOf as LevelOf
     from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
     from itrust.tasks.uncertainty import LabelLaw as LabelLaw
     from itrust.tasks.uncertainty import Uncertainty as Uncertainty

@@ -33,7 +33,8 @@ from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import LARGEST_VALUE, Ratio, Task, TaskRows
 from itrust.tasks.passes import LawSumsOfTasks, TaskPass, task_pass, value_at
 from itrust.tasks.quantities import Callback
-from itrust.tasks.regressions import Coefficient, references_of, refuse_label_by_name
+from itrust.tasks.refusals import refuse_label_by_name
+from itrust.tasks.regressions import Coefficient, references_of
 from itrust.tasks.scores import DrawnSums, TaskConstants
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
@@ -517,10 +518,7 @@ def _results(
             notes = [FEW_NOTE]
         else:
             notes = _design_notes(sample.design, one.error.freedom)
-        notes.extend(
-            f"levels of {name} are compared with {level}, the first" for name, level in
-            one.references.items()
-        )
+        notes.extend(reference_notes(one.references))
         notes.extend(_missing_notes(task, one.missing))
         found.append(
             TaskResult(
@@ -551,6 +549,25 @@ def _design_notes(design: Design, freedom: float) -> list[str]:
         return []
     return [
         f"few clusters carry this estimate ({freedom:.2g} degrees of freedom): the interval is wide"
+    ]
+
+
+def reference_notes(references: Mapping[str, Any]) -> list[str]:
+    """Say which levels others are compared with, where nobody chose them.
+
+    Parameters
+    ----------
+    references : mapping of str to object
+        Levels by category.
+
+    Returns
+    -------
+    list of str
+        One note for each.
+    """
+    return [
+        f"levels of {name} are compared with {level}, the first one"
+        for name, level in references.items()
     ]
 
 

@@ -30,7 +30,7 @@ from itrust._core import (
 from itrust.data import Points, Population, Predicate, Sample, quoted
 from itrust.tasks.bounds import RATES, Bounds
 from itrust.tasks.differentials import Dual, Linearised
-from itrust.tasks.fits import Fit
+from itrust.tasks.fits import LeafFit
 from itrust.tasks.nodes import Node, NumberNode, TwoSides
 from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity, needs_parentheses
 
@@ -329,7 +329,7 @@ class Leaf(Task):
         """Whether it is a rate or a share, within [0, 1]."""
 
     @abstractmethod
-    def fit(self, rows: TaskRows) -> Fit:
+    def fit(self, rows: TaskRows) -> LeafFit:
         """Fit it on some rows.
 
         Parameters
@@ -339,7 +339,7 @@ class Leaf(Task):
 
         Returns
         -------
-        Fit
+        LeafFit
             Its value, and how rows share in it.
         """
 
@@ -554,7 +554,7 @@ class Ratio(Leaf):
         found = Bounds(smallest, largest)
         return found if self.among_positives else found.hull(Bounds(0.0, 0.0))
 
-    def fit(self, rows: TaskRows) -> Fit:
+    def fit(self, rows: TaskRows) -> LeafFit:
         """Divide one weighted sum by the other."""
         return RatioFit(self, self.linear(rows).value, self.denominator(rows))
 
@@ -626,7 +626,7 @@ class Ratio(Leaf):
 
 
 @dataclass(frozen=True, eq=False)
-class RatioFit(Fit):
+class RatioFit(LeafFit):
     """A ratio as some rows have it.
 
     Attributes

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from itrust.tasks.expressions import Task, TaskRows
 
 
-class Fit(ABC):
+class LeafFit(ABC):
     """A mean, a rate or a coefficient as some rows have it.
 
     Attributes
@@ -78,7 +78,7 @@ class TaskFit:
         The number.
     slopes : (k,) array
         Its derivatives in what it is made of.
-    fits : tuple of Fit
+    fits : tuple of LeafFit
         What it is made of.
     mass : float
         Sum of the weights of the rows that it was fitted on.
@@ -86,7 +86,7 @@ class TaskFit:
 
     value: float
     slopes: FloatArray
-    fits: tuple[Fit, ...]
+    fits: tuple[LeafFit, ...]
     mass: float
 
     def gradient(self, points: Points) -> FloatArray:

@@ -23,6 +23,7 @@ HALVINGS = 30
 ROUNDING = 1e-12  # of what is maximised
 FARTHEST = 600.0  # a linear predictor whose exponential is finite, with room for sums
 EDGE = 1e-6
+FLAT = 1e-10  # slopes of means, in some direction, that come from rounding
 
 
 def _softplus(eta: FloatArray) -> FloatArray:
@@ -141,6 +142,29 @@ class NewtonStep(Additive):
         return np.asarray(found)
 
 
+def is_flat(curve: FloatArray, gram: FloatArray) -> bool:
+    """Whether some direction has next to no curvature: its coefficient is on its way to infinity.
+
+    Parameters
+    ----------
+    curve : (k, k) array
+        Second derivatives of a regression.
+    gram : (k, k) array
+        What they would be if all means had the slope 1.
+
+    Returns
+    -------
+    bool
+        Steps become short there because of rounding, not because a solution is near.
+    """
+    try:
+        root = np.linalg.cholesky(gram)
+        turned = np.linalg.solve(root, np.linalg.solve(root, curve).T)
+        return not float(np.linalg.eigvalsh((turned + turned.T) / 2)[0]) > FLAT
+    except np.linalg.LinAlgError:
+        return True
+
+
 def solved(
     link: Link,
     design: FloatArray,
@@ -198,5 +222,6 @@ def solved(
             return None
         beta, reached = beta + step, there
         if np.abs(step).max() < SETTLED:
-            return beta if np.abs(design @ beta).max() < FARTHEST else None
+            curve = (design * (w * link.slope(design @ beta))[:, None]).T @ design
+            return None if is_flat(curve, (design * w[:, None]).T @ design) else beta
     return None

@@ -10,7 +10,8 @@ from itrust.data import Everywhere, Predicate, as_predicate, parse_condition
 from itrust.tasks.expressions import Ratio, Task
 from itrust.tasks.parser import parse, parse_term
 from itrust.tasks.quantities import Callback, Covariate, Indicator, Quantity
-from itrust.tasks.regressions import Coefficient, LevelOf, Regression, Term
+from itrust.tasks.regressions import Coefficient
+from itrust.tasks.terms import LevelOf, Regression, RegressionTerm
 
 TermLike = str | Mapping[str, Any] | tuple[Any, ...]
 
@@ -125,10 +126,10 @@ def coefficient(
 ) -> Task:
     """Coefficient of a regression of the label on covariates.
 
-    The coefficients b of a canonical GLM solve sum of w z (y - mean(z'b)) = 0, z being a constant and
-    the terms. The plug-in has probabilities in place of y. The bias of a coefficient is that of
-    the plug-in on the same covariates, to first order H^-1 times the sum of w z (y - p): whether
-    the model describes the data well does not matter for it.
+    The coefficients b of a canonical GLM solve sum of w z (y - mean(z'b)) = 0, where z are a
+    constant and the terms, and the plug-in has probabilities in place of y. Their difference, the
+    bias of the plug-in, is to first order H^-1 times the sum of w z (y - p). Whether the
+    regression describes the data well does not matter for it. Standard errors are sandwiches.
 
     Parameters
     ----------
@@ -181,7 +182,9 @@ def coefficient(
     return Coefficient(None if of == 1 else _as_term(of, "of"), regression)
 
 
-def _in_order(terms: Sequence[Term], reference: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _in_order(
+    terms: Sequence[RegressionTerm], reference: Mapping[str, Any]
+) -> tuple[tuple[str, Any], ...]:
     """Reference levels in the order of the terms, as the text has them; others come last."""
     places = list(dict.fromkeys(name for term in terms for name in term.categories))
     return tuple(
@@ -192,18 +195,20 @@ def _in_order(terms: Sequence[Term], reference: Mapping[str, Any]) -> tuple[tupl
     )
 
 
-def _as_term(term: object, argument: str) -> Term:
+def _as_term(term: object, argument: str) -> RegressionTerm:
     """A term from a text, a name, a category with its level, or two of these."""
     if isinstance(term, tuple):
-        return Term(tuple(one for part in term for one in _as_term(part, argument).factors))
+        return RegressionTerm(
+            tuple(one for part in term for one in _as_term(part, argument).factors)
+        )
     if isinstance(term, Mapping) and len(term) == 1:
         ((name, level),) = term.items()
-        return Term((LevelOf(str(name), level),))
+        return RegressionTerm((LevelOf(str(name), level),))
     if isinstance(term, str) and term:
         try:
             return parse_term(term)
         except InputError:  # a name that is no word, such as "hours per week"
-            return Term((Covariate(term),))
+            return RegressionTerm((Covariate(term),))
     raise InputError(
         "{argument} takes names of covariates, {{category: level}}, and tuples of two, not {value}",
         argument=argument,

@@ -27,12 +27,12 @@ A title is text in quotes, or any text without quotes, backticks, "(", "|" and "
 word, or anything in backticks; a value is a number, true, false, or text in
 quotes (dates, too). Means and shares are among positives. A quantity also knows powers, as in
 mean(10 ** log_income). A coefficient is that of a regression of the label on the terms and a
-constant (coef(1 ; ...) is the constant's): logistic unless a link is named; identity gives differences
-of rates, log gives logs of ratios of rates. A category has a coefficient for each level but
-the reference, which is the one after "against", or the first that occurs; ":" multiplies two terms.
-Covariates are observed ones: the model's prediction is no term. A text has at most 100,000 characters and 1,000 words and signs, with 60
-levels of parentheses and 95 parts within each other, such as terms of a sum; all numbers are
-finite. Examples:
+constant (coef(1 ; ...) is the constant's): logistic unless a link is named; identity gives
+differences of rates, log gives logs of ratios of rates. A category has a coefficient for each level
+but the reference, which is the one after "against", or the first that occurs; ":" multiplies two
+terms. Covariates are observed ones: the model's prediction is no term. A text has at most 100,000
+characters and 1,000 words and signs, with 60 levels of parentheses and 95 parts within each other,
+such as terms of a sum; all numbers are finite. Examples:
 
     mean(age | race == "Black") - mean(age | race == "White")
     share(age >= 65)
@@ -60,6 +60,7 @@ from itrust.data import (
     Token,
 )
 from itrust.tasks.expressions import Combined, Fixed, Ratio, Task
+from itrust.tasks.links import LINKS
 from itrust.tasks.nodes import MAX_DEPTH
 from itrust.tasks.quantities import (
     FUNCTIONS,
@@ -70,7 +71,8 @@ from itrust.tasks.quantities import (
     NumberQuantity,
     Quantity,
 )
-from itrust.tasks.regressions import LINKS, Coefficient, LevelOf, Regression, Term
+from itrust.tasks.regressions import Coefficient
+from itrust.tasks.terms import LevelOf, Regression, RegressionTerm
 
 TITLE = re.compile(r"""\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[^"`(|:]*[^"`(|:\s]))\s*:""")
 CALLS = ("mean", "share", "prevalence", "coef")
@@ -123,7 +125,7 @@ def parse(text: str) -> Task:
     return _Parser(text, title.end()).whole(named)
 
 
-def parse_term(text: str) -> Term:
+def parse_term(text: str) -> RegressionTerm:
     """Read what a coefficient is of, or a term of a regression, from text.
 
     >>> str(parse_term('race["b"]')), str(parse_term("age:log(income)"))
@@ -291,7 +293,7 @@ class _Parser(ConditionReader):
             return True
         return False
 
-    def coefficient_term(self) -> Term:
+    def coefficient_term(self) -> RegressionTerm:
         """One or two parts; levels stand in brackets."""
         return self._term(self.coefficient_part)
 
@@ -305,7 +307,7 @@ class _Parser(ConditionReader):
             return found
         return self.product()
 
-    def term(self, references: dict[str, Any]) -> Term:
+    def term(self, references: dict[str, Any]) -> RegressionTerm:
         """A term of a regression; a category may name the level that others are compared with."""
 
         def part() -> Quantity:
@@ -321,13 +323,13 @@ class _Parser(ConditionReader):
 
         return self._term(part)
 
-    def _term(self, part: Callable[[], Quantity]) -> Term:
+    def _term(self, part: Callable[[], Quantity]) -> RegressionTerm:
         first = self.peek
         factors = [part()]
         while self.accept(":"):
             factors.append(part())
         at = self.end if first is None else first.at
-        return self._made(at, Term, tuple(factors))
+        return self._made(at, RegressionTerm, tuple(factors))
 
     def product(self) -> Quantity:
         """A quantity without sums, which would stand in parentheses."""

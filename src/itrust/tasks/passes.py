@@ -24,7 +24,7 @@ from itrust.data import Chunk, Missing, Points
 from itrust.engines import Additive, Outcome, Plan, RowwiseWork
 from itrust.tasks.differentials import Dual
 from itrust.tasks.expressions import Leaf, Ratio, RatioFit, Task
-from itrust.tasks.fits import Fit
+from itrust.tasks.fits import LeafFit
 from itrust.tasks.regression_passes import Solutions, solve_expected, solve_regressions, summed
 from itrust.tasks.regressions import Coefficient
 from itrust.tasks.scores import DrawnSums, TaskConstants
@@ -110,7 +110,7 @@ class RatioTotals(Additive):
             groups=tuple(map(_both, self.groups, other.groups)),
         )
 
-    def fits(self, leaves: Sequence[Leaf], solutions: Solutions, kind: str) -> tuple[Fit, ...]:
+    def fits(self, leaves: Sequence[Leaf], solutions: Solutions, kind: str) -> tuple[LeafFit, ...]:
         """The leaves with labels ("y"), or with probabilities ("p"); NaN over nothing."""
         above, mass = (self.above_y, self.mass_y) if kind == "y" else (self.above_p, self.mass_p)
         labelled = np.array([leaf.among_positives for leaf in leaves], dtype=bool)
@@ -123,7 +123,7 @@ def fits_of(
     below: FloatArray,
     solutions: Solutions,
     kind: Any,
-) -> tuple[Fit, ...]:
+) -> tuple[LeafFit, ...]:
     """Ratios from their numerators and denominators, (k,) each, and coefficients as solved."""
     return tuple(
         solutions.fit(leaf, kind)
@@ -338,7 +338,7 @@ class _Expecting:
 
     leaves: tuple[Leaf, ...]
     laws: tuple[StreamedLaw, ...]
-    predicted: tuple[Fit, ...]
+    predicted: tuple[LeafFit, ...]
 
     def __call__(self, chunk: Chunk, w: FloatArray) -> ExpectedTotals:
         terms = [leaf.terms_of(chunk.points, w) for leaf in self.leaves]
@@ -401,7 +401,7 @@ class TaskPass:
         fits = self.fits("p")
         return TaskConstants(self.tasks, self.leaves, fits, np.array([fit.mass for fit in fits]))
 
-    def fits(self, kind: str) -> tuple[Fit, ...]:
+    def fits(self, kind: str) -> tuple[LeafFit, ...]:
         """The leaves with labels ("y") or with probabilities ("p")."""
         return self.totals.fits(self.leaves, self.solutions, kind)
 
@@ -409,7 +409,7 @@ class TaskPass:
         """Their values, (k,)."""
         return np.array([fit.value for fit in self.fits(kind)])
 
-    def expected_fits(self, number: int) -> tuple[Fit, ...]:
+    def expected_fits(self, number: int) -> tuple[LeafFit, ...]:
         """The leaves by the law of a task; coefficients of other tasks are those of labels."""
         labelled = np.array([leaf.among_positives for leaf in self.leaves], dtype=bool)
         below = np.where(labelled, self.expected.below[number], self.totals.mass)
@@ -441,7 +441,7 @@ class TaskPass:
             own = {*task.leaves()}
             places = tuple(k for k, leaf in enumerate(self.leaves) if leaf in own)
 
-            def shares(fits: Sequence[Fit], task: Task = task, at: Any = places) -> _Linear:
+            def shares(fits: Sequence[LeafFit], task: Task = task, at: Any = places) -> _Linear:
                 values = np.array([fit.value for fit in fits])
                 slopes = slopes_at(task, self.leaves, values)[list(at)]
                 return _Linear(slopes, tuple(fits[k] for k in at))
@@ -523,7 +523,7 @@ class _Linear:
     """What a row's share in a task is made of: slopes of the task in its leaves, and these."""
 
     slopes: FloatArray
-    fits: tuple[Fit, ...]
+    fits: tuple[LeafFit, ...]
 
     def shares(self, read: Sequence[Any], w: FloatArray, s: FloatArray) -> FloatArray:
         """Of the rows, with these stand-ins, (n,)."""
@@ -559,7 +559,7 @@ class LawSumsOfTasks(Additive):
 class _Sharing:
     """What the main pass sums of the rows' shares in every task."""
 
-    fits: tuple[Fit, ...]  # of all leaves: they read the rows once
+    fits: tuple[LeafFit, ...]  # of all leaves: they read the rows once
     tasks: tuple[_TaskShares, ...]
     laws: tuple[StreamedLaw, ...]
 

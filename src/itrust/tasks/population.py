@@ -15,10 +15,11 @@ from itrust._core import FloatArray, InputError, IntArray, Result, checked_alpha
 from itrust.bias import Neighbours, Weights, neighbour_kernel
 from itrust.data import Points, Population, Sample, checked_sample
 from itrust.kernels import LocalKernel
-from itrust.tasks.bias import checked_tasks, covariates_of
+from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.expressions import Task, TaskRows
 from itrust.tasks.powering import prediction_powered, spread
+from itrust.tasks.regressions import references_of, refuse_other_levels
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
     LabelLaw,
@@ -165,8 +166,9 @@ def estimate_task(
     checked_alpha(alpha)
     labelled, out = _alike(task, population, labelled)
     checked_tasks(labelled, [task])
+    refuse_other_levels(task, TaskRows.labelled(labelled), out)
     told = LabelledTask.of(task, labelled)
-    with_p, with_y = told.predicted, told.labels
+    with_y = told.labels
     plugin = task.linear(out)
     if not math.isfinite(plugin.value):
         raise InputError(
@@ -183,6 +185,7 @@ def estimate_task(
     labels_alone = told.less()
     recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out, told.law)
     notes = [*population.dropped, *labelled.notes]
+    notes += reference_notes(references_of(task, labelled))
     if few_labels(task, labelled):
         notes.append(FEW_NOTE)
     if alone > MANY_ALONE:

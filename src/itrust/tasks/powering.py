@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError
+from itrust._core import FloatArray, IntArray
 from itrust.data import Design, Sample, design_variance
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.expressions import Leaf, Task, TaskRows
 from itrust.tasks.links import NewtonStep, solved
-from itrust.tasks.regressions import Coefficient, without_solution
+from itrust.tasks.regressions import Coefficient
 from itrust.tasks.uncertainty import LabelledTask, Uncertainty
 
 ROUNDS = 2  # of choosing `lam` and solving with it
@@ -135,9 +135,7 @@ def _of_leaves(
     )
 
 
-def _ratio(
-    leaf: Leaf, told: LabelledTask, labelled: Sample, out: TaskRows, lam: float
-) -> _Shares:
+def _ratio(leaf: Leaf, told: LabelledTask, labelled: Sample, out: TaskRows, lam: float) -> _Shares:
     with_y, with_p = TaskRows.labelled(labelled), TaskRows.predicted(labelled)
     smooth = TaskRows(with_y.points, with_y.weights, told.law.q)
     labels, predicted, there = leaf.linear(with_y), leaf.linear(with_p), leaf.linear(out)
@@ -158,7 +156,6 @@ def _coefficient(
     frame = leaf.frame(TaskRows.labelled(labelled))
     here, z = frame.rows_of(labelled.points, labelled.weights_or_ones)
     there, z_out = frame.rows_of(out.points, out.weights)
-    _refuse_other_columns(leaf, out)
     w, w_out = labelled.weights_or_ones[here], out.weights[there]
     mass, mass_out = float(w.sum()), float(w_out.sum())
     w, w_out = w / mass, w_out / mass_out
@@ -175,7 +172,7 @@ def _coefficient(
     direction = np.linalg.solve(curve, contrast)
     lean, mean = w * (z @ direction), frame.link.mean(z @ beta)
 
-    def among(n: int, rows: FloatArray, own: FloatArray, weights: FloatArray) -> FloatArray:
+    def among(n: int, rows: IntArray, own: FloatArray, weights: FloatArray) -> FloatArray:
         found = np.zeros(n)
         found[rows] = own - weights * own.sum()
         return found
@@ -184,15 +181,15 @@ def _coefficient(
     left_out = lean_out * (p_out - frame.link.mean(z_out @ beta))
     moved = np.zeros(labelled.n)
     moved[here] = lean
-    shares = [
-        among(labelled.n, here, lean * (s - mean), w) for s in (y, p, told.law.q[here])
-    ]
-    population = among(len(out.points), there, left_out, w_out)
-    return _Shares(float(contrast @ beta), *shares, moved, population)
-
-
-def _refuse_other_columns(leaf: Coefficient, out: TaskRows) -> None:
-    """Raise where the population has levels that the labelled rows lack, or lacks theirs."""
+    q = told.law.q[here]
+    return _Shares(
+        value=float(contrast @ beta),
+        labels=among(labelled.n, here, lean * (y - mean), w),
+        predicted=among(labelled.n, here, lean * (p - mean), w),
+        expected=among(labelled.n, here, lean * (q - mean), w),
+        lean=moved,
+        population=among(len(out.points), there, left_out, w_out),
+    )
 
 
 def spread(influence: FloatArray) -> float:

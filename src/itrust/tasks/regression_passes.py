@@ -16,23 +16,24 @@ from itrust.bias import Redraws
 from itrust.data import Chunk, Points
 from itrust.engines import Additive, RowwiseWork
 from itrust.tasks.expressions import Leaf, Task
-from itrust.tasks.fits import Fit
-from itrust.tasks.links import NewtonStep, solved
+from itrust.tasks.fits import LeafFit
+from itrust.tasks.links import NewtonStep, is_flat, solved
 from itrust.tasks.quantities import Quantity
-from itrust.tasks.regressions import (
-    Coefficient,
-    CoefficientFit,
+from itrust.tasks.refusals import (
+    refuse_collinear,
+    refuse_few,
+    refuse_outcome,
+    without_solution,
+)
+from itrust.tasks.regressions import Coefficient, CoefficientFit
+from itrust.tasks.terms import (
     Frame,
     Regression,
     column_values,
     columns_of,
     first_levels,
     levels_of,
-    refuse_collinear,
-    refuse_few,
-    refuse_outcome,
     scaled_frame,
-    without_solution,
 )
 
 STEPS = 40
@@ -89,7 +90,7 @@ class _Counting:
 class _Steps(Additive):
     """Newton's steps of several equations, and sums of z z' of several regressions."""
 
-    steps: Mapping[Hashable, NewtonStep]
+    steps: Mapping[Any, NewtonStep]  # by regression and kind
     grams: Mapping[Regression, FloatArray]
 
     def __add__(self, other: Self) -> Self:
@@ -100,7 +101,7 @@ class _Steps(Additive):
 
 
 @dataclass(frozen=True, eq=False)
-class _Stepping:
+class _NewtonPass:
     """A pass that improves coefficients, by regression and by what stands for labels."""
 
     frames: Mapping[Regression, Frame]
@@ -148,7 +149,7 @@ class Solutions:
     points: Points
     chosen: Mapping[Regression, Mapping[str, Any]]
 
-    def fit(self, leaf: Coefficient, kind: Hashable) -> Fit:
+    def fit(self, leaf: Coefficient, kind: Hashable) -> LeafFit:
         """Take a coefficient; by a law that it has none of, that of labels."""
         frame = self.frames[leaf.regression]
         key = (leaf.regression, kind)
@@ -260,7 +261,7 @@ def _solved(
     frames, left = solutions.frames, dict(betas)
     found, curves = {**solutions.betas}, {**solutions.curves}
     for number in range(STEPS):
-        sums: _Steps = summed(redraws, _Stepping(frames, left, laws))
+        sums: _Steps = summed(redraws, _NewtonPass(frames, left, laws))
         if number == 0:
             for regression, gram in sums.grams.items():
                 refuse_collinear(frames[regression], gram)
@@ -273,6 +274,8 @@ def _solved(
             curves[key] = own.curve
             left[key] = found[key]
             if longest < enough:
+                if is_flat(own.curve, sums.grams[key[0]]):
+                    raise _unsolved(redraws, coefficients[key[0]], frames[key[0]], key[1])
                 del left[key]
         if not left:
             return replace(solutions, betas=found, curves=curves)

@@ -20,7 +20,7 @@ from itrust.data import Chunk, Sample
 from itrust.engines import Additive, Drawn
 from itrust.tasks.differentials import Dual
 from itrust.tasks.expressions import Leaf, Task, TaskRows
-from itrust.tasks.fits import Fit
+from itrust.tasks.fits import LeafFit
 
 TINIEST = 1e-250  # cubes of spreads below it have lost their digits, and tell no skewness
 
@@ -92,7 +92,7 @@ class TaskConstants:
         The numbers.
     leaves : tuple of Leaf
         What they are made of, each once.
-    fits : tuple of Fit
+    fits : tuple of LeafFit
         These with probabilities in place of labels.
     below : (k,) array
         Their denominators.
@@ -102,7 +102,7 @@ class TaskConstants:
 
     tasks: tuple[Task, ...]
     leaves: tuple[Leaf, ...]
-    fits: tuple[Fit, ...]
+    fits: tuple[LeafFit, ...]
     below: FloatArray
 
     @classmethod
@@ -176,10 +176,11 @@ class TaskConstants:
     def scores(self, found: DrawnSums) -> FloatArray:
         """Bias of every task in its own standard errors, data first, (tasks, 1 + draws).
 
-        The bias itself is taken, F of the ratios with labels less F of those with probabilities (of
-        coefficients, after one of Newton's steps from these), and divided by its standard error at those labels, or by that of labels drawn from the
+        The bias itself is taken, F of the leaves with labels less F of those with probabilities,
+        and divided by its standard error at those labels, or by that of labels drawn from the
         probabilities where it is larger; then brought to the normal scale by its skewness under
-        the null, so that tasks compare.
+        the null, so that tasks compare. Coefficients with labels are one of Newton's steps away
+        from those with probabilities.
 
         Parameters
         ----------
@@ -232,7 +233,7 @@ class TaskWork:
 
     Attributes
     ----------
-    fits : tuple of Fit
+    fits : tuple of LeafFit
         What the tasks are made of, with probabilities.
     at_null : (tasks, k) array
         What they weigh in the linearised bias of every task.
@@ -242,7 +243,7 @@ class TaskWork:
         Of sums over draws.
     """
 
-    fits: tuple[Fit, ...]
+    fits: tuple[LeafFit, ...]
     at_null: FloatArray
     unit: float
     dtype: DTypeLike

@@ -633,9 +633,9 @@ def few_labels(task: Task, sample: Sample) -> bool:
     """Whether so few labels carry a task that its interval is rough.
 
     A mean or a share is carried by the positives that count, a rate by the positives or by the
-    other rows, whichever are fewer, a coefficient by those that move it (and by no more than two
-    for every five coefficients that the regression has), and a task by the fewest of its parts. Of rows with unequal
-    weights, and of clusters, as many count as equal ones would say the same.
+    other rows, whichever are fewer, and a task by the fewest of its parts. A coefficient is carried
+    by the labels that move it, and five of the rarer kind are needed for every term. Of rows with
+    unequal weights, and of clusters, as many count as equal ones would say the same.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ oldest:                   ## the tests with the oldest versions that are allowed
 	$(PYTHON) -m venv --clear .venv-oldest
 	PIP_CONSTRAINT=$(CURDIR)/build/constraints-oldest.txt .venv-oldest/bin/python -m pip install \
 		--quiet --disable-pip-version-check -e '.[dask,duckdb,excel]' fairlearn hypothesis lightgbm openpyxl \
-		pandas polars ppi-python pytest pytest-xdist pyyaml selenium
+		pandas polars ppi-python pytest pytest-xdist pyyaml selenium statsmodels
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps MCGrad
 	OMP_NUM_THREADS=1 .venv-oldest/bin/pytest -n $(WORKERS) -q tests
 	PIP_CONSTRAINT= .venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check \

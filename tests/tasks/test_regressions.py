@@ -220,6 +220,14 @@ def test_texts_are_read_back_to_the_same_task(text):
     assert hash(tasks.parse(text)) == hash(task)
 
 
+def test_the_order_in_which_references_are_said_does_not_matter():
+    text = 'coef(a ; a + b against "x" + c + a:c + b:c)'
+    late = 'coef(a ; a + b + c against "y" + a:c + b against "x":c)'
+    task = tasks.parse(late)
+    assert task.formula == 'coef(a ; a + b against "x" + c against "y" + a:c + b:c)'
+    assert tasks.parse(task.formula) == task != tasks.parse(text)
+
+
 def test_python_and_text_make_the_same_task():
     made = tasks.coefficient(
         ("age", {"race": "b"}),

@@ -178,21 +178,8 @@ def coefficient(
         )
     chosen = _predicate(where, values, "coefficient")
     terms = tuple(_as_term(term, "on") for term in on)
-    regression = Regression(terms, link, chosen, _in_order(terms, reference or {}))
+    regression = Regression(terms, link, chosen, tuple((reference or {}).items()))
     return Coefficient(None if of == 1 else _as_term(of, "of"), regression)
-
-
-def _in_order(
-    terms: Sequence[RegressionTerm], reference: Mapping[str, Any]
-) -> tuple[tuple[str, Any], ...]:
-    """Reference levels in the order of the terms, as the text has them; others come last."""
-    places = list(dict.fromkeys(name for term in terms for name in term.categories))
-    return tuple(
-        sorted(
-            reference.items(),
-            key=lambda pair: places.index(pair[0]) if pair[0] in places else len(places),
-        )
-    )
 
 
 def _as_term(term: object, argument: str) -> RegressionTerm:

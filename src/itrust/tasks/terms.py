@@ -166,7 +166,7 @@ class Regression(Node):
                     value=str(term),
                 )
             seen.add(term.key)
-        known = {name for term in self.terms for name in term.categories}
+        known = list(dict.fromkeys(name for term in self.terms for name in term.categories))
         for name, _ in self.references:
             if name not in known:
                 raise InputError(
@@ -174,6 +174,9 @@ class Regression(Node):
                     argument="reference",
                     value=name,
                 )
+        # In the order of the terms, as the text has them: equal regressions are equal.
+        in_order = sorted(self.references, key=lambda pair: known.index(pair[0]))
+        object.__setattr__(self, "references", tuple(in_order))
 
     @cached_property
     def depth(self) -> int:

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import expit, logit
 
 from itrust._core import FloatArray
-from itrust.engines import Additive
 
 STEPS = 60
 SETTLED = 1e-9  # a step so short, in standard deviations of the columns, is the last one
@@ -38,8 +36,12 @@ def _exponential(eta: FloatArray) -> FloatArray:
     return np.exp(np.clip(eta, -FARTHEST, FARTHEST))
 
 
+def _logistic(eta: FloatArray) -> FloatArray:
+    return np.exp(-np.logaddexp(0.0, -eta))  # without SciPy, which texts of tasks do not need
+
+
 def _logistic_slope(eta: FloatArray) -> FloatArray:
-    mean = expit(eta)
+    mean = _logistic(eta)
     return np.asarray(mean * (1 - mean))
 
 
@@ -73,7 +75,8 @@ class Link:
 
 
 def _log_odds(mean: float) -> float:
-    return float(logit(min(max(mean, EDGE), 1 - EDGE)))
+    inside = min(max(mean, EDGE), 1 - EDGE)
+    return math.log(inside / (1 - inside))
 
 
 def _log_mean(mean: float) -> float:
@@ -85,14 +88,14 @@ def _plain_mean(mean: float) -> float:
 
 
 LINKS = {
-    "logit": Link("logit", _softplus, expit, _logistic_slope, _log_odds),
+    "logit": Link("logit", _softplus, _logistic, _logistic_slope, _log_odds),
     "identity": Link("identity", _halved_square, _same, np.ones_like, _plain_mean),
     "log": Link("log", _exponential, _exponential, _exponential, _log_mean),
 }
 
 
 @dataclass(frozen=True, eq=False)
-class NewtonStep(Additive):
+class NewtonStep:
     """Derivatives of what a regression maximises, summed over rows.
 
     Attributes
@@ -131,6 +134,9 @@ class NewtonStep(Additive):
         eta = design @ beta
         slope = design.T @ (w * (s - link.mean(eta)))
         return cls(slope, (design * (w * link.slope(eta))[:, None]).T @ design)
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(self.slope + other.slope, self.curve + other.curve)
 
     def step(self) -> FloatArray:
         """Give the step that would solve a quadratic problem, (k,); NaN where there is none."""

@@ -42,7 +42,7 @@ def _(result: TaskResult, width: int = WIDTH) -> str:
         ("finding", task_sentence(result)),
         ("depends on", ", ".join(result.covariates) or "no covariate"),
     ]
-    lines = [task_title(result)]
+    lines = wrapped(task_title(result), width, "", "  ")
     for name, text in rows:
         lines += wrapped(f"{name:<18}  {text}", width, "  ", " " * 20)
     return "\n".join([*lines, f"  {TASK_SIGN}", *(f"  note: {note}" for note in result.notes)])

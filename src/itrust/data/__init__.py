@@ -67,6 +67,7 @@ from itrust.data.predicates.grammar import RESERVED as RESERVED
 from itrust.data.predicates.grammar import WrittenNumber as WrittenNumber
 from itrust.data.predicates.grammar import in_backticks as in_backticks
 from itrust.data.predicates.grammar import quoted as quoted
+from itrust.data.predicates.grammar import written as written
 from itrust.data.predicates.leaves import OPERATORS as OPERATORS
 from itrust.data.predicates.leaves import Between as Between
 from itrust.data.predicates.leaves import Compared as Compared
@@ -77,11 +78,13 @@ from itrust.data.predicates.leaves import as_predicate as as_predicate
 from itrust.data.predicates.lookup import OTHER_NAME as OTHER_NAME
 from itrust.data.predicates.lookup import PREDICTION as PREDICTION
 from itrust.data.predicates.lookup import column_of as column_of
+from itrust.data.predicates.lookup import position_of as position_of
 from itrust.data.predicates.lookup import value_of as value_of
 from itrust.data.predicates.parts import cut_of as cut_of
 from itrust.data.predicates.parts import level_of as level_of
 from itrust.data.predicates.parts import parts_of as parts_of
 from itrust.data.predicates.reader import MAX_CHARACTERS as MAX_CHARACTERS
+from itrust.data.predicates.reader import TOKEN as TOKEN
 from itrust.data.predicates.reader import ConditionReader as ConditionReader
 from itrust.data.predicates.reader import Token as Token
 from itrust.data.predicates.reader import parse_condition as parse_condition

@@ -13,16 +13,23 @@ if TYPE_CHECKING:
     from itrust.tasks.bias import task_part as task_part
     from itrust.tasks.differentials import Linearised as Linearised
     from itrust.tasks.expressions import Combined as Combined
+    from itrust.tasks.expressions import Leaf as Leaf
     from itrust.tasks.expressions import Named as Named
     from itrust.tasks.expressions import Ratio as Ratio
     from itrust.tasks.expressions import Task
     from itrust.tasks.expressions import TaskRows as TaskRows
+    from itrust.tasks.fits import TaskFit as TaskFit
+    from itrust.tasks.fits import fit_task as fit_task
     from itrust.tasks.makers import as_tasks as as_tasks
-    from itrust.tasks.makers import mean, prevalence, share
+    from itrust.tasks.makers import coefficient, mean, prevalence, share
     from itrust.tasks.parser import parse
     from itrust.tasks.population import Assumption, Estimate, TaskEstimate
+    from itrust.tasks.quantities import Covariate as Covariate
     from itrust.tasks.quantities import Indicator as Indicator
+    from itrust.tasks.quantities import Quantity as Quantity
+    from itrust.tasks.regressions import Coefficient as Coefficient
     from itrust.tasks.replicates import reestimated as reestimated
+    from itrust.tasks.terms import LevelOf as LevelOf
     from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
     from itrust.tasks.uncertainty import LabelLaw as LabelLaw
     from itrust.tasks.uncertainty import Uncertainty as Uncertainty
@@ -39,6 +46,7 @@ __all__ = [
     "TaskEstimate",
     "TaskFinding",
     "TaskResult",
+    "coefficient",
     "mean",
     "parse",
     "parse_condition",

@@ -1,9 +1,9 @@
 """Inference tasks: the number that somebody wants to report, as a function of labels.
 
-mean of a quantity among positives, E[g(x) | y = 1, where]; prevalence, P(y = 1 | where); and what
-ordinary arithmetic makes of them. The bias of a single ratio is a weighted sum of residuals y - p,
-with weights that no label has touched, over a denominator; that of several is what arithmetic
-makes of these.
+mean of a quantity among positives, E[g(x) | y = 1, where]; prevalence, P(y = 1 | where);
+coefficients of regressions (`regressions.py`); and what ordinary arithmetic makes of them. The bias
+of a single ratio is a weighted sum of residuals y - p, with weights that no label has touched, over
+a denominator; that of several is what arithmetic makes of these.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from itrust._core import (
 from itrust.data import Points, Population, Predicate, Sample, quoted
 from itrust.tasks.bounds import RATES, Bounds
 from itrust.tasks.differentials import Dual, Linearised
+from itrust.tasks.fits import LeafFit
 from itrust.tasks.nodes import Node, NumberNode, TwoSides
 from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity, needs_parentheses
 
@@ -127,15 +128,15 @@ class Task(Node):
         """
 
     @abstractmethod
-    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
-        """Give value and slopes, from those of the ratios it is made of.
+    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
+        """Give value and slopes, from those of the leaves it is made of.
 
         Parameters
         ----------
         values : sequence of Dual
-            Of all ratios.
-        position : mapping of Ratio to int
-            Where each ratio stands in `values`.
+            Of all leaves.
+        position : mapping of Leaf to int
+            Where each leaf stands in `values`.
 
         Returns
         -------
@@ -144,13 +145,13 @@ class Task(Node):
         """
 
     @abstractmethod
-    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
-        """Say what the number can be, from what its ratios can be.
+    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
+        """Say what the number can be, from what its leaves can be.
 
         Parameters
         ----------
-        known : mapping of Ratio to Bounds
-            Of every ratio that it is made of.
+        known : mapping of Leaf to Bounds
+            Of every leaf that it is made of.
 
         Returns
         -------
@@ -172,19 +173,31 @@ class Task(Node):
             Rates and shares are within [0, 1], and means between the smallest and the largest
             value that may count; arithmetic of them is that of intervals.
         """
-        return self.bounds_of({ratio: ratio.own_bounds(*rows) for ratio in self.ratios()})
+        return self.bounds_of({leaf: leaf.own_bounds(*rows) for leaf in self.leaves()})
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Give the means, shares, rates and coefficients that it is made of, from left to right.
+
+        Yields
+        ------
+        Leaf
+            Each as often as it occurs.
+        """
+        for part in self.parts:
+            if isinstance(part, Task):
+                yield from part.leaves()
 
     def ratios(self) -> Iterator[Ratio]:
-        """Give the ratios that it is made of, from left to right.
+        """Give the means, shares and rates among its leaves.
 
         Yields
         ------
         Ratio
             Each as often as it occurs.
         """
-        for part in self.parts:
-            if isinstance(part, Task):
-                yield from part.ratios()
+        for leaf in self.leaves():
+            if isinstance(leaf, Ratio):
+                yield leaf
 
     @property
     def tolerance(self) -> float | None:
@@ -296,8 +309,114 @@ class Task(Node):
         return evaluate_tasks(sample, [self], alpha=alpha, draws=draws, rng=rng)[0]
 
 
+class Leaf(Task):
+    """A number that no arithmetic made: a mean, a share, a rate, or a coefficient.
+
+    Attributes
+    ----------
+    where : Predicate
+        The rows that count.
+    among_positives : bool
+        Whether the denominator is made of labels.
+    """
+
+    where: Predicate
+    among_positives: bool
+
+    @property
+    @abstractmethod
+    def is_rate(self) -> bool:
+        """Whether it is a rate or a share, within [0, 1]."""
+
+    @abstractmethod
+    def fit(self, rows: TaskRows) -> LeafFit:
+        """Fit it on some rows.
+
+        Parameters
+        ----------
+        rows : TaskRows
+            Covariates, weights and what stands for labels.
+
+        Returns
+        -------
+        LeafFit
+            Its value, and how rows share in it.
+        """
+
+    @abstractmethod
+    def predicates(self) -> Iterator[Predicate]:
+        """Say what it asks of rows: where they count, and what counts."""
+
+    @abstractmethod
+    def terms_of(
+        self, points: Points, weights: FloatArray, first: int = 0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Give g and h of some rows, 0 outside; none of them need satisfy the condition."""
+
+    @abstractmethod
+    def tilts(self, rows: TaskRows) -> tuple[Quantity, ...] | None:
+        """Give what labels are followed along by the law that smooths them; None for rates."""
+
+    @abstractmethod
+    def own_bounds(self, *rows: TaskRows) -> Bounds:
+        """Say what it can be, whatever the labels of these rows are."""
+
+    @abstractmethod
+    def between(self, smallest: float, largest: float) -> Bounds:
+        """Say what it can be if what is averaged goes from one value to another."""
+
+    @abstractmethod
+    def reestimated(self, rows: TaskRows, weights: FloatArray) -> FloatArray:
+        """Estimate it with R other sets of weights, (n, R) -> (R,); NaN where there is nothing."""
+
+    @abstractmethod
+    def carrying(self, rows: TaskRows) -> FloatArray:
+        """Give how much each row's label carries, (n,), with probabilities for labels."""
+
+    @property
+    def labels_each(self) -> float:
+        """Labels of the rarer kind that count as one, beside `carrying`."""
+        return 1.0
+
+    @abstractmethod
+    def takes(self, rows: TaskRows) -> bool:
+        """Whether these stand-ins, which need not be probabilities, give it a value."""
+
+    @abstractmethod
+    def held(self, rows: TaskRows, labelled: TaskRows) -> float:
+        """Say by how much shares are held back where next to nothing is left to divide by."""
+
+    def check(self, sample: Sample) -> None:
+        """Refuse rows with labels that cannot give it, in a sentence."""
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Itself."""
+        yield self
+
+    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
+        """Look its own up."""
+        return known[self]
+
+    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
+        """Pick its own."""
+        return values[position[self]]
+
+    def inside_of(self, points: Points, weights: FloatArray) -> BoolArray:
+        """Mark the rows that count, (n,)."""
+        return np.asarray(self.where.rows(points) & (weights > 0))
+
+    def without_rows(self) -> InputError:
+        """The error about a condition that no row meets."""
+        return InputError(
+            "no row of positive weight satisfies {where} in {task}",
+            argument="tasks",
+            value=self,
+            details={"where": self.where.formula, "task": self},
+        )
+
+
 @dataclass(frozen=True)
-class Ratio(Task):
+class Ratio(Leaf):
     """Sum of w g s over sum of w h s (among positives) or of w h (among rows); s is y or p.
 
     Parameters
@@ -334,10 +453,6 @@ class Ratio(Task):
         """Covariates of the quantity and of the predicate."""
         return self.quantity.names | self.where.names
 
-    def ratios(self) -> Iterator[Ratio]:
-        """Itself."""
-        yield self
-
     def predicates(self) -> Iterator[Predicate]:
         """What it asks of rows: where they count, and what counts."""
         yield self.where
@@ -351,15 +466,6 @@ class Ratio(Task):
         if not h.any():
             raise self.without_rows()
         return g, h
-
-    def without_rows(self) -> InputError:
-        """The error about a condition that no row meets."""
-        return InputError(
-            "no row of positive weight satisfies {where} in {task}",
-            argument="tasks",
-            value=self,
-            details={"where": self.where.formula, "task": self},
-        )
 
     def terms_of(
         self, points: Points, weights: FloatArray, first: int = 0
@@ -380,7 +486,7 @@ class Ratio(Task):
         two (n,) arrays
             The quantity, and 1 for rows that count.
         """
-        inside = self.where.rows(points) & (weights > 0)
+        inside = self.inside_of(points, weights)
         if not inside.any():
             return np.zeros(len(points)), np.zeros(len(points))
         g = np.where(inside, self.quantity.of(points), 0.0)
@@ -448,9 +554,25 @@ class Ratio(Task):
         found = Bounds(smallest, largest)
         return found if self.among_positives else found.hull(Bounds(0.0, 0.0))
 
-    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
-        """Look its own up."""
-        return known[self]
+    def fit(self, rows: TaskRows) -> LeafFit:
+        """Divide one weighted sum by the other."""
+        return RatioFit(self, self.linear(rows).value, self.denominator(rows))
+
+    def tilts(self, rows: TaskRows) -> tuple[Quantity, ...] | None:  # noqa: ARG002
+        """What is averaged among positives."""
+        return (self.quantity,) if self.among_positives else None
+
+    def carrying(self, rows: TaskRows) -> FloatArray:
+        """Weights of the rows that count, (n,)."""
+        return np.asarray(rows.weights * self.where.rows(rows.points))
+
+    def takes(self, rows: TaskRows) -> bool:
+        """Whether what is divided by is positive."""
+        return self.denominator(rows) > 0
+
+    def held(self, rows: TaskRows, labelled: TaskRows) -> float:
+        """Shares are those of half as many positives as labelled rows let expect, or more."""
+        return min(1.0, 2 * self.denominator(rows) / self.expected_denominator(rows, labelled))
 
     def _below(self, rows: TaskRows, h: FloatArray) -> FloatArray:
         return h * rows.stand_in if self.among_positives else h
@@ -502,9 +624,46 @@ class Ratio(Task):
         share = self.denominator(labelled) / float(labelled.weights @ there)
         return share * float(rows.weights @ here)
 
-    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
-        """Pick its own."""
-        return values[position[self]]
+
+@dataclass(frozen=True, eq=False)
+class RatioFit(LeafFit):
+    """A ratio as some rows have it.
+
+    Attributes
+    ----------
+    ratio : Ratio
+        What was fitted.
+    value, mass : float
+        The ratio, and its denominator.
+    """
+
+    ratio: Ratio
+    value: float
+    mass: float
+
+    def read(
+        self, points: Points, weights: FloatArray, first: int = 0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Give g and h, (n,) each."""
+        return self.ratio.terms_of(points, weights, first)
+
+    def shares(
+        self, read: tuple[FloatArray, FloatArray], weights: FloatArray, stand_in: FloatArray
+    ) -> FloatArray:
+        """Give what rows add to the numerator, less the ratio times what they add below, (n,)."""
+        g, h = read
+        below = h * stand_in if self.ratio.among_positives else h
+        return weights * (g * stand_in - self.value * below) / (self.mass or math.nan)
+
+    def lean(self, read: tuple[FloatArray, FloatArray], weights: FloatArray) -> FloatArray:
+        """Give w (g - value h) among positives, else w g, (n,)."""
+        g, h = read
+        return weights * (g - self.value * h) if self.ratio.among_positives else weights * g
+
+    def below(self, read: tuple[FloatArray, FloatArray], weights: FloatArray) -> FloatArray:
+        """Give w h among positives, else nothing, (n,)."""
+        _, h = read
+        return weights * h if self.ratio.among_positives else np.zeros(h.size)
 
 
 def _first_name(quantity: Quantity) -> str:
@@ -521,11 +680,11 @@ class Fixed(NumberNode, Task):
 
     leaning = linear
 
-    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:  # noqa: ARG002
+    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:  # noqa: ARG002
         """Give the number at both ends."""
         return Bounds(self.value, self.value)
 
-    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
         """Give the number; it has no slope."""
         if not position:
             return Dual(np.array([self.value]), np.zeros((0, 1)))
@@ -555,13 +714,13 @@ class Combined(TwoSides[Task], Task):
         joined: Linearised = ARITHMETIC[self.sign](left, right)
         return joined
 
-    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
+    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
         """Join the ranges of both sides."""
         left, right = self.left.bounds_of(known), self.right.bounds_of(known)
         joined: Bounds = ARITHMETIC[self.sign](left, right)
         return joined
 
-    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
         """Join the values and slopes of both sides."""
         left, right = (part.dual(values, position) for part in (self.left, self.right))
         joined: Dual = ARITHMETIC[self.sign](left, right)
@@ -622,11 +781,11 @@ class Named(Task):
         """Estimate the task and its derivatives."""
         return self.task.leaning(rows)
 
-    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
+    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
         """Say what the task can be."""
         return self.task.bounds_of(known)
 
-    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
         """Give value and slopes of the task."""
         return self.task.dual(values, position)
 

@@ -13,12 +13,13 @@ from scipy.special import ndtri
 
 from itrust._core import FloatArray, InputError, IntArray, Result, checked_alpha, listed, rounded
 from itrust.bias import Neighbours, Weights, neighbour_kernel
-from itrust.data import Design, Points, Population, Sample, checked_sample, design_variance
+from itrust.data import Points, Population, Sample, checked_sample
 from itrust.kernels import LocalKernel
-from itrust.tasks.bias import checked_tasks, covariates_of
+from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
 from itrust.tasks.bounds import Bounds
-from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
+from itrust.tasks.powering import prediction_powered, spread
+from itrust.tasks.regressions import references_of, refuse_other_levels
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
     LabelLaw,
@@ -165,8 +166,9 @@ def estimate_task(
     checked_alpha(alpha)
     labelled, out = _alike(task, population, labelled)
     checked_tasks(labelled, [task])
+    refuse_other_levels(task, TaskRows.labelled(labelled), out)
     told = LabelledTask.of(task, labelled)
-    with_p, with_y = told.predicted, told.labels
+    with_y = told.labels
     plugin = task.linear(out)
     if not math.isfinite(plugin.value):
         raise InputError(
@@ -178,14 +180,12 @@ def estimate_task(
             argument="labelled",
             details={"task": task},
         )
-    sampling = _spread(plugin.influence)
-    lam = _lam(with_y, with_p, labelled, sampling)
-    # Labels, plus what probabilities say about the population less about the labelled rows.
-    value = with_y.value + lam * (plugin.value - with_p.value)
-    powered = told.less(lam).plus(lam * sampling)
+    sampling = spread(plugin.influence)
+    powered = prediction_powered(task, told, labelled, out, plugin)
     labels_alone = told.less()
     recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out, told.law)
     notes = [*population.dropped, *labelled.notes]
+    notes += reference_notes(references_of(task, labelled))
     if few_labels(task, labelled):
         notes.append(FEW_NOTE)
     if alone > MANY_ALONE:
@@ -206,9 +206,9 @@ def estimate_task(
         task=task,
         plugin=_plain(plugin.value, sampling, bounds, alpha),
         recalibrated=way(recalibrated, recalibrated_error, Assumption.SMOOTH),
-        prediction_powered=way(value, powered, random),
+        prediction_powered=way(powered.value, powered.error, random),
         labelled=way(with_y.value, labels_alone, random),
-        lam=lam,
+        lam=powered.lam,
         n=labelled.n,
         size=population.n,
         alpha=float(alpha),
@@ -239,31 +239,6 @@ def _plain(value: float, stderr: float, bounds: Bounds, alpha: float) -> Estimat
     return Estimate(value, stderr, lower, upper, Assumption.CALIBRATED)
 
 
-def _spread(influence: FloatArray) -> float:
-    n = influence.size
-    return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
-
-
-def _variance(influence: FloatArray, design: Design) -> float:
-    """Variance of an estimate from labelled rows, with these shares."""
-    return _spread(influence) ** 2 if design.is_simple else design_variance(design, influence)
-
-
-def _lam(labels: Linearised, predicted: Linearised, sample: Sample, sampling: float) -> float:
-    """The share of the probabilities that makes the interval shortest, within [0, 1]."""
-    own, both, alone = (
-        _variance(shares, sample.design)
-        for shares in (
-            predicted.influence,
-            labels.influence + predicted.influence,
-            labels.influence,
-        )
-    )
-    covariance = (both - own - alone) / 2
-    below = own + sampling**2
-    return float(np.clip(covariance / below, 0.0, 1.0)) if below > 0 else 0.0
-
-
 def _recalibrated(
     task: Task, labelled: Sample, out: TaskRows, law: LabelLaw
 ) -> tuple[float, Uncertainty, float]:
@@ -281,14 +256,14 @@ def _recalibrated(
     share = 2 * share - here.shares(share)
     noise = law.uncertainty(share * here.left_over(), np.zeros(labelled.n), share)
     # As much may be left again as was left once.
-    error = noise.plus(_spread(sampling)).plus(remainder)
+    error = noise.plus(spread(sampling)).plus(remainder)
     return value + remainder, error, float(np.mean(there.widths == 0))
 
 
 def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:
     """Probabilities plus bias; only sums count, so rows may leave [0, 1] if sums are positive."""
     moved = TaskRows(out.points, out.weights, out.stand_in + bias)
-    if all(ratio.denominator(moved) > 0 for ratio in task.ratios()):
+    if all(leaf.takes(moved) for leaf in task.leaves()):
         return moved
     return TaskRows(out.points, out.weights, np.clip(moved.stand_in, 0.0, 1.0))
 
@@ -301,14 +276,13 @@ def _linearised(
     Where noise has left next to no positives to divide by, shares are those of half as many as
     the labelled rows let expect.
     """
-    ratios = list(dict.fromkeys(task.ratios()))
+    leaves = list(dict.fromkeys(task.leaves()))
     labels = TaskRows.labelled(labelled)
     leaning, shares = np.zeros(len(moved.points)), np.zeros(len(moved.points))
-    for ratio, slope in zip(ratios, slopes_of(task, ratios, moved), strict=True):
-        expected = ratio.expected_denominator(moved, labels)
-        held = slope * min(1.0, 2 * ratio.denominator(moved) / expected)
-        leaning += held * ratio.leaning(moved).influence
-        shares += held * ratio.linear(moved).influence
+    for leaf, slope in zip(leaves, slopes_of(task, leaves, moved), strict=True):
+        held = slope * leaf.held(moved, labels)
+        leaning += held * leaf.leaning(moved).influence
+        shares += held * leaf.linear(moved).influence
     return task.linear(moved).value, leaning, shares
 
 

@@ -8,10 +8,14 @@ from itrust._core import rounded, rounded_up, wrapped
 from itrust.data import Everywhere, Predicate
 from itrust.render.showing import WIDTH, as_text
 from itrust.tasks import (
+    Coefficient,
     Combined,
+    Covariate,
     Estimate,
     Indicator,
+    LevelOf,
     Named,
+    Quantity,
     Ratio,
     Task,
     TaskEstimate,
@@ -27,6 +31,7 @@ WAYS = {
     "labelled": "labels alone",
 }
 LEAST_PVALUE = 1e-4
+REGRESSIONS = {"logit": "logistic", "identity": "linear", "log": "log-linear"}
 SIGNS = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
 
 
@@ -37,7 +42,7 @@ def _(result: TaskResult, width: int = WIDTH) -> str:
         ("finding", task_sentence(result)),
         ("depends on", ", ".join(result.covariates) or "no covariate"),
     ]
-    lines = [task_title(result)]
+    lines = wrapped(task_title(result), width, "", "  ")
     for name, text in rows:
         lines += wrapped(f"{name:<18}  {text}", width, "  ", " " * 20)
     return "\n".join([*lines, f"  {TASK_SIGN}", *(f"  note: {note}" for note in result.notes)])
@@ -93,6 +98,8 @@ def task_words(task: Task, positives: str = "positives") -> str:
     ('share of positives', 'Rate')
     >>> task_words(it.tasks.parse("(mean(a) + mean(b)) / 2"))
     '(mean a among positives, plus mean b among positives), divided by 2'
+    >>> task_words(it.tasks.parse('coef(race["b"] ; age + race against "w")'), "owner = 1")
+    'coefficient of race = b against w in a logistic regression of owner = 1 on age and race'
     """
     if isinstance(task, Named):
         inner = task.task
@@ -106,6 +113,8 @@ def task_words(task: Task, positives: str = "positives") -> str:
         if task.sign == "-" and str(task.left) == "0":
             return f"minus {right}"
         return f"{left}, {SIGNS[task.sign]} {right}"
+    if isinstance(task, Coefficient):
+        return _coefficient_words(task, positives)
     if not isinstance(task, Ratio):
         return str(task)
     if not task.among_positives:
@@ -114,6 +123,29 @@ def task_words(task: Task, positives: str = "positives") -> str:
     if isinstance(task.quantity, Indicator):
         what = f"share with {task.quantity.where}"
     return f"{what} among {positives}{_where(task.where)}"
+
+
+def _coefficient_words(task: Coefficient, positives: str) -> str:
+    regression = task.regression
+    against = dict(regression.references)
+    of = () if task.of is None else task.of.factors
+
+    def told(factor: Quantity) -> str:
+        if isinstance(factor, LevelOf):
+            level = f"{factor.name} = {factor.level}"
+            chosen = against.pop(factor.name, None)  # said once
+            return level if chosen is None else f"{level} against {chosen}"
+        name = factor.name if isinstance(factor, Covariate) else None
+        chosen = against.pop(name, None) if name in against else None
+        return str(factor) if chosen is None else f"{factor} against {chosen}"
+
+    what = "constant of"
+    if of:
+        what = f"coefficient of {' times '.join(map(told, of))} in"
+    terms = [" times ".join(map(told, term.factors)) for term in regression.terms]
+    on = " and ".join([", ".join(terms[:-1]), terms[-1]] if len(terms) > 1 else terms)
+    kind = REGRESSIONS[regression.link]
+    return f"{what} a {kind} regression of {positives} on {on}{_where(task.where)}"
 
 
 def _where(rows: Predicate) -> str:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from itrust.tasks.makers import as_tasks as as_tasks
     from itrust.tasks.makers import mean, prevalence, share
     from itrust.tasks.parser import parse
-    from itrust.tasks.population import Assumption, Estimate, TaskEstimate
+    from itrust.tasks.population import Assumption, Estimate, Reason, TaskEstimate
+    from itrust.tasks.population import estimate_tasks as estimate_tasks
     from itrust.tasks.quantities import Indicator as Indicator
     from itrust.tasks.replicates import reestimated as reestimated
     from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
@@ -35,6 +36,7 @@ else:
 __all__ = [
     "Assumption",
     "Estimate",
+    "Reason",
     "Task",
     "TaskEstimate",
     "TaskFinding",

@@ -1,9 +1,9 @@
-"""A task on a population without labels, estimated in four ways, each with an interval."""
+"""A task on a population without labels, estimated in five ways, each with an interval."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -11,14 +11,47 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from itrust._core import FloatArray, InputError, IntArray, Result, checked_alpha, listed, rounded
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    Result,
+    Rng,
+    Subject,
+    as_seed,
+    checked_alpha,
+    checked_choice,
+    listed,
+    rounded,
+)
+from itrust.balance import Compared, Gap, LabelledSupport, Resemblance, at_hand, compare_rows
 from itrust.bias import Neighbours, Weights, neighbour_kernel
-from itrust.data import Design, Points, Population, Sample, checked_sample, design_variance
+from itrust.data import (
+    Design,
+    Points,
+    Population,
+    PopulationScan,
+    RowsAtHand,
+    Sample,
+    Scan,
+    checked_sample,
+    design_variance,
+    encode_numbers,
+)
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Task, TaskRows
+from itrust.tasks.passes import slopes_at, value_at
+from itrust.tasks.transported import (
+    PopulationTotals,
+    Transport,
+    cross_fitted,
+    population_totals,
+    rows_kept,
+)
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
     LabelLaw,
@@ -34,6 +67,11 @@ CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
 WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the usual ones; wider where too few rows are near
 MIN_NEIGHBOURS = 4  # effective ones, below which a prediction is left as it is
 MANY_ALONE = 0.01  # share of the population without neighbours that is worth a note
+MAX_PAIRS = 5e8  # of labelled rows and rows of the population, beyond which none are compared
+MANY_NOTE = "there is no recalibrated estimate: pairs of rows are too many"
+SUPPORT = ("refuse", "exclude")
+ALIKE, DRAWS = 0.05, 499  # of the test whether labelled rows are like the population
+LOOKS_RANDOM = 0.5  # p-value above which the random-sample form is recommended
 
 
 class Assumption(StrEnum):
@@ -43,6 +81,19 @@ class Assumption(StrEnum):
     SMOOTH = "the bias is smooth and the same in both samples"
     RANDOM = "labelled rows are a random sample"
     WEIGHTED = "labelled rows are a random sample, by their weights"
+    SELECTED = "who is labelled depends on the covariates and p alone"
+    KNOWN = "the probabilities of labelling are as given"
+
+
+class Reason(StrEnum):
+    """Why an estimate is recommended, or none."""
+
+    RANDOM = "labelled rows look like a random sample of the population"
+    SELECTED = "labelled rows may not be a random sample of the population"
+    DIFFERENT = "labelled rows are no random sample of the population"
+    KNOWN = "the probabilities of labelling are known"
+    UNSUPPORTED = "a part of the population is unlike every labelled row"
+    UNKNOWN = "labelled rows say too little about this population"
 
 
 @dataclass(frozen=True)
@@ -81,7 +132,7 @@ class Estimate(Result):
 
 @dataclass(frozen=True)
 class TaskEstimate(Result):
-    """A task on a population, estimated in four ways.
+    """A task on a population, estimated in five ways, one of which is recommended.
 
     Attributes
     ----------
@@ -89,12 +140,30 @@ class TaskEstimate(Result):
         What is estimated, with its text.
     plugin : Estimate
         Probabilities in place of labels.
-    recalibrated : Estimate
-        Probabilities plus the local bias of the labelled rows.
+    recalibrated : Estimate or None
+        Probabilities plus the local bias of the labelled rows; None where pairs of labelled rows
+        and rows of the population are too many.
     prediction_powered : Estimate
         Probabilities of the population, corrected by labelled rows.
+    transported : Estimate or None
+        Recalibrated probabilities, corrected by labelled rows that are weighted to be like the
+        population; None where that cannot be.
     labelled : Estimate
         Labels of the labelled rows alone.
+    best_way : str or None
+        Name of the estimate that is recommended; None if none is.
+    reason : Reason
+        Why.
+    resemblance : Resemblance
+        Whether the labelled rows are like the population.
+    effective : float
+        Effective sample size of the weights of `transported`; NaN without it.
+    trimmed : int
+        How many of these weights were cut.
+    gaps : tuple of Gap
+        Parts of the population that no labelled row resembles, among rows that the task counts.
+    support : {"refuse", "exclude"}
+        What is done about these: no transported estimate, or none of their rows counts.
     lam : float
         How much weight the probabilities have in `prediction_powered`, between 0 and 1, chosen
         for a short interval.
@@ -110,9 +179,17 @@ class TaskEstimate(Result):
 
     task: Task
     plugin: Estimate
-    recalibrated: Estimate
+    recalibrated: Estimate | None
     prediction_powered: Estimate
+    transported: Estimate | None
     labelled: Estimate
+    best_way: str | None
+    reason: Reason
+    resemblance: Resemblance
+    effective: float
+    trimmed: int
+    gaps: tuple[Gap, ...]
+    support: str
     lam: float
     n: int
     size: int
@@ -120,27 +197,50 @@ class TaskEstimate(Result):
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        found = _with_ends(self.prediction_powered)
-        return f"<TaskEstimate: {self.task}, {found} prediction-powered>"
+        if self.best is None:
+            return f"<TaskEstimate: {self.task}, no estimate recommended>"
+        way = str(self.best_way).replace("_", "-")
+        return f"<TaskEstimate: {self.task}, {_with_ends(self.best)} {way}>"
 
     @property
     def ways(self) -> dict[str, Estimate]:
-        """The four estimates by name."""
+        """The estimates by name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, Estimate)}
+
+    @property
+    def best(self) -> Estimate | None:
+        """The estimate that is recommended; None if none can be."""
+        return None if self.best_way is None else self.ways[self.best_way]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What whoever reports the number has to know; empty if nothing."""
+        return self.resemblance.warnings
 
     def _facts(self) -> Mapping[str, Any]:
         return {
             "task": str(self.task),
             **{name: way.to_dict() for name, way in self.ways.items()},
+            "best": self.best_way,
+            "reason": self.reason.value,
+            "resemblance": self.resemblance.to_dict(),
+            "effective": self.effective,
+            "trimmed": self.trimmed,
+            "gaps": [vars(gap) for gap in self.gaps],
+            "support": self.support,
             "lam": self.lam,
             "n": self.n,
             "population": self.size,
             "alpha": self.alpha,
+            "warnings": self.warnings,
             "notes": self.notes,
         }
 
     def _rows(self) -> list[Mapping[str, Any]]:
-        return [{"way": name, **way.to_dict()} for name, way in self.ways.items()]
+        return [
+            {"way": name, **way.to_dict(), "best": name == self.best_way}
+            for name, way in self.ways.items()
+        ]
 
 
 def _with_ends(way: Estimate) -> str:
@@ -150,25 +250,87 @@ def _with_ends(way: Estimate) -> str:
     return f"{value} ({low} to {high})"
 
 
-def estimate_task(
-    task: Task, population: Population, labelled: Sample, *, alpha: float = 0.05
-) -> TaskEstimate:
-    """Estimate a task on a population whose labels are not known: see `Task.estimate`."""
+def estimate_tasks(
+    tasks: Sequence[Task],
+    population: Population | PopulationScan | Scan,
+    labelled: Sample,
+    *,
+    alpha: float = 0.05,
+    selection: object = None,
+    support: str = "refuse",
+    rng: Rng = 0,
+) -> tuple[TaskEstimate, ...]:
+    """Estimate tasks on a population whose labels are not known: see `Task.estimate`."""
     checked_sample(labelled)
-    if not isinstance(population, Population):
-        raise InputError(
-            "{argument} must be a Population(p, x), not a {kind}",
-            argument="population",
-            value=population,
-            details={"kind": type(population).__name__},
-        )
     checked_alpha(alpha)
-    labelled, out = _alike(task, population, labelled)
-    checked_tasks(labelled, [task])
+    checked_choice(support, "support", SUPPORT)
+    seed = as_seed(rng)
+    known = read_selection(selection, labelled)
+    rows = at_hand(population, labelled.names)
+    for task in tasks:
+        _refuse_lack(task, rows.points, labelled)
+    shared = {column.name for column in rows.points.columns}
+    labelled = labelled.with_columns(tuple(c for c in labelled.columns if c.name in shared))
+    checked_tasks(labelled, tasks)
+    compared = Compared.of(labelled.points, rows, labelled.weights_or_ones)
+    resembling = compare_rows(compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed)
+    counted = [_counts(task, compared) for task in tasks]
+    lacks, kept = _lacking(compared, counted, resembling.unlike > 0), None
+    if support == "exclude" and lacks.any():
+        kept = ~lacks
+        rows = rows_kept(rows, kept)
+        if not len(rows.points):
+            raise InputError(
+                "no labelled row resembles any row of the population", argument="population"
+            )
+        gaps_of = compared
+        compared = Compared.of(labelled.points, rows, labelled.weights_or_ones)
+    else:
+        gaps_of = compared
+    transport = Transport(
+        labelled, compared, cross_fitted(labelled, compared.population, seed), known
+    )
+    every = list(dict.fromkeys(ratio for task in tasks for ratio in task.ratios()))
+    totals = None if rows.is_all else population_totals(every, population)
+    found = []
+    for task, own in zip(tasks, counted, strict=True):
+        gaps = _gaps(gaps_of, labelled, own, lacks)
+        found.append(
+            _estimate(
+                task,
+                _Setting(labelled, rows, transport, resembling, gaps, support, alpha, seed),
+                None if totals is None else totals.only(every, list(dict.fromkeys(task.ratios()))),
+                (*_notes_of(population), *labelled.notes),
+            )
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """What the estimates of all tasks share."""
+
+    labelled: Sample
+    rows: RowsAtHand
+    transport: Transport
+    resemblance: Resemblance
+    gaps: tuple[Gap, ...]
+    support: str
+    alpha: float
+    seed: int
+
+
+def _estimate(
+    task: Task, setting: _Setting, totals: PopulationTotals | None, notes: Sequence[str]
+) -> TaskEstimate:
+    labelled, rows, alpha = setting.labelled, setting.rows, setting.alpha
+    compared = setting.transport.compared
     told = LabelledTask.of(task, labelled)
     with_p, with_y = told.predicted, told.labels
-    plugin = task.linear(out)
-    if not math.isfinite(plugin.value):
+    w = np.ones(len(rows.points)) if rows.weights is None else rows.weights
+    out = TaskRows(compared.population, w / w.mean(), compared.population.p)
+    plugin, sampling = _plugin(task, out, totals)
+    if not math.isfinite(plugin):
         raise InputError(
             "{task} divides by 0 on the population", argument="population", details={"task": task}
         )
@@ -178,47 +340,196 @@ def estimate_task(
             argument="labelled",
             details={"task": task},
         )
-    sampling = _spread(plugin.influence)
     lam = _lam(with_y, with_p, labelled, sampling)
     # Labels, plus what probabilities say about the population less about the labelled rows.
-    value = with_y.value + lam * (plugin.value - with_p.value)
+    value = with_y.value + lam * (plugin - with_p.value)
     powered = told.less(lam).plus(lam * sampling)
     labels_alone = told.less()
-    recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out, told.law)
-    notes = [*population.dropped, *labelled.notes]
+    said = list(notes)
     if few_labels(task, labelled):
-        notes.append(FEW_NOTE)
-    if alone > MANY_ALONE:
-        notes.append(
-            f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
-            f"leaves its probabilities as they are"
-        )
+        said.append(FEW_NOTE)
+    bounds = _bounds(task, told.rows, out, totals)
 
-    bounds = task.bounds(told.rows, out)
-
-    def way(value: float, error: Uncertainty, assumes: Assumption) -> Estimate:
+    def way(
+        value: float, error: Uncertainty, assumes: Assumption, smoothed: float | None
+    ) -> Estimate:
         value = bounds.nearest(value)
-        lower, upper = Located(value, error, bounds, told.smoothed_rate).interval(alpha)
+        lower, upper = Located(value, error, bounds, smoothed).interval(alpha)
         return Estimate(value, error.stderr, lower, upper, assumes)
 
+    recalibrated = None
+    if totals is None and labelled.n * rows.n <= MAX_PAIRS:
+        bent, error, alone = _recalibrated(task, labelled, out, told.law)
+        recalibrated = way(bent, error, Assumption.SMOOTH, told.smoothed_rate)
+        if alone > MANY_ALONE:
+            said.append(
+                f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
+                f"leaves its probabilities as they are"
+            )
+    else:
+        said.append(MANY_NOTE)
+    moved = setting.transport.value(task, totals)
+    unlike = sum(gap.share for gap in setting.gaps)
+    is_refused = setting.support == "refuse" and unlike > MANY_ALONE
+    transported = None
+    if moved is not None and not is_refused:
+        known = setting.transport.selection is not None
+        smoothed = moved.smoothed if told.smoothed_rate is not None else None
+        assumes = Assumption.KNOWN if known else Assumption.SELECTED
+        transported = way(moved.value, moved.error, assumes, smoothed)
     random = Assumption.RANDOM if labelled.weights is None else Assumption.WEIGHTED
+    best, reason = _recommended(setting, transported, is_refused)
     return TaskEstimate(
         task=task,
-        plugin=_plain(plugin.value, sampling, bounds, alpha),
-        recalibrated=way(recalibrated, recalibrated_error, Assumption.SMOOTH),
-        prediction_powered=way(value, powered, random),
-        labelled=way(with_y.value, labels_alone, random),
+        plugin=_plain(plugin, sampling, bounds, alpha),
+        recalibrated=recalibrated,
+        prediction_powered=way(value, powered, random, told.smoothed_rate),
+        transported=transported,
+        labelled=way(with_y.value, labels_alone, random, told.smoothed_rate),
+        best_way=best,
+        reason=reason,
+        resemblance=setting.resemblance,
+        effective=math.nan if moved is None else moved.effective,
+        trimmed=0 if moved is None else moved.trimmed,
+        gaps=setting.gaps,
+        support=setting.support,
         lam=lam,
         n=labelled.n,
-        size=population.n,
+        size=rows.n,
         alpha=float(alpha),
-        notes=tuple(notes),
+        notes=tuple(said),
     )
 
 
-def _alike(task: Task, population: Population, labelled: Sample) -> tuple[Sample, TaskRows]:
-    """Both sides with the covariates that they share, which have to be all that the task reads."""
-    own = {column.name: column for column in population.columns}
+def _recommended(
+    setting: _Setting, transported: Estimate | None, is_refused: bool
+) -> tuple[str | None, Reason]:
+    """The estimate that is honest, and why.
+
+    A test that does not reject shows little: the random-sample form is taken only where labelled
+    rows look more alike than most random samples would, so that choosing costs no coverage.
+    """
+    resembling = setting.resemblance
+    if setting.transport.selection is not None and transported is not None:
+        return "transported", Reason.KNOWN
+    if resembling.pvalue > LOOKS_RANDOM and resembling.unlike <= MANY_ALONE:
+        return "prediction_powered", Reason.RANDOM
+    if transported is not None:
+        return "transported", Reason.DIFFERENT if resembling.differs else Reason.SELECTED
+    return None, Reason.UNSUPPORTED if is_refused else Reason.UNKNOWN
+
+
+def read_selection(selection: object, labelled: Sample) -> FloatArray | None:
+    """Known probabilities of labelling, from an array or the name of a covariate.
+
+    Parameters
+    ----------
+    selection : array of n numbers, str or None
+        In (0, 1].
+    labelled : Sample
+        The rows that were labelled.
+
+    Returns
+    -------
+    (n,) array or None
+        None where nothing is known.
+    """
+    if selection is None:
+        return None
+    if isinstance(selection, str):
+        column = labelled.column(selection)
+        if column.is_category:
+            raise InputError(
+                "{argument}: {column} holds levels, not probabilities of labelling",
+                argument="selection",
+                column=selection,
+            )
+        values = np.array(column.values, dtype=float)
+    else:
+        values = encode_numbers(selection, Subject("selection"))
+    if values.size != labelled.n:
+        raise InputError(
+            "{argument} has {count} entries and there are {rows} labelled rows; give the "
+            "probability of labelling of every labelled row",
+            argument="selection",
+            count=int(values.size),
+            details={"rows": labelled.n},
+        )
+    wrong = ~((values > 0) & (values <= 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            "{argument} must be probabilities above 0 and up to 1; {row} has {value}",
+            argument="selection",
+            row=row,
+            value=float(values[row]),
+        )
+    if labelled.weights is not None:
+        raise InputError(
+            "labelled rows have weights and {argument} is given as well; say one of them, for "
+            "weights are one over the probabilities of labelling",
+            argument="selection",
+        )
+    return values
+
+
+def _counts(task: Task, compared: Compared) -> BoolArray:
+    """Rows of the population at hand that a task counts."""
+    ratios = list(dict.fromkeys(task.ratios()))
+    points = compared.population
+    marked = [ratio.where.rows(points) for ratio in ratios]
+    return np.logical_or.reduce(marked) if marked else np.ones(len(points), dtype=bool)
+
+
+def _lacking(compared: Compared, counted: Sequence[BoolArray], some_do: bool) -> BoolArray:
+    """Rows of the population at hand that some task counts and no labelled row resembles."""
+    found = np.zeros(len(compared.population), dtype=bool)
+    if not some_do:
+        return found
+    rows = np.flatnonzero(np.logical_or.reduce(counted))
+    support = LabelledSupport.of(
+        compared.features, compared.labelled, compared.balance().weights
+    )
+    found[rows] = support.lacks(compared.population.take(rows))
+    return found
+
+
+def _gaps(
+    compared: Compared, labelled: Sample, counted: BoolArray, lacks: BoolArray
+) -> tuple[Gap, ...]:
+    """Parts without support among the rows that a task counts, by their share of these."""
+    own = np.flatnonzero(counted)
+    if not lacks[own].any():
+        return ()
+    support = LabelledSupport(compared.features, np.zeros((0, 0)), 0.0, compared.labelled)
+    return support.gaps(compared.population.take(own), lacks[own], compared.weights[own])
+
+
+def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple[float, float]:
+    """The number with probabilities in place of labels, and its standard error."""
+    if totals is None:
+        found = task.linear(out)
+        return found.value, _spread(found.influence)
+    ratios, values = list(dict.fromkeys(task.ratios())), totals.values()
+    slopes = slopes_at(task, ratios, values)
+    return value_at(task, ratios, values), totals.stderr(slopes, values)
+
+
+def _bounds(
+    task: Task, rows: TaskRows, out: TaskRows, totals: PopulationTotals | None
+) -> Bounds:
+    if totals is None:
+        return task.bounds(rows, out)
+    known = {}
+    for k, ratio in enumerate(dict.fromkeys(task.ratios())):
+        there = ratio.between(float(totals.low[k]), float(totals.high[k]))
+        known[ratio] = ratio.own_bounds(rows).hull(there)
+    return task.bounds_of(known)
+
+
+def _refuse_lack(task: Task, points: Points, labelled: Sample) -> None:
+    """Raise unless the population has every covariate that the task reads."""
+    own = {column.name for column in points.columns}
     lacking = [name for name in covariates_of(task, labelled.points) if name not in own]
     if lacking:
         raise InputError(
@@ -227,10 +538,13 @@ def _alike(task: Task, population: Population, labelled: Sample) -> tuple[Sample
             value=lacking,
             details={"lacking": listed(lacking), "task": task},
         )
-    shared = tuple(column for column in labelled.columns if column.name in own)
-    points = Points(population.p, tuple(own[column.name] for column in shared))
-    w = np.ones(population.n) if population.weights is None else population.weights
-    return labelled.with_columns(shared), TaskRows(points, w / w.mean(), population.p)
+
+
+def _notes_of(population: object) -> tuple[str, ...]:
+    found: tuple[str, ...] = getattr(
+        population, "dropped" if isinstance(population, Population) else "notes", ()
+    )
+    return found
 
 
 def _plain(value: float, stderr: float, bounds: Bounds, alpha: float) -> Estimate:

@@ -49,7 +49,7 @@ from itrust.data import (
 
 AT_HAND = 400_000  # rows of a population that are kept in memory; of smaller ones all are
 TESTED_LABELLED, TESTED_POPULATION = 8_000, 16_000
-LOOKED_AT = 20_000  # rows of the population that are compared with labelled ones for support
+LOOKED_AT = 10_000  # rows of the population that are compared with labelled ones for support
 SETTLING = 50_000  # rows that settle the scales of numbers
 MIN_ROWS = 10
 WEIGHTS_NOTE = (
@@ -60,7 +60,7 @@ CLUSTER_NOTE = "the test takes one random row of every cluster of the labelled r
 
 
 @dataclass(frozen=True)
-class Difference(Result):
+class RowDifference(Result):
     """One way in which labelled rows differ from the population.
 
     Attributes
@@ -105,9 +105,9 @@ class Resemblance(Result):
     ----------
     pvalue : float
         Exact, of "labelled rows are drawn like the population".
-    differences : tuple of Difference
+    differences : tuple of RowDifference
         Covariates that differ at `alpha`, the clearest first; every covariate once.
-    compared : tuple of Difference
+    compared : tuple of RowDifference
         The clearest comparison of every covariate, whether it differs or not.
     n, size : int
         Number of labelled rows and of rows of the population.
@@ -132,8 +132,8 @@ class Resemblance(Result):
     """
 
     pvalue: float
-    differences: tuple[Difference, ...]
-    compared: tuple[Difference, ...]
+    differences: tuple[RowDifference, ...]
+    compared: tuple[RowDifference, ...]
     n: int
     size: int
     effective: float
@@ -159,13 +159,6 @@ class Resemblance(Result):
     def unlike(self) -> float:
         """Share of the population that no labelled row resembles."""
         return shares_of(self.gaps)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What whoever reports a number for this population has to know; empty if nothing."""
-        from itrust.render import resemblance_warnings
-
-        return resemblance_warnings(self)
 
     def _facts(self) -> Mapping[str, Any]:
         return {
@@ -193,7 +186,7 @@ class Resemblance(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class RowPair:
     """Labelled rows and rows of a population, ready to be balanced.
 
     Attributes
@@ -220,7 +213,7 @@ class Compared:
     weights: FloatArray
 
     @classmethod
-    def of(cls, labelled: Points, rows: RowsAtHand, base: FloatArray) -> Compared:
+    def of(cls, labelled: Points, rows: RowsAtHand, base: FloatArray) -> RowPair:
         """Settle and compute the features of both."""
         ours, theirs = shared_points(labelled, rows.points)
         some = smallest_tickets(tickets(0, len(theirs)), SETTLING)
@@ -308,7 +301,7 @@ def resemblance(
     checked_alpha(alpha)
     checked_count(draws, "draws")
     rows = at_hand(population, labelled.names)
-    compared = Compared.of(labelled.points, rows, labelled.weights_or_ones)
+    compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
     return compare_rows(compared, labelled.design, alpha=alpha, draws=draws, rng=rng)
 
 
@@ -347,7 +340,13 @@ def at_hand(population: object, names: Sequence[str]) -> RowsAtHand:
 
 
 def compare_rows(
-    compared: Compared, design: Design, *, alpha: float, draws: int, rng: Rng
+    compared: RowPair,
+    design: Design,
+    *,
+    alpha: float,
+    draws: int,
+    rng: Rng,
+    looked: LookedAt | None = None,
 ) -> Resemblance:
     """Test and describe rows whose features are known: see `resemblance`."""
     seed = as_seed(rng)
@@ -374,10 +373,7 @@ def compare_rows(
     found = permutation_test(matrix, ours.size, is_product, draws, random)
     told = _differences(compared, features, matrix, ours.size, found)
     balance = compared.balance()
-    support = LabelledSupport.of(compared.features, compared.labelled, balance.weights)
-    looked = _some(np.arange(m), LOOKED_AT, random)
-    points, w = compared.population.take(looked), compared.weights[looked]
-    lacks = support.lacks(points)
+    looked = looked_for_support(compared, balance) if looked is None else looked
     return Resemblance(
         pvalue=found.pvalue,
         differences=tuple(one for one in told if one.pvalue <= alpha) if found.pvalue <= alpha else (),
@@ -387,13 +383,63 @@ def compare_rows(
         effective=balance.effective,
         trimmed=balance.trimmed,
         unbalanced=balance.unbalanced,
-        gaps=support.gaps(points, lacks, w),
+        gaps=looked.gaps(),
         alpha=float(alpha),
         draws=draws,
         seed=seed,
         tested=(int(ours.size), int(theirs.size)),
         notes=tuple(notes),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class LookedAt:
+    """Random rows of a population, and which of them no labelled row resembles.
+
+    Attributes
+    ----------
+    support : LabelledSupport
+        Where labelled rows lie.
+    points : Points
+        The rows, at most 10,000.
+    weights : (m,) array
+        Their weights.
+    lacks : (m,) array of bool
+        Whether no labelled row resembles them.
+    """
+
+    support: LabelledSupport
+    points: Points
+    weights: FloatArray
+    lacks: BoolArray
+
+    def gaps(self, counted: BoolArray | None = None) -> tuple[Gap, ...]:
+        """Name the parts that no labelled row resembles, among all rows or those that count."""
+        own = np.arange(len(self.points)) if counted is None else np.flatnonzero(counted)
+        if not self.lacks[own].any():
+            return ()
+        return self.support.gaps(self.points.take(own), self.lacks[own], self.weights[own])
+
+
+def looked_for_support(compared: RowPair, balance: Balance) -> LookedAt:
+    """Look for rows of the population that no labelled row resembles.
+
+    Parameters
+    ----------
+    compared : RowPair
+        Both sets of rows.
+    balance : Balance
+        Weights that make labelled rows like the population.
+
+    Returns
+    -------
+    LookedAt
+        Of random rows, always the same ones.
+    """
+    support = LabelledSupport.of(compared.features, compared.labelled, balance.weights)
+    rows = smallest_tickets(tickets(0, len(compared.population)), LOOKED_AT)
+    points = compared.population.take(rows)
+    return LookedAt(support, points, compared.weights[rows], support.lacks(points))
 
 
 def _independent(design: Design, random: np.random.Generator) -> tuple[IntArray, list[str]]:
@@ -422,8 +468,8 @@ def _some(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:
 
 
 def _differences(
-    compared: Compared, features: Features, matrix: FloatArray, labelled: int, found: Permuted
-) -> list[Difference]:
+    compared: RowPair, features: Features, matrix: FloatArray, labelled: int, found: Permuted
+) -> list[RowDifference]:
     """The clearest comparison of every covariate, the clearest first, then one of products."""
     best: dict[str, int] = {}
     order = np.argsort(-np.abs(found.z), kind="stable")
@@ -439,7 +485,7 @@ def _differences(
         one, other = features.all[k].names
         values = matrix[:labelled, k].mean(), matrix[labelled:, k].mean()
         told.append(
-            Difference(
+            RowDifference(
                 one,
                 FeatureKind.PRODUCT,
                 next((level for _, level in features.all[k].parts if level is not None), None),
@@ -453,7 +499,7 @@ def _differences(
     return sorted(told, key=lambda one: -abs(one.z))
 
 
-def _single(compared: Compared, feature: Feature, found: Permuted, k: int) -> Difference:
+def _single(compared: RowPair, feature: Feature, found: Permuted, k: int) -> RowDifference:
     ((name, level),) = feature.parts
     sides = []
     for points, w in (
@@ -463,7 +509,7 @@ def _single(compared: Compared, feature: Feature, found: Permuted, k: int) -> Di
         column = points.prediction if name is None else _named(points, name)
         sides.append(_told(column, feature, w))
     is_date = name is not None and _named(compared.labelled, name).kind == "date"
-    return Difference(
+    return RowDifference(
         PREDICTION if name is None else name,
         feature.kind,
         level,

@@ -3,7 +3,8 @@
 A row is near its nearest labelled row if it is no farther from it than labelled rows are from each
 other. Distances are Euclidean, numbers and predictions by their height between 0 and 1, and another
 level is a distance of 1. What is usual among labelled rows counts by the weights that make them
-like the population, so that a part where labelled rows are few but present is no gap.
+like the population, so that a part where labelled rows are few but present is no gap. A number
+beyond all those of labelled rows is far sooner: random rows would reach beyond by little.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from itrust._core import BoolArray, FloatArray
 from itrust.balance.features import PREDICTION, Features, has_level
 from itrust.data import Points
 
-PLACES = 4_000  # labelled rows that others are compared with, at most
+PLACES = 2_000  # labelled rows that others are compared with, at most
 AT_ONCE = 2_048
 USUAL, FAR = 0.99, 1.5  # share of labelled rows, by weight, and times what is usual there
 LEAST = 0.1  # of a covariate's range: as near as that is never far
+# Beyond the labelled rows' own range of a number: so much of its height, or so many rows, in turn.
+EDGE, EDGE_ROWS = 0.02, 5.0
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class LabelledSupport:
         Labelled rows as numbers.
     limit : float
         How far from the nearest of them a row may be.
+    margin : float
+        How far beyond their range a single number may be.
     labelled : Points
         The labelled rows.
     """
@@ -68,6 +73,7 @@ class LabelledSupport:
     features: Features
     places: FloatArray
     limit: float
+    margin: float
     labelled: Points
 
     @classmethod
@@ -86,7 +92,7 @@ class LabelledSupport:
         Returns
         -------
         LabelledSupport
-            Of at most 4,000 labelled rows; cost O(4,000^2).
+            Of at most 2,000 labelled rows; cost O(2,000^2).
         """
         rows = np.arange(len(labelled))
         if rows.size > PLACES:
@@ -97,7 +103,9 @@ class LabelledSupport:
         mass = np.cumsum(weights[rows][order])
         usual = float(nearest[order][np.searchsorted(mass, USUAL * mass[-1])]) if rows.size else 0.0
         usual = usual if np.isfinite(usual) else 0.0
-        return cls(features, places, max(LEAST, FAR * usual), labelled)
+        effective = float(weights.sum()) ** 2 / float(weights @ weights)
+        margin = max(EDGE, EDGE_ROWS / effective)
+        return cls(features, places, max(LEAST, FAR * usual), margin, labelled)
 
     def lacks(self, points: Points) -> BoolArray:
         """Mark the rows that no labelled row resembles.
@@ -119,6 +127,12 @@ class LabelledSupport:
                 marked |= ~known[own.values + 1]
             elif not seen.missing.any():
                 marked |= own.missing
+        here, there = (_heights(self.features, some) for some in (self.labelled, points))
+        for name, height in there.items():
+            seen_heights = here[name][~np.isnan(here[name])]
+            if seen_heights.size:
+                low, high = seen_heights.min() - self.margin, seen_heights.max() + self.margin
+                marked |= (height > high) | (height < low)
         return marked
 
     def gaps(self, points: Points, marked: BoolArray, weights: FloatArray) -> tuple[Gap, ...]:
@@ -168,14 +182,22 @@ class LabelledSupport:
         return tuple(sorted(found, key=lambda gap: -gap.share))
 
 
-def _numbers(features: Features, points: Points) -> FloatArray:
-    """Rows as numbers whose Euclidean distances count, (n, d)."""
+def _heights(features: Features, points: Points) -> dict[str | None, FloatArray]:
+    """Where numbers lie between 0 and 1, (n,) each; NaN where they are missing."""
     columns = {column.name: column for column in points.columns}
-    found: list[Any] = []
+    found = {}
     for name, scale in features.scales.items():
         column = points.prediction if name is None else columns[name]
         missing = column.missing
-        found.append(np.where(missing, 0.5, scale(np.where(missing, 0.0, column.values))))
+        found[name] = np.where(missing, np.nan, scale(np.where(missing, 0.0, column.values)))
+    return found
+
+
+def _numbers(features: Features, points: Points) -> FloatArray:
+    """Rows as numbers whose Euclidean distances count, (n, d)."""
+    columns = {column.name: column for column in points.columns}
+    heights = _heights(features, points).values()
+    found: list[Any] = [np.where(np.isnan(height), 0.5, height) for height in heights]
     for feature in features.singles:
         ((name, level),) = feature.parts
         if level is not None:
@@ -186,9 +208,10 @@ def _numbers(features: Features, points: Points) -> FloatArray:
 def _nearest(rows: FloatArray, places: FloatArray, *, apart: bool = False) -> FloatArray:
     """Distance of every row to the nearest place; `apart`: to the nearest other one, (n,)."""
     found = np.empty(rows.shape[0])
+    places = places.astype(np.float32)  # distances below a thousandth are near either way
     squares = np.square(places).sum(axis=1)
     for first in range(0, rows.shape[0], AT_ONCE):
-        some = rows[first : first + AT_ONCE]
+        some = rows[first : first + AT_ONCE].astype(np.float32)
         distances = np.square(some).sum(axis=1)[:, None] - 2 * some @ places.T + squares
         if apart:
             own = np.arange(some.shape[0])

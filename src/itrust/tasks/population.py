@@ -25,7 +25,15 @@ from itrust._core import (
     listed,
     rounded,
 )
-from itrust.balance import Compared, Gap, LabelledSupport, Resemblance, at_hand, compare_rows
+from itrust.balance import (
+    Gap,
+    LookedAt,
+    Resemblance,
+    RowPair,
+    at_hand,
+    compare_rows,
+    looked_for_support,
+)
 from itrust.bias import Neighbours, Weights, neighbour_kernel
 from itrust.data import (
     Design,
@@ -70,7 +78,7 @@ MANY_ALONE = 0.01  # share of the population without neighbours that is worth a 
 MAX_PAIRS = 5e8  # of labelled rows and rows of the population, beyond which none are compared
 MANY_NOTE = "there is no recalibrated estimate: pairs of rows are too many"
 SUPPORT = ("refuse", "exclude")
-ALIKE, DRAWS = 0.05, 499  # of the test whether labelled rows are like the population
+ALIKE, DRAWS = 0.05, 199  # of the test whether labelled rows are like the population
 LOOKS_RANDOM = 0.5  # p-value above which the random-sample form is recommended
 
 
@@ -212,11 +220,6 @@ class TaskEstimate(Result):
         """The estimate that is recommended; None if none can be."""
         return None if self.best_way is None else self.ways[self.best_way]
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What whoever reports the number has to know; empty if nothing."""
-        return self.resemblance.warnings
-
     def _facts(self) -> Mapping[str, Any]:
         return {
             "task": str(self.task),
@@ -232,7 +235,6 @@ class TaskEstimate(Result):
             "n": self.n,
             "population": self.size,
             "alpha": self.alpha,
-            "warnings": self.warnings,
             "notes": self.notes,
         }
 
@@ -272,21 +274,15 @@ def estimate_tasks(
     shared = {column.name for column in rows.points.columns}
     labelled = labelled.with_columns(tuple(c for c in labelled.columns if c.name in shared))
     checked_tasks(labelled, tasks)
-    compared = Compared.of(labelled.points, rows, labelled.weights_or_ones)
-    resembling = compare_rows(compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed)
-    counted = [_counts(task, compared) for task in tasks]
-    lacks, kept = _lacking(compared, counted, resembling.unlike > 0), None
-    if support == "exclude" and lacks.any():
-        kept = ~lacks
-        rows = rows_kept(rows, kept)
-        if not len(rows.points):
-            raise InputError(
-                "no labelled row resembles any row of the population", argument="population"
-            )
-        gaps_of = compared
-        compared = Compared.of(labelled.points, rows, labelled.weights_or_ones)
-    else:
-        gaps_of = compared
+    compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
+    looked = looked_for_support(compared, compared.balance())
+    resembling = compare_rows(
+        compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, looked=looked
+    )
+    counted = [_counts(task, looked.points) for task in tasks]
+    if support == "exclude":
+        rows = _supported(tasks, rows, compared, looked)
+        compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
     transport = Transport(
         labelled, compared, cross_fitted(labelled, compared.population, seed), known
     )
@@ -294,7 +290,7 @@ def estimate_tasks(
     totals = None if rows.is_all else population_totals(every, population)
     found = []
     for task, own in zip(tasks, counted, strict=True):
-        gaps = _gaps(gaps_of, labelled, own, lacks)
+        gaps = looked.gaps(own)
         found.append(
             _estimate(
                 task,
@@ -473,36 +469,27 @@ def read_selection(selection: object, labelled: Sample) -> FloatArray | None:
     return values
 
 
-def _counts(task: Task, compared: Compared) -> BoolArray:
-    """Rows of the population at hand that a task counts."""
-    ratios = list(dict.fromkeys(task.ratios()))
-    points = compared.population
-    marked = [ratio.where.rows(points) for ratio in ratios]
+def _counts(task: Task, points: Points) -> BoolArray:
+    """Rows of a population that a task counts."""
+    marked = [ratio.where.rows(points) for ratio in dict.fromkeys(task.ratios())]
     return np.logical_or.reduce(marked) if marked else np.ones(len(points), dtype=bool)
 
 
-def _lacking(compared: Compared, counted: Sequence[BoolArray], some_do: bool) -> BoolArray:
-    """Rows of the population at hand that some task counts and no labelled row resembles."""
-    found = np.zeros(len(compared.population), dtype=bool)
-    if not some_do:
-        return found
-    rows = np.flatnonzero(np.logical_or.reduce(counted))
-    support = LabelledSupport.of(
-        compared.features, compared.labelled, compared.balance().weights
-    )
-    found[rows] = support.lacks(compared.population.take(rows))
-    return found
-
-
-def _gaps(
-    compared: Compared, labelled: Sample, counted: BoolArray, lacks: BoolArray
-) -> tuple[Gap, ...]:
-    """Parts without support among the rows that a task counts, by their share of these."""
-    own = np.flatnonzero(counted)
-    if not lacks[own].any():
-        return ()
-    support = LabelledSupport(compared.features, np.zeros((0, 0)), 0.0, compared.labelled)
-    return support.gaps(compared.population.take(own), lacks[own], compared.weights[own])
+def _supported(
+    tasks: Sequence[Task], rows: RowsAtHand, compared: RowPair, looked: LookedAt
+) -> RowsAtHand:
+    """The rows at hand without those that a task counts and no labelled row resembles."""
+    points = compared.population
+    own = np.flatnonzero(np.logical_or.reduce([_counts(task, points) for task in tasks]))
+    lacks = np.zeros(len(points), dtype=bool)
+    lacks[own] = looked.support.lacks(points.take(own))
+    if not lacks.any():
+        return rows
+    if lacks.all():
+        raise InputError(
+            "no labelled row resembles any row of the population", argument="population"
+        )
+    return rows_kept(rows, ~lacks)
 
 
 def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple[float, float]:

@@ -9,21 +9,14 @@ with the product of their errors.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from itrust._core import (
-    AssumptionWarning,
-    FloatArray,
-    InputError,
-    smallest_tickets,
-    tickets,
-)
-from itrust.balance import Balance, Compared
+from itrust._core import FloatArray, IntArray, smallest_tickets, tickets
+from itrust.balance import Balance, RowPair
 from itrust.data import (
     Everywhere,
     Points,
@@ -34,13 +27,13 @@ from itrust.data import (
     Scan,
     without_label,
 )
-from itrust.recalibrate import HeightScale, Local
+from itrust.recalibrate import HeightScale, UntestedCorrection, untested_correction
 from itrust.tasks.expressions import Ratio, Task
 from itrust.tasks.passes import slopes_at, value_at
 from itrust.tasks.uncertainty import ADDED, LabelLaw, Uncertainty
 
 FOLDS = 2
-MIN_TO_LEARN = 100  # rows of a fold, below which probabilities stay as they are
+MIN_TO_LEARN = 15  # labels of either kind in a fold, below which probabilities stay as they are
 MAX_TO_LEARN = 25_000
 CHUNK = 65_536
 MAX_OWN = 40  # features that a task adds to those that are balanced
@@ -63,7 +56,7 @@ class Corrected:
 
 
 def cross_fitted(labelled: Sample, population: Points, seed: int) -> Corrected:
-    """Correct probabilities by `recalibrate.Local`, learned on the other half of the rows.
+    """Correct probabilities smoothly in (p, x), as learned on the other half of the rows.
 
     Parameters
     ----------
@@ -77,7 +70,7 @@ def cross_fitted(labelled: Sample, population: Points, seed: int) -> Corrected:
     Returns
     -------
     Corrected
-        Probabilities as they are where a half has fewer than 100 rows or one kind of label only.
+        Probabilities as they are where a half has fewer than 15 labels of either kind.
     """
     units = labelled.design.drawn_together
     fold = (np.random.default_rng(seed).permutation(int(units.max()) + 1) % FOLDS)[units]
@@ -88,25 +81,17 @@ def cross_fitted(labelled: Sample, population: Points, seed: int) -> Corrected:
         if method is None:
             there += population.p / FOLDS
             continue
-        some = labelled.points.take(out)
-        here[out] = method.predict(some.p, some.columns)
-        there += method.predict(population.p, population.columns) / FOLDS
+        here[out] = method(labelled.points.take(out))
+        there += method(population) / FOLDS
     return Corrected(here, there)
 
 
-def _learned(labelled: Sample, rows: Any) -> Local | None:
+def _learned(labelled: Sample, rows: IntArray) -> UntestedCorrection | None:
     if rows.size > MAX_TO_LEARN:
         rows = rows[smallest_tickets(tickets(0, rows.size), MAX_TO_LEARN)]
-    y = labelled.y[rows]
-    if rows.size < MIN_TO_LEARN or y.min() == y.max():
+    if min(labelled.y[rows].sum(), (1 - labelled.y[rows]).sum()) < MIN_TO_LEARN:
         return None
-    with warnings.catch_warnings():
-        # What is odd about labelled rows is told by their own test; this one is a part of a fit.
-        warnings.simplefilter("ignore", AssumptionWarning)
-        try:
-            return Local().fit(labelled.take(rows))
-        except InputError:
-            return None
+    return untested_correction(labelled.take(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +254,7 @@ class Transport:
     ----------
     labelled : Sample
         Rows with labels.
-    compared : Compared
+    compared : RowPair
         Both sets of rows and their features.
     q : Corrected
         Corrected probabilities of both.
@@ -278,7 +263,7 @@ class Transport:
     """
 
     labelled: Sample
-    compared: Compared
+    compared: RowPair
     q: Corrected
     selection: FloatArray | None = None
 
@@ -382,7 +367,7 @@ def _spread(influence: FloatArray) -> float:
     return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
 
 
-def own_features(ratios: Sequence[Ratio], points: Points, compared: Compared) -> FloatArray:
+def own_features(ratios: Sequence[Ratio], points: Points, compared: RowPair) -> FloatArray:
     """What a task reads, alone and times every trend, (n, j): its own rows are to be balanced.
 
     Parameters
@@ -391,7 +376,7 @@ def own_features(ratios: Sequence[Ratio], points: Points, compared: Compared) ->
         What the task is made of.
     points : Points
         Rows of either kind.
-    compared : Compared
+    compared : RowPair
         Both kinds; the scales of quantities come from the population.
 
     Returns

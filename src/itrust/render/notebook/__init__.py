@@ -1,7 +1,7 @@
 """Results as HTML for notebooks, one module for each question."""
 
-from itrust.render.notebook import auditing, bias, calibration, recalibrate, scores, tasks
+from itrust.render.notebook import auditing, balance, bias, calibration, recalibrate, scores, tasks
 from itrust.render.notebook.picture import in_notebook as in_notebook
 from itrust.render.showing import as_html
 
-__all__ = ["as_html", "auditing", "bias", "calibration", "recalibrate", "scores", "tasks"]
+__all__ = ["as_html", "auditing", "balance", "bias", "calibration", "recalibrate", "scores", "tasks"]

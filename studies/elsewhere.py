@@ -34,7 +34,11 @@ ONLY = [name for name in os.environ.get("ONLY", "").split(",") if name]
 PAGE = Path(__file__).parents[1] / "docs" / "studies" / "elsewhere.md"
 MANY = 1_000_000
 WAYS = ("plugin", "prediction_powered", "recalibrated", "transported", "best")
-TASKS = ("prevalence()", 'prevalence(region == "south") - prevalence(region == "west")', "mean(age)")
+TASKS = (
+    "prevalence()",
+    'prevalence(region == "south") - prevalence(region == "west")',
+    "mean(age)",
+)
 Columns = dict[str, np.ndarray]
 Drawn = tuple[Columns, np.ndarray, np.ndarray]  # covariates, probabilities, truth
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ from itrust.data import (
     checked_sample,
     without_label,
 )
+from itrust.engines import one_blas_thread
 
 AT_HAND = 400_000  # rows of a population that are kept in memory; of smaller ones all are
 TESTED_LABELLED, TESTED_POPULATION = 8_000, 16_000
@@ -182,7 +184,9 @@ class Resemblance(Result):
 
     def _rows(self) -> list[Mapping[str, Any]]:
         shown = [found.to_dict() for found in self.compared]
-        return [{**row, "level": None if row["level"] is None else str(row["level"])} for row in shown]
+        return [
+            {**row, "level": None if row["level"] is None else str(row["level"])} for row in shown
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,14 +246,29 @@ class RowPair:
             Means of single covariates are balanced exactly where that is possible, products up to
             noise.
         """
-        soft, ours, theirs = self.is_product, self.here, self.there
+        soft, ours = self.is_product, self.here
+        means, spread = self.moments
         if here is not None and there is not None:
-            ours, theirs = np.hstack([ours, here]), np.hstack([theirs, there])
+            ours = np.hstack([ours, here])
+            more = self._moments_of(there)
+            means, spread = (np.concatenate(pair) for pair in zip(self.moments, more, strict=True))
             soft = np.concatenate([soft, np.ones(here.shape[1], dtype=bool)])
-        total = float(self.weights.sum())
-        means = self.weights @ theirs / total
-        spread = np.sqrt(np.maximum(self.weights @ np.square(theirs) / total - means**2, 0.0))
         return entropy_balance(ours, means, spread, self.base, soft)
+
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Means and standard deviations of the features in the population, (k,) each."""
+        return self._moments_of(self.there)
+
+    def _moments_of(self, there: FloatArray) -> tuple[FloatArray, FloatArray]:
+        w = self.weights / self.weights.sum()
+        means = w @ there
+        return means, np.sqrt(np.maximum(w @ np.square(there) - means**2, 0.0))
+
+    @cached_property
+    def plain_balance(self) -> Balance:
+        """Weights without features of a task."""
+        return self.balance()
 
 
 def resemblance(
@@ -301,8 +320,9 @@ def resemblance(
     checked_alpha(alpha)
     checked_count(draws, "draws")
     rows = at_hand(population, labelled.names)
-    compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
-    return compare_rows(compared, labelled.design, alpha=alpha, draws=draws, rng=rng)
+    with one_blas_thread():  # many small products: threads would wait for each other
+        compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
+        return compare_rows(compared, labelled.design, alpha=alpha, draws=draws, rng=rng)
 
 
 def at_hand(population: object, names: Sequence[str]) -> RowsAtHand:
@@ -372,11 +392,13 @@ def compare_rows(
     matrix = features.matrix(both)
     found = permutation_test(matrix, ours.size, is_product, draws, random)
     told = _differences(compared, features, matrix, ours.size, found)
-    balance = compared.balance()
-    looked = looked_for_support(compared, balance) if looked is None else looked
+    balance = compared.plain_balance
+    looked = looked_for_support(compared) if looked is None else looked
     return Resemblance(
         pvalue=found.pvalue,
-        differences=tuple(one for one in told if one.pvalue <= alpha) if found.pvalue <= alpha else (),
+        differences=tuple(one for one in told if one.pvalue <= alpha)
+        if found.pvalue <= alpha
+        else (),
         compared=tuple(told),
         n=n,
         size=compared.rows.n,
@@ -421,22 +443,21 @@ class LookedAt:
         return self.support.gaps(self.points.take(own), self.lacks[own], self.weights[own])
 
 
-def looked_for_support(compared: RowPair, balance: Balance) -> LookedAt:
+def looked_for_support(compared: RowPair) -> LookedAt:
     """Look for rows of the population that no labelled row resembles.
 
     Parameters
     ----------
     compared : RowPair
         Both sets of rows.
-    balance : Balance
-        Weights that make labelled rows like the population.
 
     Returns
     -------
     LookedAt
         Of random rows, always the same ones.
     """
-    support = LabelledSupport.of(compared.features, compared.labelled, balance.weights)
+    w = compared.plain_balance.weights
+    support = LabelledSupport.of(compared.features, compared.labelled, w)
     rows = smallest_tickets(tickets(0, len(compared.population)), LOOKED_AT)
     points = compared.population.take(rows)
     return LookedAt(support, points, compared.weights[rows], support.lacks(points))
@@ -453,9 +474,7 @@ def _independent(design: Design, random: np.random.Generator) -> tuple[IntArray,
     return _thinned(design.weights, rows, random), notes
 
 
-def _thinned(
-    weights: FloatArray | None, rows: IntArray, random: np.random.Generator
-) -> IntArray:
+def _thinned(weights: FloatArray | None, rows: IntArray, random: np.random.Generator) -> IntArray:
     """Keep every row with a probability that its weight gives: what is left has none."""
     if weights is None:
         return rows
@@ -479,7 +498,11 @@ def _differences(
             best.setdefault(feature.names[0], k)
     told = [_single(compared, features.all[k], found, k) for k in best.values()]
     products = [k for k in order.tolist() if features.all[k].is_product]
-    clear = any(found.adjusted[k] <= found.adjusted[products[0]] for k in best.values()) if products else True
+    clear = (
+        any(found.adjusted[k] <= found.adjusted[products[0]] for k in best.values())
+        if products
+        else True
+    )
     if products and not clear:
         k = products[0]
         one, other = features.all[k].names

@@ -103,8 +103,7 @@ class LabelledSupport:
         mass = np.cumsum(weights[rows][order])
         usual = float(nearest[order][np.searchsorted(mass, USUAL * mass[-1])]) if rows.size else 0.0
         usual = usual if np.isfinite(usual) else 0.0
-        effective = float(weights.sum()) ** 2 / float(weights @ weights)
-        margin = max(EDGE, EDGE_ROWS / effective)
+        margin = max(EDGE, EDGE_ROWS / max(len(labelled), 1))
         return cls(features, places, max(LEAST, FAR * usual), margin, labelled)
 
     def lacks(self, points: Points) -> BoolArray:

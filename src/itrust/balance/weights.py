@@ -1,9 +1,9 @@
 """Weights that make labelled rows like the population: entropy balancing.
 
-Of all weights that give the labelled rows the population's means of some features, those nearest to
-the rows' own in relative entropy (Hainmueller 2012): w_i = d_i exp(b'f_i) / sum. Newton's steps in b
-minimise the convex dual, log sum d_i exp(b'(f_i - m)) + sum r_k b_k^2 / 2. Features with a penalty
-r_k are balanced up to r_k b_k.
+Of all weights that give the labelled rows the population's means of some features, those nearest
+to the rows' own in relative entropy (Hainmueller 2012): w_i = d_i exp(b'f_i) / sum. Newton's steps
+in b minimise the convex dual, log sum d_i exp(b'(f_i - m)) + sum r_k b_k^2 / 2. Features with a
+penalty r_k are balanced up to r_k b_k.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import numpy as np
 from itrust._core import BoolArray, FloatArray
 
 STEPS, HALVINGS = 100, 30
+FIRST_ROWS = 10_000  # of very many rows, for a first solution
 ENOUGH = 1e-10  # largest imbalance, in standard deviations, where balance is exact
 CLOSE = 1e-8
 SOFT = 0.5  # penalty of products, over the root of the number of rows: below the noise of means
 SOFTER = (0.25, 1.0, 4.0, 16.0, 64.0)  # the same of all features, where balance is out of reach
 NOTED = 0.1  # imbalance in standard deviations that is counted
+MAX_CUT = 0.02  # mass of weights that may be cut before balance is softened
 TINY = 1e-12
 
 
@@ -69,9 +71,9 @@ def entropy_balance(
 ) -> Balance:
     """Weights of rows that give features the means of a population.
 
-    Exact balance is tried first. Where it is out of reach, or one row would count as much as the
-    root of n rows, all features are balanced softly, the softest way last; weights that are too
-    large even then are cut.
+    Exact balance is tried first. Weights of rows that count more than the root of n rows are cut
+    to that. Where exact balance is out of reach, or more than 2 % of the mass would be
+    cut, all features are balanced softly, the softest way last.
 
     Parameters
     ----------
@@ -107,25 +109,33 @@ def entropy_balance(
     largest = max(1 / math.sqrt(size), float(base.max()))
     own, ridge = centred[:, kept], np.where(soft[kept], SOFT / math.sqrt(size), 0.0)
     weights, is_exact = base, False
+    few = np.arange(0, n, n // FIRST_ROWS) if n > 2 * FIRST_ROWS else None
     for more in (0.0, *(step / math.sqrt(size) for step in SOFTER)):
-        weights, is_solved = _solved(own, base, ridge + more)
-        if is_solved and weights.max() <= largest * (1 + CLOSE):
+        start = np.zeros(own.shape[1])
+        if few is not None:  # a tenth of the rows is near enough to begin at
+            _, start, is_near = _solved(own[few], base[few] / base[few].sum(), ridge + more, start)
+            start = start if is_near else np.zeros(start.size)
+        weights, _, is_solved = _solved(own, base, ridge + more, start)
+        over = float(np.maximum(weights - largest, 0.0).sum())
+        if is_solved and over <= MAX_CUT:
             is_exact = more == 0
             break
     weights, trimmed = _trimmed(weights, largest)
     return Balance(weights, weights @ centred, trimmed, largest, is_exact and not trimmed)
 
 
-def _solved(centred: FloatArray, base: FloatArray, ridge: FloatArray) -> tuple[FloatArray, bool]:
-    """Newton's steps in the dual; the weights, and whether they balance."""
+def _solved(
+    centred: FloatArray, base: FloatArray, ridge: FloatArray, start: FloatArray
+) -> tuple[FloatArray, FloatArray, bool]:
+    """Newton's steps in the dual; the weights, their coefficients, and whether they balance."""
     k = centred.shape[1]
-    b, told = np.zeros(k), math.inf
+    b, told = start, math.inf
     weights, value = _tilted(centred, base, ridge, b)
     for _ in range(STEPS):
         mean = weights @ centred
         slope = mean + ridge * b
         if np.abs(slope).max(initial=0.0) < ENOUGH:
-            return weights, True
+            return weights, b, True
         curve = (centred * weights[:, None]).T @ centred - np.outer(mean, mean)
         curve[np.diag_indices(k)] += ridge + TINY * max(1.0, float(np.trace(curve)))
         step = np.linalg.lstsq(curve, slope, rcond=TINY)[0]
@@ -141,7 +151,7 @@ def _solved(centred: FloatArray, base: FloatArray, ridge: FloatArray) -> tuple[F
         if not np.isfinite(value):
             break
     slope = weights @ centred + ridge * b
-    return weights, bool(np.abs(slope).max(initial=0.0) < CLOSE)
+    return weights, b, bool(np.abs(slope).max(initial=0.0) < CLOSE)
 
 
 def _tilted(

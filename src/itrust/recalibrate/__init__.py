@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from itrust.recalibrate.notes import rows_note as rows_note
     from itrust.recalibrate.notes import unchanged_note as unchanged_note
     from itrust.recalibrate.results import Recalibration, RecalibrationTable
+    from itrust.recalibrate.sigmoid import Beta, Platt, Temperature
     from itrust.recalibrate.untested import UntestedCorrection as UntestedCorrection
     from itrust.recalibrate.untested import untested_correction as untested_correction
-    from itrust.recalibrate.sigmoid import Beta, Platt, Temperature
 else:
     from itrust._core import loaded_later
 

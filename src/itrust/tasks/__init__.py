@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from itrust.data import parse_condition
+    from itrust.tasks import expressions as expressions
     from itrust.tasks import parser as parser
     from itrust.tasks.bias import TaskFinding, TaskResult
     from itrust.tasks.bias import check_tasks as check_tasks

@@ -264,8 +264,9 @@ class Task(Node):
             Known probability of labelling of every labelled row, or the covariate that holds it;
             rows are then weighted by one over it. Default: it is not known.
         support : {"refuse", "exclude"}
-            What to do where more than 1 % of the population is unlike every labelled row: give no
-            transported estimate (the default), or leave such rows out of the population.
+            What to do about rows of the population that are unlike every labelled row: give no
+            transported estimate where they are more than 10 %, or more than 1 % have levels that no
+            labelled row has (the default), or leave them out.
         rng : int, Generator or None
             Divides labelled rows for the recalibration, and permutes rows.
 

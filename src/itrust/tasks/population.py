@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -47,6 +47,7 @@ from itrust.data import (
     design_variance,
     encode_numbers,
 )
+from itrust.engines import one_blas_thread
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of
 from itrust.tasks.bounds import Bounds
@@ -75,6 +76,9 @@ CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
 WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the usual ones; wider where too few rows are near
 MIN_NEIGHBOURS = 4  # effective ones, below which a prediction is left as it is
 MANY_ALONE = 0.01  # share of the population without neighbours that is worth a note
+# Shares of the population that are refused: of levels that no labelled row has, about which
+# nothing can be known, and of all rows that no labelled row is like.
+MAX_NEW, MAX_UNLIKE = 0.01, 0.1
 MAX_PAIRS = 5e8  # of labelled rows and rows of the population, beyond which none are compared
 MANY_NOTE = "there is no recalibrated estimate: pairs of rows are too many"
 SUPPORT = ("refuse", "exclude")
@@ -259,10 +263,38 @@ def estimate_tasks(
     *,
     alpha: float = 0.05,
     selection: object = None,
-    support: str = "refuse",
+    support: Literal["refuse", "exclude"] = "refuse",
     rng: Rng = 0,
 ) -> tuple[TaskEstimate, ...]:
-    """Estimate tasks on a population whose labels are not known: see `Task.estimate`."""
+    """Estimate tasks on a population whose labels are not known: see `Task.estimate`.
+
+    What tasks share, such as the recalibration and the look at the rows, is done once.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        The numbers.
+    population, labelled, alpha, selection, support, rng
+        As for `Task.estimate`.
+
+    Returns
+    -------
+    tuple of TaskEstimate
+        One for each task.
+    """
+    with one_blas_thread():  # many small products: threads would wait for each other
+        return _estimates_of(tasks, population, labelled, alpha, selection, support, rng)
+
+
+def _estimates_of(
+    tasks: Sequence[Task],
+    population: Population | PopulationScan | Scan,
+    labelled: Sample,
+    alpha: float,
+    selection: object,
+    support: str,
+    rng: Rng,
+) -> tuple[TaskEstimate, ...]:
     checked_sample(labelled)
     checked_alpha(alpha)
     checked_choice(support, "support", SUPPORT)
@@ -275,7 +307,7 @@ def estimate_tasks(
     labelled = labelled.with_columns(tuple(c for c in labelled.columns if c.name in shared))
     checked_tasks(labelled, tasks)
     compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
-    looked = looked_for_support(compared, compared.balance())
+    looked = looked_for_support(compared)
     resembling = compare_rows(
         compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, looked=looked
     )
@@ -365,8 +397,7 @@ def _estimate(
     else:
         said.append(MANY_NOTE)
     moved = setting.transport.value(task, totals)
-    unlike = sum(gap.share for gap in setting.gaps)
-    is_refused = setting.support == "refuse" and unlike > MANY_ALONE
+    is_refused = setting.support == "refuse" and _is_unsupported(setting.gaps)
     transported = None
     if moved is not None and not is_refused:
         known = setting.transport.selection is not None
@@ -408,11 +439,17 @@ def _recommended(
     resembling = setting.resemblance
     if setting.transport.selection is not None and transported is not None:
         return "transported", Reason.KNOWN
-    if resembling.pvalue > LOOKS_RANDOM and resembling.unlike <= MANY_ALONE:
+    if resembling.pvalue > LOOKS_RANDOM and not is_refused:
         return "prediction_powered", Reason.RANDOM
     if transported is not None:
         return "transported", Reason.DIFFERENT if resembling.differs else Reason.SELECTED
     return None, Reason.UNSUPPORTED if is_refused else Reason.UNKNOWN
+
+
+def _is_unsupported(gaps: Sequence[Gap]) -> bool:
+    """Whether so much is unlike every labelled row that no estimate is given."""
+    new = sum(gap.share for gap in gaps if gap.side in ("level", "missing"))
+    return new > MAX_NEW or sum(gap.share for gap in gaps) > MAX_UNLIKE
 
 
 def read_selection(selection: object, labelled: Sample) -> FloatArray | None:
@@ -502,9 +539,7 @@ def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple
     return value_at(task, ratios, values), totals.stderr(slopes, values)
 
 
-def _bounds(
-    task: Task, rows: TaskRows, out: TaskRows, totals: PopulationTotals | None
-) -> Bounds:
+def _bounds(task: Task, rows: TaskRows, out: TaskRows, totals: PopulationTotals | None) -> Bounds:
     if totals is None:
         return task.bounds(rows, out)
     known = {}

@@ -277,7 +277,7 @@ class Transport:
             own_features(ratios, points, self.compared)
             for points in (self.compared.labelled, self.compared.population)
         )
-        return self.compared.balance(here, there) if here.shape[1] else self.compared.balance()
+        return self.compared.balance(here, there) if here.shape[1] else self.compared.plain_balance
 
     def value(self, task: Task, totals: PopulationTotals | None) -> TransportedValue | None:
         """Carry a task over.
@@ -332,9 +332,7 @@ class Transport:
         error = replace(error, units=error.freedom + 1)
         size = balance.effective
         smoothed = (size * min(max(found, 0.0), 1.0) + ADDED) / (size + 2 * ADDED)
-        return TransportedValue(
-            found, error, size, balance.trimmed, balance.unbalanced, smoothed
-        )
+        return TransportedValue(found, error, size, balance.trimmed, balance.unbalanced, smoothed)
 
     def _noise(
         self, ratios: Sequence[Ratio], w: FloatArray, lean: FloatArray, e: FloatArray
@@ -359,7 +357,9 @@ class Transport:
             return _spread(slopes @ np.array(shares))
         some = slopes @ np.array(moved)
         left = 1 - min(some.size / totals.n, 1.0)
-        return math.hypot(totals.stderr(slopes, values), math.sqrt(left) * _spread(some - some.mean()))
+        return math.hypot(
+            totals.stderr(slopes, values), math.sqrt(left) * _spread(some - some.mean())
+        )
 
 
 def _spread(influence: FloatArray) -> float:

@@ -4,4 +4,13 @@ from itrust.render.notebook import auditing, balance, bias, calibration, recalib
 from itrust.render.notebook.picture import in_notebook as in_notebook
 from itrust.render.showing import as_html
 
-__all__ = ["as_html", "auditing", "balance", "bias", "calibration", "recalibrate", "scores", "tasks"]
+__all__ = [
+    "as_html",
+    "auditing",
+    "balance",
+    "bias",
+    "calibration",
+    "recalibrate",
+    "scores",
+    "tasks",
+]

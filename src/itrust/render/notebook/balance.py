@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itrust._core import html
-from itrust.balance import RowDifference, Resemblance
+from itrust.balance import Resemblance, RowDifference
 from itrust.render.showing import as_html
 from itrust.render.text.balance import difference_words, resemblance_warnings, unlike_words
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from itrust._core import listed, wrapped
-from itrust.balance import RowDifference, FeatureKind, Gap, Resemblance
+from itrust.balance import FeatureKind, Gap, Resemblance, RowDifference
 from itrust.render.showing import WIDTH, as_text
 
 MAX_TOLD = 4  # differences and gaps in one sentence

@@ -123,7 +123,7 @@ DESIGNS = {
     "rare": Design("4 % positives", _young(0.03), rare, 10_000, 2_000),
     "extreme": Design("p near 0 and 1, heavy tail", _young(0.04), extreme),
     "sixty": Design("60 labelled rows", _young(0.03), labelled=60),
-    "weak": Design("weak: the test has power one half", _young(0.0045)),
+    "weak": Design("weak: the test has power one half", _young(0.007)),
     "random": Design("labels at random", _alike, selected=False),
     "random_few": Design("400 labels at random", _alike, labelled=400, selected=False),
 }

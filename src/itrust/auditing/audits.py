@@ -38,6 +38,7 @@ from itrust.auditing.verdict import (
     judge,
     telling,
 )
+from itrust.balance import Resemblance, resemblance
 from itrust.bias import PartBias
 from itrust.calibration import Autocorrelation, CalibrationResult, residual_autocorrelation
 from itrust.data import (
@@ -46,6 +47,8 @@ from itrust.data import (
     Covariates,
     Extract,
     MissingRule,
+    Population,
+    PopulationScan,
     Sample,
     Scan,
 )
@@ -108,6 +111,9 @@ class Audit(Result):
         The audit before disclosure control; no rendering and no file reads it.
     rows_left_out : int
         Rows of a large design that are in clusters which were not chosen.
+    resemblance : Resemblance or None
+        Whether the rows are like the population that numbers are wanted for; None where no
+        population was given.
     """
 
     sample: Sample
@@ -131,6 +137,7 @@ class Audit(Result):
     withheld: Withheld | None = None
     whole: Audit | None = None
     rows_left_out: int = 0
+    resemblance: Resemblance | None = None
 
     @property
     def rows_available(self) -> int:
@@ -281,6 +288,7 @@ class Audit(Result):
             "autocorrelation": {
                 name: dict(vars(found)) for name, found in self.autocorrelation.items()
             },
+            "resemblance": None if self.resemblance is None else self.resemblance.to_dict(),
             "charts": self._chart_facts(),
             "comparison": None if comparison is None else comparison.to_dict(),
             "recalibration": None if recalibration is None else recalibration.to_dict(),
@@ -413,6 +421,7 @@ def audit(
     rng: Rng = None,
     engine: EngineChoice = "auto",
     charts: bool = True,
+    population: Population | PopulationScan | Scan | None = None,
     progress: bool | None = None,
 ) -> Audit:
     """Judge a model's probabilities for inference about the covariates, and for your own numbers.
@@ -467,6 +476,9 @@ def audit(
     charts : bool
         Whether to compute the curves and maps of the page, too (`audit.charts`); they take
         about as long as the rest. A page without them has no curves and maps.
+    population : Population, PopulationScan or Scan, optional
+        Rows that numbers are wanted for, where the sample is not all of them: whether it is like
+        them is told in `audit.resemblance`, without a look at labels. Default: it is not asked.
     progress : bool, optional
         Whether to show on standard error which stage is at work and about how long the rest takes:
         one line in a terminal, plain lines elsewhere. Default: in a terminal, after a second.
@@ -533,6 +545,9 @@ def audit(
             histogram=found.histogram,
         )
         limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+        alike = None
+        if population is not None:
+            alike = resemblance(judged, population, alpha=alpha, draws=draws, rng=seed)
         judgement = judge(test, found.overall.mean, diagnosis, found.missed, told, **limits)
     return Audit(
         sample=rows,
@@ -550,6 +565,7 @@ def audit(
         seed=seed,
         elapsed=time.perf_counter() - begun,
         rows_left_out=left_out,
+        resemblance=alike,
     )
 
 

@@ -188,6 +188,7 @@ class Disclosure:
             charts=charts,
             comparison=_comparison(audit.comparison, hidden),
             recalibration=table,
+            resemblance=audit.resemblance and audit.resemblance.disclosed(self.min_cell),
             withheld=withheld,
             whole=audit,
         )

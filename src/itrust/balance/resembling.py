@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -161,6 +161,39 @@ class Resemblance(Result):
     def unlike(self) -> float:
         """Share of the population that no labelled row resembles."""
         return shares_of(self.gaps)
+
+    def disclosed(self, min_cell: int) -> Resemblance:
+        """Take out what rests on few rows, and the values of single rows.
+
+        Parameters
+        ----------
+        min_cell : int
+            Fewest rows behind a level or a gap that is shown; 1 shows everything.
+
+        Returns
+        -------
+        Resemblance
+            Levels and missing values of fewer labelled rows, or that fewer rows lack, are left
+            out, and gaps say no largest or smallest value.
+        """
+        if min_cell <= 1:
+            return self
+
+        def many(found: RowDifference) -> bool:
+            if found.kind not in (FeatureKind.LEVEL, FeatureKind.MISSING):
+                return True
+            rows = [self.n * found.labelled, self.size * found.population]
+            others = [self.n - rows[0], self.size - rows[1]]
+            return min(*rows, *others) >= min_cell
+
+        return replace(
+            self,
+            differences=tuple(filter(many, self.differences)),
+            compared=tuple(filter(many, self.compared)),
+            gaps=tuple(
+                replace(gap, bound=None) for gap in self.gaps if self.size * gap.share >= min_cell
+            ),
+        )
 
     def _facts(self) -> Mapping[str, Any]:
         return {

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from itrust.tasks.makers import as_tasks as as_tasks
     from itrust.tasks.makers import mean, prevalence, share
     from itrust.tasks.parser import parse
-    from itrust.tasks.population import Assumption, Estimate, Reason, TaskEstimate
-    from itrust.tasks.population import estimate_tasks as estimate_tasks
+    from itrust.tasks.population import Assumption, Estimate, Reason, TaskEstimate, estimate_tasks
     from itrust.tasks.quantities import Indicator as Indicator
     from itrust.tasks.replicates import reestimated as reestimated
     from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
@@ -42,6 +41,7 @@ __all__ = [
     "TaskEstimate",
     "TaskFinding",
     "TaskResult",
+    "estimate_tasks",
     "mean",
     "parse",
     "parse_condition",

@@ -98,7 +98,9 @@ def _gap(gap: Gap) -> str:
         return f"{gap.name} is missing"
     if gap.side == "level":
         return f"{gap.name} = {gap.level}"
-    bound = f"{gap.bound:,.0f}" if gap.bound and abs(gap.bound) >= 1000 else f"{gap.bound:.3g}"
+    if gap.bound is None:
+        return f"{gap.name} {gap.side} that of all labelled rows"
+    bound = f"{gap.bound:,.0f}" if abs(gap.bound) >= 1000 else f"{gap.bound:.3g}"
     return f"{gap.name} {gap.side} {bound}"
 
 

@@ -38,7 +38,7 @@ from itrust.auditing.verdict import (
     judge,
     telling,
 )
-from itrust.balance import Resemblance, resemblance
+from itrust.balance import Resemblance
 from itrust.bias import PartBias
 from itrust.calibration import Autocorrelation, CalibrationResult, residual_autocorrelation
 from itrust.data import (
@@ -547,6 +547,8 @@ def audit(
         limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
         alike = None
         if population is not None:
+            from itrust.balance import resemblance  # loads what audits without it do not need
+
             alike = resemblance(judged, population, alpha=alpha, draws=draws, rng=seed)
         judgement = judge(test, found.overall.mean, diagnosis, found.missed, told, **limits)
     return Audit(

@@ -4,15 +4,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from itrust.balance.features import Feature as Feature
-    from itrust.balance.features import FeatureKind
     from itrust.balance.features import Features as Features
     from itrust.balance.resembling import LookedAt as LookedAt
-    from itrust.balance.resembling import Resemblance, RowDifference, resemblance
     from itrust.balance.resembling import RowPair as RowPair
     from itrust.balance.resembling import at_hand as at_hand
     from itrust.balance.resembling import compare_rows as compare_rows
     from itrust.balance.resembling import looked_for_support as looked_for_support
-    from itrust.balance.support import Gap
+    from itrust.balance.resembling import resemblance
+    from itrust.balance.results import FeatureKind, Gap, Resemblance, RowDifference
     from itrust.balance.support import LabelledSupport as LabelledSupport
     from itrust.balance.weights import Balance, entropy_balance
 else:

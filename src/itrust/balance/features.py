@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, InputError
+from itrust.balance.results import FeatureKind
 from itrust.data import Column, Points
 from itrust.recalibrate import HeightScale
 
@@ -24,17 +24,6 @@ MIN_LEVEL_ROWS = 5
 MAX_PRODUCTS = 60
 PREDICTION = "p"
 WIDE = math.sqrt(12)  # heights are uniform where ranks are: variance 1
-
-
-class FeatureKind(StrEnum):
-    """What a function of a covariate is."""
-
-    TREND = "trend"
-    QUADRATIC = "quadratic"
-    CUBIC = "cubic"
-    LEVEL = "level"
-    MISSING = "missing"
-    PRODUCT = "product"
 
 
 @dataclass(frozen=True)

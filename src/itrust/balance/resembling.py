@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from itrust._core import (
     FloatArray,
     InputError,
     IntArray,
-    Result,
     Rng,
     as_generator,
     as_seed,
@@ -26,14 +24,14 @@ from itrust._core import (
 from itrust.balance.features import (
     PREDICTION,
     Feature,
-    FeatureKind,
     Features,
     has_level,
     pooled,
     shared_points,
 )
 from itrust.balance.permutation import Permuted, permutation_test
-from itrust.balance.support import Gap, LabelledSupport, shares_of
+from itrust.balance.results import FeatureKind, Gap, Resemblance, RowDifference
+from itrust.balance.support import LabelledSupport
 from itrust.balance.weights import Balance, entropy_balance
 from itrust.data import (
     Column,
@@ -59,167 +57,6 @@ WEIGHTS_NOTE = (
     "without weights"
 )
 CLUSTER_NOTE = "the test takes one random row of every cluster of the labelled rows"
-
-
-@dataclass(frozen=True)
-class RowDifference(Result):
-    """One way in which labelled rows differ from the population.
-
-    Attributes
-    ----------
-    name : str
-        The covariate; `p` for the prediction.
-    kind : FeatureKind
-        A trend compares means, a level shares, a quadratic and a cubic how values are spread.
-    level : object
-        The level, for shares; None for numbers.
-    other : str or None
-        For a product the second covariate.
-    labelled, population : float
-        Mean or share on either side; for a product that of the product, in standard units.
-    z : float
-        Their difference in standard deviations that permuted rows have.
-    pvalue : float
-        Adjusted for all features of its kind.
-    is_date : bool
-        Whether the means are days since 1970-01-01.
-    """
-
-    name: str
-    kind: FeatureKind
-    level: Any
-    other: str | None
-    labelled: float
-    population: float
-    z: float
-    pvalue: float
-    is_date: bool = False
-
-    def _facts(self) -> Mapping[str, Any]:
-        return {**vars(self), "kind": self.kind.value}
-
-
-@dataclass(frozen=True, eq=False)
-class Resemblance(Result):
-    """Whether labelled rows are like a population, on the prediction and the covariates.
-
-    Attributes
-    ----------
-    pvalue : float
-        Exact, of "labelled rows are drawn like the population".
-    differences : tuple of RowDifference
-        Covariates that differ at `alpha`, the clearest first; every covariate once.
-    compared : tuple of RowDifference
-        The clearest comparison of every covariate, whether it differs or not.
-    n, size : int
-        Number of labelled rows and of rows of the population.
-    effective : float
-        Effective sample size of the weights that make labelled rows like the population.
-    trimmed : int
-        How many of these weights were cut.
-    unbalanced : int
-        How many features the weights leave different by more than a tenth of a standard deviation.
-    gaps : tuple of Gap
-        Parts of the population that no labelled row resembles.
-    alpha : float
-        At which labelled rows are said to differ.
-    draws : int
-        Number of permutations.
-    seed : int
-        What permutations were drawn by.
-    tested : tuple of two int
-        How many labelled rows and rows of the population were permuted.
-    notes : tuple of str
-        How weights and clusters were met.
-    """
-
-    pvalue: float
-    differences: tuple[RowDifference, ...]
-    compared: tuple[RowDifference, ...]
-    n: int
-    size: int
-    effective: float
-    trimmed: int
-    unbalanced: int
-    gaps: tuple[Gap, ...]
-    alpha: float
-    draws: int
-    seed: int
-    tested: tuple[int, int]
-    notes: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        told = "differ" if self.differs else "show no difference"
-        return f"<Resemblance: labelled rows {told}, p = {self.pvalue:.3g}>"
-
-    @property
-    def differs(self) -> bool:
-        """Whether labelled rows are shown to differ from the population."""
-        return self.pvalue <= self.alpha
-
-    @property
-    def unlike(self) -> float:
-        """Share of the population that no labelled row resembles."""
-        return shares_of(self.gaps)
-
-    def disclosed(self, min_cell: int) -> Resemblance:
-        """Take out what rests on few rows, and the values of single rows.
-
-        Parameters
-        ----------
-        min_cell : int
-            Fewest rows behind a level or a gap that is shown; 1 shows everything.
-
-        Returns
-        -------
-        Resemblance
-            Levels and missing values of fewer labelled rows, or that fewer rows lack, are left
-            out, and gaps say no largest or smallest value.
-        """
-        if min_cell <= 1:
-            return self
-
-        def many(found: RowDifference) -> bool:
-            if found.kind not in (FeatureKind.LEVEL, FeatureKind.MISSING):
-                return True
-            rows = [self.n * found.labelled, self.size * found.population]
-            others = [self.n - rows[0], self.size - rows[1]]
-            return min(*rows, *others) >= min_cell
-
-        return replace(
-            self,
-            differences=tuple(filter(many, self.differences)),
-            compared=tuple(filter(many, self.compared)),
-            gaps=tuple(
-                replace(gap, bound=None) for gap in self.gaps if self.size * gap.share >= min_cell
-            ),
-        )
-
-    def _facts(self) -> Mapping[str, Any]:
-        return {
-            "pvalue": self.pvalue,
-            "differs": self.differs,
-            "differences": [found.to_dict() for found in self.differences],
-            "compared": [found.to_dict() for found in self.compared],
-            "n": self.n,
-            "population": self.size,
-            "effective": self.effective,
-            "trimmed": self.trimmed,
-            "unbalanced": self.unbalanced,
-            "unlike": self.unlike,
-            "gaps": [vars(gap) for gap in self.gaps],
-            "alpha": self.alpha,
-            "draws": self.draws,
-            "seed": self.seed,
-            "tested": self.tested,
-            "notes": self.notes,
-        }
-
-    def _rows(self) -> list[Mapping[str, Any]]:
-        shown = [found.to_dict() for found in self.compared]
-        return [
-            {**row, "level": None if row["level"] is None else str(row["level"])} for row in shown
-        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -512,7 +349,7 @@ def _thinned(weights: FloatArray | None, rows: IntArray, random: np.random.Gener
     if weights is None:
         return rows
     own = weights[rows]
-    return rows[random.random(rows.size) * own.max() < own]
+    return np.asarray(rows[random.random(rows.size) * own.max() < own])
 
 
 def _some(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:

@@ -9,7 +9,6 @@ beyond all those of labelled rows is far sooner: random rows would reach beyond 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from itrust._core import BoolArray, FloatArray
 from itrust.balance.features import PREDICTION, Features, has_level
+from itrust.balance.results import Gap
 from itrust.data import Points
 
 PLACES = 2_000  # labelled rows that others are compared with, at most
@@ -25,31 +25,6 @@ USUAL, FAR = 0.99, 1.5  # share of labelled rows, by weight, and times what is u
 LEAST = 0.1  # of a covariate's range: as near as that is never far
 # Beyond the labelled rows' own range of a number: so much of its height, or so many rows, in turn.
 EDGE, EDGE_ROWS = 0.02, 5.0
-
-
-@dataclass(frozen=True)
-class Gap:
-    """A part of the population that no labelled row resembles.
-
-    Attributes
-    ----------
-    name : str or None
-        The covariate, `p` for the prediction; None for rows that only lie far from all others.
-    level : object
-        The level that no labelled row has; None for numbers.
-    side : {"above", "below", "level", "missing", "far"}
-        Where it lies.
-    bound : float or None
-        The largest or smallest value of labelled rows.
-    share : float
-        Of the population.
-    """
-
-    name: str | None
-    level: Any
-    side: str
-    bound: float | None
-    share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +146,8 @@ class LabelledSupport:
             elif not seen.missing.any():
                 told(own.name, None, "missing", None, own.missing)
         numbers = [(a.name, a.values, b.values) for a, b in pairs if not a.is_category]
-        for name, values, seen in [*numbers, (PREDICTION, points.p, self.labelled.p)]:
-            present = seen[~np.isnan(seen)]
+        for name, values, ours in [*numbers, (PREDICTION, points.p, self.labelled.p)]:
+            present = ours[~np.isnan(ours)]
             if present.size:
                 low, high = float(present.min()), float(present.max())
                 told(name, None, "above", high, values > high)
@@ -217,8 +192,3 @@ def _nearest(rows: FloatArray, places: FloatArray, *, apart: bool = False) -> Fl
             distances[own, first + own] = np.inf
         found[first : first + AT_ONCE] = distances.min(axis=1, initial=np.inf)
     return np.sqrt(np.maximum(found, 0.0))
-
-
-def shares_of(gaps: Sequence[Gap]) -> float:
-    """Share of the population that some gaps make up."""
-    return float(sum(gap.share for gap in gaps))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
     from itrust.tasks.bias import task_part as task_part
     from itrust.tasks.differentials import Linearised as Linearised
+    from itrust.tasks.estimated import Assumption, Estimate, Reason, TaskEstimate
     from itrust.tasks.expressions import Combined as Combined
     from itrust.tasks.expressions import Named as Named
     from itrust.tasks.expressions import Ratio as Ratio
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from itrust.tasks.makers import as_tasks as as_tasks
     from itrust.tasks.makers import mean, prevalence, share
     from itrust.tasks.parser import parse
-    from itrust.tasks.population import Assumption, Estimate, Reason, TaskEstimate, estimate_tasks
+    from itrust.tasks.population import estimate_tasks
     from itrust.tasks.quantities import Indicator as Indicator
     from itrust.tasks.replicates import reestimated as reestimated
     from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE

@@ -35,7 +35,7 @@ from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity, needs_paren
 
 if TYPE_CHECKING:
     from itrust.tasks.bias import TaskResult
-    from itrust.tasks.population import TaskEstimate
+    from itrust.tasks.estimated import TaskEstimate
 
 Join = Callable[["Task", object], "Task"]
 LARGEST_VALUE = 1e60  # of a quantity and of a task: the fourth powers of such are finite

@@ -56,7 +56,7 @@ from itrust.data.multiclass import MulticlassSample
 from itrust.data.oddities import covariate_notes as covariate_notes
 from itrust.data.population import Population
 from itrust.data.population import without_labels as without_labels
-from itrust.data.population_files import PopulationScan as PopulationScan
+from itrust.data.population_files import PopulationScan
 from itrust.data.population_files import RowsAtHand as RowsAtHand
 from itrust.data.population_files import without_label as without_label
 from itrust.data.predicates.algebra import And as And
@@ -117,6 +117,7 @@ __all__ = [
     "Design",
     "MulticlassSample",
     "Population",
+    "PopulationScan",
     "Predicate",
     "Sample",
     "Scan",

@@ -12,6 +12,7 @@ from itrust.data.design import Replication as Replication
 from itrust.data.design_intake import read_weights as read_weights
 from itrust.data.design_matrix import Table as Table
 from itrust.data.encoding import encode as encode
+from itrust.data.encoding import encode_numbers as encode_numbers
 from itrust.data.estimators import Classifier as Classifier
 from itrust.data.estimators import Covariates as Covariates
 from itrust.data.estimators import is_model as is_model
@@ -57,6 +58,9 @@ from itrust.data.multiclass import MulticlassSample
 from itrust.data.oddities import covariate_notes as covariate_notes
 from itrust.data.population import Population
 from itrust.data.population import without_labels as without_labels
+from itrust.data.population_files import PopulationScan
+from itrust.data.population_files import RowsAtHand as RowsAtHand
+from itrust.data.population_files import without_label as without_label
 from itrust.data.predicates.algebra import And as And
 from itrust.data.predicates.algebra import Everywhere as Everywhere
 from itrust.data.predicates.algebra import Not as Not
@@ -118,6 +122,7 @@ __all__ = [
     "Design",
     "MulticlassSample",
     "Population",
+    "PopulationScan",
     "Predicate",
     "Sample",
     "Scan",

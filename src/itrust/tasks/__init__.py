@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from itrust.data import parse_condition
+    from itrust.tasks import expressions as expressions
     from itrust.tasks import parser as parser
     from itrust.tasks.bias import TaskFinding, TaskResult
     from itrust.tasks.bias import check_tasks as check_tasks
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
     from itrust.tasks.bias import task_part as task_part
     from itrust.tasks.differentials import Linearised as Linearised
+    from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
     from itrust.tasks.expressions import Combined as Combined
     from itrust.tasks.expressions import Leaf as Leaf
     from itrust.tasks.expressions import Named as Named
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from itrust.tasks.makers import as_tasks as as_tasks
     from itrust.tasks.makers import coefficient, mean, prevalence, share
     from itrust.tasks.parser import parse
-    from itrust.tasks.population import Assumption, Estimate, TaskEstimate
+    from itrust.tasks.population import estimate_tasks
     from itrust.tasks.quantities import Covariate as Covariate
     from itrust.tasks.quantities import Indicator as Indicator
     from itrust.tasks.quantities import Quantity as Quantity
@@ -41,12 +43,14 @@ else:
 
 __all__ = [
     "Assumption",
+    "BestReason",
     "Estimate",
     "Task",
     "TaskEstimate",
     "TaskFinding",
     "TaskResult",
     "coefficient",
+    "estimate_tasks",
     "mean",
     "parse",
     "parse_condition",

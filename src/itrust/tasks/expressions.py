@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from itrust._core import (
     checked_positive,
     counted,
 )
-from itrust.data import Points, Population, Predicate, Sample, quoted
+from itrust.data import Points, Population, PopulationScan, Predicate, Sample, Scan, quoted
 from itrust.tasks.bounds import RATES, Bounds
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.fits import LeafFit
@@ -36,7 +36,7 @@ from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity, needs_paren
 
 if TYPE_CHECKING:
     from itrust.tasks.bias import TaskResult
-    from itrust.tasks.population import TaskEstimate
+    from itrust.tasks.estimated import TaskEstimate
 
 Join = Callable[["Task", object], "Task"]
 LARGEST_VALUE = 1e60  # of a quantity and of a task: the fourth powers of such are finite
@@ -242,32 +242,52 @@ class Task(Node):
         return Named(self, str(self), tolerance)
 
     def estimate(
-        self, population: Population, labelled: Sample, *, alpha: float = 0.05
+        self,
+        population: Population | PopulationScan | Scan,
+        labelled: Sample,
+        *,
+        alpha: float = 0.05,
+        selection: object = None,
+        support: Literal["refuse", "exclude"] = "refuse",
+        rng: Rng = 0,
     ) -> TaskEstimate:
-        """Estimate the number on a population without labels, in four ways.
+        """Estimate the number on a population without labels, in five ways, one recommended.
 
         Prediction-powered: the estimate from labels, plus `lam` times the plug-in on the
         population less the plug-in on the labelled rows (Angelopoulos et al. 2023, 2024, for
-        ratios and what arithmetic makes of them). All intervals are for where the population
+        ratios and what arithmetic makes of them). Transported: the same for labelled rows that are
+        no random sample, with probabilities recalibrated on other rows and weights that make the
+        labelled rows like the population. All intervals are for where the population
         comes from, not for its own rows alone, and are approximate; none leaves the range of the
-        number, such as [0, 1] for shares. Cost O(n N) at most.
+        number, such as [0, 1] for shares. Cost O(n N) at most; of more than 5e8 pairs of rows the
+        recalibrated estimate is left out, and 400,000 random rows of a larger population
+        serve for what goes beyond the plug-in.
 
         Parameters
         ----------
-        population : Population
+        population : Population, PopulationScan or Scan
             With every covariate that the task reads; those it shares with `labelled` serve the
-            recalibration.
+            recalibration and the weights. It may contain the labelled rows.
         labelled : Sample
-            Other rows with labels, none of the population's. For the estimates that use labels
-            directly they are a random sample from where the population comes from, or carry
-            weights that make them one.
+            Rows with labels. For the prediction-powered and the labelled estimate they are a random
+            sample from where the population comes from, or carry weights that make them one.
         alpha : float
             Error that every interval is allowed.
+        selection : array of n probabilities or str, optional
+            Known probability of labelling of every labelled row, or the covariate that holds it;
+            rows are then weighted by one over it. Default: it is not known.
+        support : {"refuse", "exclude"}
+            What to do about rows of the population that are unlike every labelled row: give no
+            transported estimate where they are more than 10 %, or more than 1 % have levels that no
+            labelled row has (the default), or leave them out.
+        rng : int, Generator or None
+            Divides labelled rows for the recalibration, and permutes rows.
 
         Returns
         -------
         TaskEstimate
-            Plug-in, recalibrated, prediction-powered and labelled estimates.
+            Plug-in, recalibrated, prediction-powered, transported and labelled estimates; `best`
+            is the one to report.
 
         Examples
         --------
@@ -276,12 +296,20 @@ class Task(Node):
         >>> few, many = it.simulate.survey(6_000, rng=0).sample.split([0.2, 0.8], rng=0)
         >>> age = {c.name: c.values for c in many.columns if c.name == "age"}
         >>> found = tasks.mean("age").estimate(it.Population(many.p, age), labelled=few)
-        >>> found.prediction_powered.lower < found.prediction_powered.value
+        >>> found.best.lower < found.best.value
         True
         """
-        from itrust.tasks.population import estimate_task
+        from itrust.tasks.population import estimate_tasks
 
-        return estimate_task(self, population, labelled, alpha=alpha)
+        return estimate_tasks(
+            [self],
+            population,
+            labelled,
+            alpha=alpha,
+            selection=selection,
+            support=support,
+            rng=rng,
+        )[0]
 
     def evaluate(
         self, sample: Sample, *, alpha: float = 0.05, draws: int = 999, rng: Rng = None

@@ -18,7 +18,7 @@ from itrust.data import Design, Sample, design_variance
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.expressions import Leaf, Task, TaskRows
 from itrust.tasks.links import NewtonStep, solved
-from itrust.tasks.regressions import Coefficient
+from itrust.tasks.regressions import Coefficient, has_regression
 from itrust.tasks.uncertainty import LabelledTask, Uncertainty
 
 ROUNDS = 2  # of choosing `lam` and solving with it
@@ -44,7 +44,12 @@ class Powered:
 
 
 def prediction_powered(
-    task: Task, told: LabelledTask, labelled: Sample, out: TaskRows, plugin: Linearised
+    task: Task,
+    told: LabelledTask,
+    labelled: Sample,
+    out: TaskRows,
+    plugin: float,
+    sampling: float,
 ) -> Powered:
     """Estimate a task on a population by labels and probabilities.
 
@@ -58,20 +63,19 @@ def prediction_powered(
         These rows.
     out : TaskRows
         The population, with probabilities in place of labels.
-    plugin : Linearised
-        The plug-in estimate there.
+    plugin, sampling : float
+        The plug-in estimate there, and its standard error.
 
     Returns
     -------
     Powered
         With the weight of the probabilities that makes its interval shortest.
     """
-    sampling = spread(plugin.influence)
     lam = best_weight(told.labels, told.predicted, labelled.design, sampling)
     leaves = list(dict.fromkeys(task.leaves()))
-    if not any(isinstance(leaf, Coefficient) for leaf in leaves):
+    if not has_regression(task):
         # Labels, plus what probabilities say about the population less about the labelled rows.
-        value = told.labels.value + lam * (plugin.value - told.predicted.value)
+        value = told.labels.value + lam * (plugin - told.predicted.value)
         return Powered(value, told.less(lam).plus(lam * sampling), lam)
     for _ in range(ROUNDS):
         found = _of_leaves(task, leaves, told, labelled, out, lam)

@@ -364,6 +364,11 @@ def _position(coefficient: Coefficient, columns: Sequence[RegressionColumn], poi
     )
 
 
+def has_regression(task: Task) -> bool:
+    """Whether a task is made of coefficients, among others."""
+    return any(isinstance(leaf, Coefficient) for leaf in task.leaves())
+
+
 def refuse_other_levels(task: Task, here: TaskRows, there: TaskRows) -> None:
     """Refuse a population whose categories have other levels than those of the labelled rows.
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
-from itrust._core import rounded, rounded_up, wrapped
+from itrust._core import counted, rounded, rounded_up, wrapped
 from itrust.data import Everywhere, Predicate
 from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.balance import gap_words, percent, resemblance_warnings
 from itrust.tasks import (
+    BestReason,
     Coefficient,
     Combined,
     Covariate,
@@ -28,6 +30,7 @@ WAYS = {
     "plugin": "plug-in",
     "recalibrated": "recalibrated",
     "prediction_powered": "prediction-powered",
+    "transported": "transported",
     "labelled": "labels alone",
 }
 LEAST_PVALUE = 1e-4
@@ -245,14 +248,72 @@ def _(result: Estimate, width: int = WIDTH) -> str:  # noqa: ARG001
 
 
 @as_text.register
-def _(result: TaskEstimate, width: int = WIDTH) -> str:  # noqa: ARG001
+def _(result: TaskEstimate, width: int = WIDTH) -> str:
     names = max(map(len, WAYS.values()))
     lines = [
-        f"  {WAYS[name]:<{names}} {way.value:>10.5g}  {ends_text(way):<22}  if {way.assumes}"
+        f"{'>' if name == result.best_way else ' '} {WAYS[name]:<{names}} {way.value:>10.5g}  "
+        f"{ends_text(way):<22}  if {way.assumes}"
         for name, way in result.ways.items()
     ]
     head = f"{result.task} on {result.size:,} rows without labels, {result.n:,} with"
-    return "\n".join([head, *lines, *(f"  note: {note}" for note in result.notes)])
+    said = [recommendation(result)]
+    said += [f"warning: {text}" for text in resemblance_warnings(result.resemblance)]
+    said += [f"note: {note}" for note in (*estimate_notes(result), *result.notes)]
+    for text in said:
+        lines += wrapped(text, width, "  ", "    ")
+    return "\n".join([head, *lines])
+
+
+def recommendation(result: TaskEstimate) -> str:
+    """Say which estimate to report, and why.
+
+    Parameters
+    ----------
+    result : TaskEstimate
+        All estimates.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    reason = result.reason.value
+    if result.best_way is None:
+        cure = ""
+        if result.reason is BestReason.UNSUPPORTED:
+            cure = '; support="exclude" gives the number for the rest'
+        return f"report none of them: {reason}{cure}"
+    return f"report the {WAYS[result.best_way]} estimate: {reason}"
+
+
+def estimate_notes(result: TaskEstimate) -> list[str]:
+    """Say which rows do not count, and which weights were cut.
+
+    Parameters
+    ----------
+    result : TaskEstimate
+        All estimates.
+
+    Returns
+    -------
+    list of str
+        Sentences without a full stop.
+    """
+    told = []
+    unlike = sum(gap.share for gap in result.gaps)
+    if result.support == "exclude" and unlike > 0:
+        told.append(
+            f"the number is for the {percent(1 - unlike)} of the population that labelled rows "
+            f"resemble; left out: {gap_words(result.gaps)}"
+        )
+    elif result.reason is BestReason.UNSUPPORTED:
+        told.append(f"without a labelled row like it: {gap_words(result.gaps)}")
+    if result.trimmed:
+        told.append(
+            f"{counted(result.trimmed, 'weight')} of labelled rows cut, so that no row counts more "
+            f"than the root of {result.n:,} rows"
+        )
+    return told
 
 
 def ends_text(way: Estimate) -> str:

@@ -3,13 +3,14 @@
 theta = mean over the population of g q, plus the weighted mean of g (y - q) over the labelled rows:
 q is a correction of p that was learned from other labelled rows, and weights make the labelled rows
 like the population. The error is small if either q or the weights are good, and it vanishes
-with the product of their errors.
+with the product of their errors. Regressions solve their estimating equation with labels'
+sums so carried over: sum of z mean(z'b) = sum of z q, plus the weighted sum of z (y - q).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,10 +29,12 @@ from itrust.data import (
     without_label,
 )
 from itrust.recalibrate import HeightScale, UntestedCorrection, untested_correction
-from itrust.tasks.expressions import Ratio, Task
+from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
+from itrust.tasks.fits import LeafFit
+from itrust.tasks.links import NewtonStep, solved
 from itrust.tasks.passes import slopes_at, value_at
 from itrust.tasks.powering import spread
-from itrust.tasks.regressions import has_regression
+from itrust.tasks.regressions import Coefficient, CoefficientFit, frame_of
 from itrust.tasks.uncertainty import ADDED, LabelLaw, Uncertainty
 
 FOLDS = 2
@@ -164,6 +167,10 @@ class PopulationTotals:
             high=self.high[at],
         )
 
+    def means(self) -> FloatArray:
+        """Both sums of every ratio over that of the weights, (2, k)."""
+        return (self.sums / self.mass).reshape(2, -1)
+
     def values(self) -> FloatArray:
         """The ratios, (k,); NaN over nothing."""
         above, below = np.split(self.sums, 2)
@@ -249,6 +256,20 @@ class TransportedValue:
 
 
 @dataclass(frozen=True, eq=False)
+class _Carried:
+    """A mean, a rate or a coefficient, carried over.
+
+    `lean` is what labels of the labelled rows move, times their weights; `shares` are those of the
+    population's rows, and `moved` what correcting their probabilities has changed.
+    """
+
+    value: float
+    lean: FloatArray
+    shares: FloatArray
+    moved: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Transport:
     """Labelled rows and a population, ready for any task.
 
@@ -269,14 +290,15 @@ class Transport:
     q: Corrected
     selection: FloatArray | None = None
 
-    def weights(self, ratios: Sequence[Ratio]) -> Balance:
-        """Weights of the labelled rows for a task made of these ratios."""
+    def weights(self, leaves: Sequence[Leaf]) -> Balance:
+        """Weights of the labelled rows for a task made of these leaves."""
         if self.selection is not None:
             raw = self.labelled.weights_or_ones / self.selection
             nothing = np.zeros(0)
             return Balance(raw / raw.sum(), nothing, 0, 1.0, True)
+        fits = gradients_of(leaves, self.compared)
         here, there = (
-            own_features(ratios, points, self.compared)
+            own_features(leaves, points, self.compared, fits)
             for points in (self.compared.labelled, self.compared.population)
         )
         return self.compared.balance(here, there) if here.shape[1] else self.compared.plain_balance
@@ -296,53 +318,87 @@ class Transport:
         TransportedValue or None
             None where nothing is left to divide by.
         """
-        if has_regression(task):
-            return None
-        ratios = list(dict.fromkeys(task.ratios()))
-        balance = self.weights(ratios)
+        leaves = list(dict.fromkeys(task.leaves()))
+        balance = self.weights(leaves)
         w, e = balance.weights, self.labelled.y - self.q.here
-        there, p = self.compared.population, self.compared.population.p
-        omega = self.compared.weights / self.compared.weights.sum()
-        every = np.ones(len(there))
-        known = None if totals is None else np.split(totals.sums / totals.mass, 2)
-        values, shares, lean, moved = [], [], [], []
-        for k, ratio in enumerate(ratios):
-            g, h = ratio.terms_of(there, self.compared.weights)
-            gl, hl = ratio.terms_of(self.compared.labelled, np.ones(self.labelled.n))
-            positive = ratio.among_positives
-            q = self.q.there
-            if known is None:
-                above = float(omega @ (g * q))
-                below = float(omega @ (h * q if positive else h * every))
+        known = [None] * len(leaves) if totals is None else list(totals.means().T)
+        parts: list[_Carried] = []
+        for leaf, own in zip(leaves, known, strict=True):
+            if isinstance(leaf, Coefficient):
+                part = self._coefficient(leaf, w * e)
             else:
-                above = float(known[0][k] + omega @ (g * (q - p)))
-                below = float(known[1][k] + (omega @ (h * (q - p)) if positive else 0.0))
-            above += float(w @ (gl * e))
-            below += float(w @ (hl * e)) if positive else 0.0
-            if not below > 0:
+                part = self._ratio(leaf, w * e, own)
+            if part is None:
                 return None
-            value = above / below
-            values.append(value)
-            lean.append((gl - (value * hl if positive else 0.0)) / below)
-            whole = g * q - value * (h * q if positive else h)
-            shares.append(omega * whole / below)
-            moved.append(omega * (g - (value * h if positive else 0.0)) * (q - p) / below)
-        slopes = slopes_at(task, ratios, np.array(values))
-        found = value_at(task, ratios, np.array(values))
+            parts.append(part)
+        values, lean, shares, moved = (
+            np.array([getattr(part, name) for part in parts])
+            for name in ("value", "lean", "shares", "moved")
+        )
+        slopes = slopes_at(task, leaves, values)
+        found = value_at(task, leaves, values)
         if not math.isfinite(found) or not np.isfinite(slopes).all():
             return None
-        sampling = self._sampling(slopes, np.array(values), shares, moved, totals)
-        error = self._noise(ratios, w, slopes @ np.array(lean), e).plus(sampling)
+        sampling = self._sampling(slopes, values, shares, moved, totals)
+        error = self._noise(leaves, w, slopes @ lean, e).plus(sampling)
         error = replace(error, units=error.freedom + 1)
         size = balance.effective
         smoothed = (size * min(max(found, 0.0), 1.0) + ADDED) / (size + 2 * ADDED)
         return TransportedValue(found, error, size, balance.trimmed, balance.unbalanced, smoothed)
 
+    @property
+    def _omega(self) -> FloatArray:
+        """Shares of the rows of the population, (m,)."""
+        return self.compared.weights / self.compared.weights.sum()
+
+    def _ratio(self, ratio: Leaf, left: FloatArray, known: FloatArray | None) -> _Carried | None:
+        """Carry both sums of a ratio over; None where nothing is left to divide by."""
+        there, omega, q = self.compared.population, self._omega, self.q.there
+        g, h = ratio.terms_of(there, self.compared.weights)
+        gl, hl = ratio.terms_of(self.compared.labelled, np.ones(self.labelled.n))
+        positive = ratio.among_positives
+        if known is None:
+            above = float(omega @ (g * q))
+            below = float(omega @ (h * q if positive else h))
+        else:
+            above = float(known[0] + omega @ (g * (q - there.p)))
+            below = float(known[1] + (omega @ (h * (q - there.p)) if positive else 0.0))
+        above += float(gl @ left)
+        below += float(hl @ left) if positive else 0.0
+        if not below > 0:
+            return None
+        value = above / below
+        return _Carried(
+            value=value,
+            lean=(gl - (value * hl if positive else 0.0)) / below,
+            shares=omega * (g * q - value * (h * q if positive else h)) / below,
+            moved=omega * (g - (value * h if positive else 0.0)) * (q - there.p) / below,
+        )
+
+    def _coefficient(self, leaf: Coefficient, left: FloatArray) -> _Carried | None:
+        """Solve the equation whose sums are carried over; None where it has no solution."""
+        omega, q = self._omega, self.q.there
+        rows = TaskRows(self.compared.population, omega, q)
+        frame, at, design = frame_of(leaf, rows)
+        here, design_here = frame.rows_of(self.compared.labelled, np.ones(self.labelled.n))
+        moment = design.T @ (omega[at] * q[at]) + design_here.T @ left[here]
+        beta = solved(frame.link, design, omega[at], moment)
+        if beta is None:
+            return None
+        curve = NewtonStep.at(frame.link, beta, design, omega[at], q[at]).curve
+        fit = CoefficientFit.at(frame, beta, curve, leaf.position(frame.columns, rows.points))
+        return _Carried(
+            value=fit.value,
+            lean=fit.lean((here, design_here), np.ones(self.labelled.n)),
+            shares=fit.shares((at, design), omega, q),
+            moved=np.zeros(q.size),  # all sums are of the rows at hand
+        )
+
     def _noise(
-        self, ratios: Sequence[Ratio], w: FloatArray, lean: FloatArray, e: FloatArray
+        self, leaves: Sequence[Leaf], w: FloatArray, lean: FloatArray, e: FloatArray
     ) -> Uncertainty:
         """What labels of the rows may have done, with the floors of tasks."""
-        law = LabelLaw.of(self.labelled, ratios, self.q.here)
+        law = LabelLaw.of(self.labelled, leaves, self.q.here)
         shares = w * lean * e
         if self.selection is not None:  # who is labelled is drawn, too: a ratio of two sums
             shares = shares - w * float(shares.sum())
@@ -352,31 +408,45 @@ class Transport:
         self,
         slopes: FloatArray,
         values: FloatArray,
-        shares: Sequence[FloatArray],
-        moved: Sequence[FloatArray],
+        shares: FloatArray,
+        moved: FloatArray,
         totals: PopulationTotals | None,
     ) -> float:
         """Standard error of the population's part: of all rows, and of those at hand among them."""
         if totals is None:
-            return spread(slopes @ np.array(shares))
-        some = slopes @ np.array(moved)
+            return spread(slopes @ shares)
+        some = slopes @ moved
         left = 1 - min(some.size / totals.n, 1.0)
         return math.hypot(
             totals.stderr(slopes, values), math.sqrt(left) * spread(some - some.mean())
         )
 
 
-def own_features(ratios: Sequence[Ratio], points: Points, compared: RowPair) -> FloatArray:
+def gradients_of(leaves: Sequence[Leaf], compared: RowPair) -> dict[Leaf, LeafFit]:
+    """Coefficients as the population has them with probabilities, for what rows' labels move."""
+    w = compared.weights / compared.weights.mean()
+    rows = TaskRows(compared.population, w, compared.population.p)
+    return {leaf: leaf.fit(rows) for leaf in leaves if isinstance(leaf, Coefficient)}
+
+
+def own_features(
+    leaves: Sequence[Leaf], points: Points, compared: RowPair, fits: Mapping[Leaf, LeafFit]
+) -> FloatArray:
     """What a task reads, alone and times every trend, (n, j): its own rows are to be balanced.
+
+    Of a coefficient that is how far the label of a row moves it, a sum of its columns; levels
+    count as trends there.
 
     Parameters
     ----------
-    ratios : sequence of Ratio
+    leaves : sequence of Leaf
         What the task is made of.
     points : Points
         Rows of either kind.
     compared : RowPair
         Both kinds; the scales of quantities come from the population.
+    fits : mapping of Leaf to LeafFit
+        From `gradients_of`.
 
     Returns
     -------
@@ -388,22 +458,36 @@ def own_features(ratios: Sequence[Ratio], points: Points, compared: RowPair) -> 
     matrix = compared.here if points is compared.labelled else compared.there
     found: list[FloatArray] = []
     seen: set[Any] = set()
-    for ratio in ratios:
-        ones, there_ones = np.ones(len(points)), np.ones(len(compared.population))
-        g, h = ratio.terms_of(points, ones)
-        if not isinstance(ratio.where, Everywhere) and ratio.where not in seen:
-            seen.add(ratio.where)
+    ones, there_ones = np.ones(len(points)), np.ones(len(compared.population))
+    for leaf in leaves:
+        g, h = leaf.terms_of(points, ones)
+        if not isinstance(leaf.where, Everywhere) and leaf.where not in seen:
+            seen.add(leaf.where)
             found += [h, *(h * matrix[:, k] for k in trends)]
-        if not ratio.is_rate and (ratio.quantity, ratio.where) not in seen:
-            seen.add((ratio.quantity, ratio.where))
-            g_there, h_there = ratio.terms_of(compared.population, there_ones)
+        if leaf in fits:
+            lean = _clipped_lean(fits[leaf], points, compared.population)
+            found += [lean, *(lean * matrix[:, k] for k in compared.features.trends())]
+            continue
+        assert isinstance(leaf, Ratio)
+        if not leaf.is_rate and (leaf.quantity, leaf.where) not in seen:
+            seen.add((leaf.quantity, leaf.where))
+            g_there, h_there = leaf.terms_of(compared.population, there_ones)
             scale = HeightScale.of(g_there[h_there > 0])
             height = np.where(h > 0, scale(g) - 0.5, 0.0)
             found += [height, *(height * matrix[:, k] for k in trends)]
-        elif ratio.is_rate and ratio.among_positives and (ratio.quantity, ratio.where) not in seen:
-            seen.add((ratio.quantity, ratio.where))
+        elif leaf.is_rate and leaf.among_positives and (leaf.quantity, leaf.where) not in seen:
+            seen.add((leaf.quantity, leaf.where))
             found += [g, *(g * matrix[:, k] for k in trends)]
     return np.column_stack(found[:MAX_OWN]) if found else np.zeros((len(points), 0))
+
+
+def _clipped_lean(fit: LeafFit, points: Points, population: Points) -> FloatArray:
+    """What labels of some rows move a coefficient, (n,), without the outermost thousandths."""
+    there = fit.lean(fit.read(population, np.ones(len(population))), np.ones(len(population)))
+    own = there
+    if points is not population:
+        own = fit.lean(fit.read(points, np.ones(len(points))), np.ones(len(points)))
+    return np.clip(own, *np.quantile(there, [0.001, 0.999]))
 
 
 def rows_kept(rows: RowsAtHand, kept: Any) -> RowsAtHand:

@@ -39,6 +39,11 @@ TASKS = (
     'prevalence(region == "south") - prevalence(region == "west")',
     "mean(age)",
 )
+COEFFICIENTS = (
+    'coef(region["south"] ; age + region against "west")',
+    'coef(region["south"] ; region against "west" ; identity)',
+    "coef(age ; age + region)",
+)
 Columns = dict[str, np.ndarray]
 Drawn = tuple[Columns, np.ndarray, np.ndarray]  # covariates, probabilities, truth
 
@@ -89,6 +94,7 @@ class Design:
     known: bool = False
     apart: bool = False  # whether the population is another file
     selected: bool = True
+    tasks: tuple[str, ...] = TASKS
 
 
 def _young(slope: float) -> Callable[[Columns, np.ndarray], np.ndarray]:
@@ -124,17 +130,27 @@ DESIGNS = {
     "extreme": Design("p near 0 and 1, heavy tail", _young(0.04), extreme),
     "sixty": Design("60 labelled rows", _young(0.03), labelled=60),
     "weak": Design("weak: the test has power one half", _young(0.007)),
+    "coefficients": Design("the young likelier", _young(0.05), tasks=COEFFICIENTS),
+    "coefficients_known": Design(
+        "probabilities known", _young(0.05), known=True, tasks=COEFFICIENTS
+    ),
+    "coefficients_lacking": Design(
+        "on a covariate that the model lacks", _rooms, lacking, tasks=COEFFICIENTS
+    ),
+    "coefficients_random": Design("labels at random", _alike, selected=False, tasks=COEFFICIENTS),
     "random": Design("labels at random", _alike, selected=False),
     "random_few": Design("400 labels at random", _alike, labelled=400, selected=False),
 }
 
 
 @functools.cache
-def truths(draw: Callable[[np.random.Generator, int], Drawn]) -> list[float]:
+def truths(
+    draw: Callable[[np.random.Generator, int], Drawn], tasks: tuple[str, ...]
+) -> list[float]:
     """The numbers where rows come from."""
     x, p, truth = draw(np.random.default_rng(99), MANY)
     rows = TaskRows(Points(p, it.Population(p, x).columns), np.ones(MANY), truth)
-    return [it.tasks.parse(text).linear(rows).value for text in TASKS]
+    return [it.tasks.parse(text).linear(rows).value for text in tasks]
 
 
 def one_run(name: str, seed: int) -> dict[str, object] | None:
@@ -159,7 +175,7 @@ def one_run(name: str, seed: int) -> dict[str, object] | None:
         warnings.simplefilter("ignore")
         try:
             found = estimate_tasks(
-                [it.tasks.parse(text) for text in TASKS],
+                [it.tasks.parse(text) for text in design.tasks],
                 it.Population(p, x),
                 few,
                 selection=selection,
@@ -196,10 +212,10 @@ def described(name: str, outcomes: list[dict[str, object]]) -> tuple[list[str], 
     """Rows of the table of coverage, and one of that of resemblance."""
     design = DESIGNS[name]
     ends = np.array([run["ends"] for run in outcomes], dtype=float)  # runs, tasks, ways, 3
-    truth = np.array(truths(design.draw))[:, None]
+    truth = np.array(truths(design.draw, design.tasks))[:, None]
     covers = (ends[..., 1] <= truth) & (truth <= ends[..., 2])
     lines = []
-    for task, text in enumerate(TASKS):
+    for task, text in enumerate(design.tasks):
         cells = []
         for way in range(len(WAYS)):
             given = np.isfinite(ends[:, task, way, 0])
@@ -209,6 +225,7 @@ def described(name: str, outcomes: list[dict[str, object]]) -> tuple[list[str], 
             width = (ends[given, task, way, 2] - ends[given, task, way, 1]).mean()
             cells.append(f"{told(covers[given, task, way])} ({width:.3g})")
         short = text.replace("prevalence", "P").replace('region == "', "").replace('")', ")")
+        short = short.replace("coef(", "b(")
         lines.append(f"| {design.title} | {short} | {' | '.join(cells)} |")
     pvalues = np.array([run["pvalue"] for run in outcomes], dtype=float)
     named = [str(run["named"]) for run in outcomes]
@@ -261,7 +278,7 @@ binomial test at .001 excludes .95.
 *Transported* recalibrates the probabilities on other rows and weights the labelled rows to be like
 the population; *best* is the estimate that is recommended. The other ways are those of
 [the study of estimates](estimates.md), which assume that labelled rows are a random sample, or that
-the bias is smooth.
+the bias is smooth. b(...) is a coefficient of a regression, logistic unless said otherwise.
 
 What the look at the rows says, without labels: how often labelled rows are said to differ at .05,
 the covariate that is named first, the effective size of the weights over the number of labelled

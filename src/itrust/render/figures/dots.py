@@ -148,8 +148,11 @@ def _(result: TaskEstimate) -> Dots:
     title = f"{result.task}: {result.size:,} rows without labels, {result.n:,} with"
     label = f"estimate, {100 * (1 - result.alpha):g} % interval"
     return Dots(
-        f"{result.task}, estimated in {len(ways)} ways" if len(title) > 70 else title,
-        [f"{WAYS[name]}\n{_assumed(way)}" for name, way in ways.items()],
+        str(result.task) if len(title) > 70 else title,
+        [
+            f"{WAYS[name]}{' (recommended)' * (name == result.best_way)}\n{_assumed(way)}"
+            for name, way in ways.items()
+        ],
         [_estimates(label, [*ways.values()])],
     )
 

@@ -225,7 +225,7 @@ def described(name: str, outcomes: list[dict[str, object]]) -> tuple[list[str], 
             width = (ends[given, task, way, 2] - ends[given, task, way, 1]).mean()
             cells.append(f"{told(covers[given, task, way])} ({width:.3g})")
         short = text.replace("prevalence", "P").replace('region == "', "").replace('")', ")")
-        short = short.replace("coef(", "b(")
+        short = short.replace('"', "").replace("coef(", "b(")
         lines.append(f"| {design.title} | {short} | {' | '.join(cells)} |")
     pvalues = np.array([run["pvalue"] for run in outcomes], dtype=float)
     named = [str(run["named"]) for run in outcomes]

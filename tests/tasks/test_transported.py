@@ -25,11 +25,14 @@ def selected(seed, slope=0.05, rows=2_000, labelled=500):
     return made, made.sample.take(chosen), chosen
 
 
-def unlabelled(sample):
-    x = {
+def covariates(sample):
+    return {
         c.name: np.array(c.levels)[c.values] if c.is_category else c.values for c in sample.columns
     }
-    return it.Population(sample.p, x, weights=sample.weights)
+
+
+def unlabelled(sample):
+    return it.Population(sample.p, covariates(sample), weights=sample.weights)
 
 
 def transport(labelled, population, q=None, selection=None):
@@ -53,10 +56,84 @@ def test_it_is_the_augmented_mean_by_hand():
     assert np.isclose(own.value(tasks.mean("age"), None).value, above / below)
 
 
+def test_a_straight_line_is_the_corrected_least_squares_by_hand():
+    made, few, _ = selected(0)
+    everyone = unlabelled(made.sample)
+    own, task = transport(few, everyone), tasks.parse("coef(age ; age ; identity)")
+    w = own.weights(list(task.leaves())).weights
+    here, there = (
+        np.column_stack([np.ones(rows.n), rows.column("age").values]) for rows in (few, made.sample)
+    )
+    moment = there.T @ everyone.p / everyone.n + here.T @ (w * (few.y - few.p))
+    curve = there.T @ there / everyone.n
+    found = own.value(task, None)
+    assert np.isclose(found.value, np.linalg.solve(curve, moment)[1])
+    # The variance has both parts; few labels carry the number, so the floor of tasks adds to it.
+    g = np.linalg.solve(curve, here.T)[1]
+    left = everyone.p - there @ np.linalg.solve(curve, moment)
+    noise = np.square(w * g * (few.y - few.p)).sum()
+    sampling = np.square(np.linalg.solve(curve, there.T)[1] * left / everyone.n).sum()
+    assert 1 <= found.error.stderr / np.sqrt(noise + sampling) < 1.2
+
+
+def test_a_coefficient_of_levels_alone_is_a_gap():
+    """Both sums are the same; with known probabilities so are the weights."""
+    made, few, _ = selected(3)
+    pi = np.random.default_rng(0).uniform(0.1, 0.9, few.n)
+    slope = tasks.parse('coef(region["south"] ; region against "west" ; identity)')
+    for rows in (few, few.take(np.arange(0, few.n, 2))):
+        own = transport(rows, unlabelled(made.sample), selection=pi[: rows.n])
+        one, other = own.value(slope, None), own.value(GAP, None)
+        assert np.isclose(one.value, other.value)
+        assert np.isclose(one.error.stderr, other.error.stderr, rtol=0.02)
+    # Arithmetic joins both kinds.
+    assert np.isclose(own.value(slope - GAP, None).value, 0, atol=1e-9)
+
+
+def test_coefficients_are_right_where_the_random_sample_form_is_not():
+    """The gap of south and west grows with age, and the young are labelled."""
+    task = tasks.parse('coef(region["south"] ; age + region against "west")')
+    truth = -0.0635  # of 200,000 rows
+    for seed in range(3):
+        made, few, _ = selected(seed, rows=3_000, labelled=800)
+        found = task.estimate(unlabelled(made.sample), few)
+        assert found.best_way == "transported"
+        assert found.best.lower < truth < found.best.upper
+        assert found.prediction_powered.upper < truth
+
+
+def test_coefficients_leave_out_levels_that_no_labelled_row_has():
+    made, few, _ = selected(1)
+    everyone, task = unlabelled(made.sample), tasks.parse('coef(age ; age + region against "west")')
+    x = {name: np.array(column) for name, column in covariates(everyone).items()}
+    x["region"] = np.where(np.arange(everyone.n) % 10 == 0, "moon", x["region"])
+    new = it.Population(everyone.p, x)
+    with pytest.raises(it.InputError, match=r'of region\["moon"\], and no labelled row'):
+        task.estimate(new, few)
+    found = task.estimate(new, few, support="exclude")
+    assert found.best_way == "transported"
+    assert found.size <= 1_800
+    assert "region = moon" in str(found)
+
+
+def test_random_rows_of_a_large_population_serve_regressions(monkeypatch):
+    made, few, _ = selected(1)
+    everyone, task = unlabelled(made.sample), tasks.parse("coef(age ; age)")
+    whole = task.estimate(everyone, few)
+    monkeypatch.setattr("itrust.balance.resembling.AT_HAND", 1_000)
+    some, mean = estimate_tasks([task, tasks.mean("age")], everyone, few)
+    assert "1,000 random rows of the population serve coef(age ; age)" in str(some)
+    assert np.isclose(some.plugin.stderr / whole.plugin.stderr, np.sqrt(2), rtol=0.1)
+    assert abs(some.transported.value - whole.transported.value) < whole.transported.stderr
+    assert some.recalibrated is None
+    assert "serve" not in str(mean)
+
+
 def test_with_labelled_rows_as_population_it_is_the_estimate_from_labels():
     """Weights are then equal, and probabilities cancel."""
     few = it.simulate.survey(400, rng=0).sample
-    for task in (tasks.prevalence(), tasks.mean("age"), GAP):
+    slope = tasks.parse("coef(age ; age + region)")
+    for task in (tasks.prevalence(), tasks.mean("age"), GAP, slope):
         found = transport(few, unlabelled(few)).value(task, None)
         labels = tasks.expressions.TaskRows.labelled(few)
         assert np.isclose(found.value, task.linear(labels).value)
@@ -154,10 +231,7 @@ def test_a_part_without_support_is_refused_or_excluded_and_named():
 def test_rows_of_files_give_what_rows_in_memory_give(tmp_path, monkeypatch):
     made, few, _ = selected(4)
     everyone = unlabelled(made.sample)
-    x = {
-        c.name: np.array(c.levels)[c.values] if c.is_category else c.values
-        for c in everyone.columns
-    }
+    x = covariates(everyone)
     pa.parquet.write_table(pa.table({"score": everyone.p, **x}), tmp_path / "all.parquet")
     files = it.Population.scan(
         tmp_path / "all.parquet", prob="score", on=["income", "age", "region"]

@@ -191,6 +191,7 @@ class Disclosure:
             validation=disclosed_validation(audit.validation, hidden),
             comparison=_comparison(audit.comparison, hidden),
             recalibration=table,
+            resemblance=audit.resemblance and audit.resemblance.disclosed(self.min_cell),
             withheld=withheld,
             whole=audit,
         )

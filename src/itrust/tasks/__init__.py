@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from itrust.tasks.bias import covered as covered
     from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
     from itrust.tasks.bias import task_part as task_part
+    from itrust.tasks.collected import MIN_CELL as MIN_CELL
+    from itrust.tasks.collected import SCHEMA as SCHEMA
+    from itrust.tasks.collected import EstimateProvenance, TaskEstimates
     from itrust.tasks.differentials import Linearised as Linearised
     from itrust.tasks.estimated import Assumption, Estimate, Reason, TaskEstimate
     from itrust.tasks.expressions import Combined as Combined
@@ -37,9 +40,11 @@ else:
 __all__ = [
     "Assumption",
     "Estimate",
+    "EstimateProvenance",
     "Reason",
     "Task",
     "TaskEstimate",
+    "TaskEstimates",
     "TaskFinding",
     "TaskResult",
     "estimate_tasks",

@@ -48,6 +48,7 @@ from itrust.engines import one_blas_thread
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of
 from itrust.tasks.bounds import Bounds
+from itrust.tasks.collected import TaskEstimates, collected
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.estimated import Assumption, Estimate, Reason, TaskEstimate
 from itrust.tasks.expressions import Task, TaskRows
@@ -93,7 +94,7 @@ def estimate_tasks(
     selection: object = None,
     support: Literal["refuse", "exclude"] = "refuse",
     rng: Rng = 0,
-) -> tuple[TaskEstimate, ...]:
+) -> TaskEstimates:
     """Estimate tasks on a population whose labels are not known: see `Task.estimate`.
 
     What tasks share, such as the recalibration and the look at the rows, is done once.
@@ -118,8 +119,8 @@ def estimate_tasks(
 
     Returns
     -------
-    tuple of TaskEstimate
-        One for each task.
+    TaskEstimates
+        A sequence of one `TaskEstimate` for each task, which can be written as a page (`to_html`).
 
     Examples
     --------
@@ -142,7 +143,7 @@ def _estimates_of(
     selection: object,
     support: str,
     rng: Rng,
-) -> tuple[TaskEstimate, ...]:
+) -> TaskEstimates:
     checked_sample(labelled)
     checked_alpha(alpha)
     checked_choice(support, "support", SUPPORT)
@@ -154,7 +155,7 @@ def _estimates_of(
     shared = {column.name for column in rows.points.columns}
     labelled = labelled.with_columns(tuple(c for c in labelled.columns if c.name in shared))
     checked_tasks(labelled, tasks)
-    compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
+    compared, everyone = RowPair.of(labelled.points, rows, labelled.weights_or_ones), rows
     looked = looked_for_support(compared)
     resembling = compare_rows(
         compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, looked=looked
@@ -179,7 +180,7 @@ def _estimates_of(
                 (*_notes_of(population), *labelled.notes),
             )
         )
-    return tuple(found)
+    return collected(found, labelled, everyone, seed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,16 @@
 """Results as plain text of any width, one module for each question."""
 
 from itrust.render.showing import WIDTH, as_text
-from itrust.render.text import auditing, balance, bias, calibration, recalibrate, scores, tasks
+from itrust.render.text import (
+    auditing,
+    balance,
+    bias,
+    calibration,
+    estimates,
+    recalibrate,
+    scores,
+    tasks,
+)
 from itrust.render.text.auditing import (
     UNKNOWN,
     about_findings,
@@ -19,6 +28,7 @@ from itrust.render.text.auditing import (
 )
 from itrust.render.text.balance import resemblance_warnings
 from itrust.render.text.bias import rows_of
+from itrust.render.text.estimates import estimate_facts, estimates_told
 from itrust.render.text.layout import NARROW, fitted
 from itrust.render.text.stages import step_words
 from itrust.render.text.tasks import task_sentence, task_title
@@ -42,6 +52,9 @@ __all__ = [
     "by_cluster",
     "calibration",
     "check_lines",
+    "estimate_facts",
+    "estimates",
+    "estimates_told",
     "evidence_words",
     "fitted",
     "gate_words",

@@ -232,8 +232,8 @@ def _parts(task: Task, points: Points, positive: BoolArray | None = None) -> lis
 
 
 def _among(ratio: Ratio, inside: BoolArray, points: Points) -> list[BoolArray]:
-    is_share = isinstance(ratio.quantity, Indicator)
-    return [inside & ratio.quantity.where.rows(points)] if is_share else []
+    what = ratio.quantity
+    return [inside & what.where.rows(points)] if isinstance(what, Indicator) else []
 
 
 def _fewest(parts: Sequence[Sequence[BoolArray]], n: int) -> list[int]:

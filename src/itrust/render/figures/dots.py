@@ -161,7 +161,10 @@ def _(result: TaskEstimates) -> Dots:
     panel = Panel(
         "to report less plug-in, in standard errors",
         [_over_plugin(own, best, best.value) for own, best in told],
-        [tuple(_over_plugin(own, best, v) for v in (best.lower, best.upper)) for own, best in told],
+        [
+            (_over_plugin(own, best, best.lower), _over_plugin(own, best, best.upper))
+            for own, best in told
+        ],
         "{:+.1f}".format,
     )
     names = [textwrap.fill(f"{own.task}", 44) for own, _ in told]

@@ -193,6 +193,7 @@ def _compared(looked: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "from": round(50 - size, 2) if one["z"] < 0 else 50,
                 "length": size,
+                "z": f"{one['z']:+.1f}".replace("-", MINUS),
                 "side": "low" if one["z"] < 0 else "high",
                 "is_shown": (one["name"], one["kind"], one["level"]) in shown,
             }

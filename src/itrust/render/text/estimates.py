@@ -170,9 +170,10 @@ def estimates_told(found: TaskEstimates, width: int = WIDTH) -> str:
     looked = found.resemblance
     shown = counted(len(found), "number")
     head = f"{shown} for a population of {looked.size:,} rows, from {looked.n:,} labelled rows"
+    lines = wrapped(head, width, "", "  ")
     if found.estimates:
-        head += f"; intervals of {100 * (1 - found[0].alpha):.4g} %"
-    lines = [*wrapped(head, width, "", "  "), ""]
+        lines.append(f"intervals cover {100 * (1 - found[0].alpha):.4g} %")
+    lines.append("")
     lines += wrapped("Are the labelled rows like the population?", width, "  ", "  ")
     for text in resemblance_lines(found):
         lines += wrapped(text, width, "    ", "  ")

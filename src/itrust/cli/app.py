@@ -116,7 +116,7 @@ def _parameter(option: Option, command: str) -> click.Option:
         show_default=option.default is not None and option.default is not False,
         metavar=option.metavar or None,
         help=option.help_in(command),
-        panel=option.panel,
+        panel=option.panel_in(command),
         bare=option.bare,
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 AUDIT, RECALIBRATE, DEMO, ESTIMATE = "audit", "recalibrate", "demo", "estimate"
 ON_FILES = (AUDIT, RECALIBRATE, ESTIMATE)  # commands that read columns of files
-COLUMNS, TEST, METHOD = "Columns", "The test", "The method"
+COLUMNS, TEST, METHOD, NUMBERS = "Columns", "The test", "The method", "The numbers"
 FILES, GATE, OTHERS = "Output files", "The gate", "Options"
 STANDARD = "-"  # standard input or output
 MAX_DRAWS = 10_000_000  # more would take days and tell nothing more
@@ -108,6 +108,10 @@ class Option:
     def help_in(self, command: str) -> str:
         """What it does in a command."""
         return self.help if isinstance(self.help, str) else self.help[command]
+
+    def panel_in(self, command: str) -> str:
+        """The heading that it stands under in the help of a command: estimates are no test."""
+        return NUMBERS if (self.panel, command) == (TEST, ESTIMATE) else self.panel
 
     def echoed(self, value: Any) -> list[str]:
         """The option with its value as it would be typed; nothing where there is none to type."""

@@ -48,7 +48,7 @@ from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.collected import TaskEstimates, collected
 from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
-from itrust.tasks.expressions import Ratio, Task, TaskRows
+from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
 from itrust.tasks.passes import slopes_at, value_at
 from itrust.tasks.powering import prediction_powered, spread
 from itrust.tasks.regressions import has_regression, references_of, refuse_other_levels
@@ -424,7 +424,7 @@ def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple
 def _bounds(task: Task, rows: TaskRows, out: TaskRows, totals: PopulationTotals | None) -> Bounds:
     if totals is None:
         return task.bounds(rows, out)
-    known = {}
+    known: dict[Leaf, Bounds] = {}
     for k, ratio in enumerate(dict.fromkeys(task.ratios())):
         there = ratio.between(float(totals.low[k]), float(totals.high[k]))
         known[ratio] = ratio.own_bounds(rows).hull(there)

@@ -14,6 +14,8 @@ from itrust.auditing.hiding import Hidden, too_few
 from itrust.calibration import (
     THRESHOLDS,
     DecisionPoint,
+    GradeColumn,
+    GradeSums,
     Partition,
     TallySums,
     Validation,
@@ -34,13 +36,16 @@ class ValidationSums(Additive):
     ----------
     sums : TallySums
         Of some rows, or of all.
+    graded : GradeSums
+        The same by grade; empty where grades are groups of the prediction.
     """
 
     sums: TallySums
+    graded: GradeSums
 
     def __add__(self, other: ValidationSums) -> ValidationSums:
         mine = replace(self.sums, fine=self.sums.fine.copy())
-        return ValidationSums(mine.absorbed(other.sums))
+        return ValidationSums(mine.absorbed(other.sums), self.graded + other.graded)
 
     def absorbed(self, other: ValidationSums) -> ValidationSums:
         """Add other rows into the arrays of these, which nobody else may hold.
@@ -55,7 +60,7 @@ class ValidationSums(Additive):
         ValidationSums
             Of both.
         """
-        return ValidationSums(self.sums.absorbed(other.sums))
+        return ValidationSums(self.sums.absorbed(other.sums), self.graded + other.graded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +68,14 @@ class _Tallying:
     """What some rows contribute."""
 
     partition: Partition
+    grades: GradeColumn | None
 
     def __call__(self, chunk: Chunk, w: FloatArray) -> ValidationSums:
-        return ValidationSums(TallySums.of(chunk.y, chunk.p, w, self.partition))
+        graded = GradeSums()
+        if self.grades is not None:
+            column = self.grades.of(chunk.y.size, chunk.first, chunk.points)
+            graded = GradeSums.of(column, chunk.y, chunk.p, w)
+        return ValidationSums(TallySums.of(chunk.y, chunk.p, w, self.partition), graded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +88,13 @@ class ValidationPart:
         All rows, and some of them at hand.
     unit : float
         Weights are divided by this.
+    grades : GradeColumn or None
+        The covariate that holds grades; None: they are groups of the prediction.
     """
 
     extract: Extract
     unit: float
+    grades: GradeColumn | None = None
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -111,7 +124,8 @@ class ValidationPart:
         list of RowwiseWork
             Empty for later batches of draws.
         """
-        return [] if block.start else [RowwiseWork(_Tallying(self.partition), self.unit)]
+        tallying = _Tallying(self.partition, self.grades)
+        return [] if block.start else [RowwiseWork(tallying, self.unit)]
 
     def reduced(self, outcome: Outcome, block: range) -> ValidationSums | None:
         """Keep the sums.
@@ -164,8 +178,9 @@ class ValidationPart:
             Of all rows.
         """
         weighted = self.extract.some.weights is not None
-        found = sums.sums.tallied(self.partition, weighted)
-        return validated(found, 1 - alpha, draws, seed)
+        graded = None if self.grades is None else sums.graded
+        found = sums.sums.tallied(self.partition, weighted, graded)
+        return _named(validated(found, 1 - alpha, draws, seed), self.grades)
 
 
 def partition_of(some: Sample) -> Partition:
@@ -173,7 +188,13 @@ def partition_of(some: Sample) -> Partition:
     return Partition(edges_of(some), np.array(THRESHOLDS), np.zeros(0))
 
 
-def validation_of(sample: Sample, alpha: float, draws: int, seed: int) -> Validation:
+def _named(found: Validation, grades: GradeColumn | None) -> Validation:
+    return found if grades is None else replace(found, graded_by=grades.name)
+
+
+def validation_of(
+    sample: Sample, alpha: float, draws: int, seed: int, grades: GradeColumn | None = None
+) -> Validation:
     """Make the statistics of rows at hand.
 
     Parameters
@@ -184,22 +205,26 @@ def validation_of(sample: Sample, alpha: float, draws: int, seed: int) -> Valida
         Error that intervals are allowed.
     draws, seed : int
         Of the audit.
+    grades : GradeColumn, optional
+        The covariate that holds grades; default: they are groups of the prediction.
 
     Returns
     -------
     Validation
         By the design, where the rows have one.
     """
-    return validated(tallied(sample, partition_of(sample), None), 1 - alpha, draws, seed)
+    found = tallied(sample, partition_of(sample), grades)
+    return _named(validated(found, 1 - alpha, draws, seed), grades)
 
 
 def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation | None:
     """Take out grades that rest on few rows, and round what else would tell of such.
 
-    Grades are the bins of the reliability curve, are shown where these are, and are counted
-    there. Rows that two neighbouring thresholds tell apart are enough, or told as none. True and
-    false positives are multiples of the fewest rows, for a threshold and a bin may differ by few.
-    The largest distance is that of the most extreme predictions, so it has two digits.
+    Grades that are the bins of the reliability curve are shown where these are, and are counted
+    there; those of a column are hidden one by one. Rows that two neighbouring thresholds tell
+    apart are enough, or told as none. True and false positives are multiples of the fewest
+    rows, for a threshold and a bin may differ by few. The largest distance is that of the most
+    extreme predictions, so it has two digits.
 
     Parameters
     ----------
@@ -216,14 +241,17 @@ def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation
     least = hidden.least
     if found is None or least == 1:
         return found
-    few = too_few([own.rows for own in found.grades], least)
-    grades = () if hidden.bins else found.grades
+    if found.graded_by is None:
+        few = too_few([own.rows for own in found.grades], least)
+        grades = [] if hidden.bins else [g for k, g in enumerate(found.grades) if k not in few]
+    else:
+        grades = [own for own in found.grades if own.name not in hidden.grades]
     certain = found.certain
     if certain:
         certain = int(about_rows(certain, least)) if certain >= least else None
     return replace(
         found,
-        grades=tuple(own for k, own in enumerate(grades) if k not in few),
+        grades=tuple(grades),
         decision=_decision(found.decision, found.n, least),
         certain=certain,
         statistics=tuple(_about_extremes(own) for own in found.statistics),

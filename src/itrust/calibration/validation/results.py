@@ -208,6 +208,8 @@ class Validation(Result):
         By the user's grades, or ten groups of the prediction.
     decision : tuple of DecisionPoint
         The decision curve, by rising thresholds.
+    graded_by : str or None
+        The column that the grades are of; None: they are intervals of the prediction.
     """
 
     n: int
@@ -224,6 +226,7 @@ class Validation(Result):
     statistics: tuple[ValidationStatistic, ...]
     grades: tuple[Grade, ...]
     decision: tuple[DecisionPoint, ...]
+    graded_by: str | None = None
 
     def __repr__(self) -> str:
         return f"<Validation: {len(self.statistics)} statistics, {self.n:,} rows>"

@@ -16,7 +16,6 @@ from itrust.auditing.differencing import (
     Universe,
     block_of,
     first_to_go,
-    is_cut,
     telling_values,
 )
 from itrust.bias import GroupBias, GroupTable, Slice
@@ -455,12 +454,19 @@ class _Withholding:
     def _grade_at(self, group: GroupBias | GradePart, at: int) -> list[str]:
         """The grade of a row, where bins or groups tell grades apart."""
         by = self._graded_by
-        if by is None or by not in group.names:
-            return []
-        among_groups = any(by in own.names for own in self.groups)
-        if not (among_groups or is_cut(self.audit.sample.points, by)):
+        if by is None or by not in group.names or not self._grades_are_told_apart:
             return []
         return [own.where.name for own in self.grades if self._rows(own.where)[at]]
+
+    @cached_property
+    def _grades_are_told_apart(self) -> bool:
+        """Whether groups of the same column are shown, or bins that share few rows with a grade."""
+        if any(self._graded_by in own.names for own in self.groups):
+            return True
+        real = slice(self.universe.real)
+        bins = np.array([part[real] for told in self._bins() for part in told.parts], dtype=float)
+        grades = np.array([self._rows(own.where)[real] for own in self.grades], dtype=float)
+        return bool(bins.size and (bins @ grades.T < self.universe.least).any())
 
     def _beside(self, group: GroupBias | GradePart, at: int) -> list[float]:
         """What other columns say of its rows that are told by its own, such as the region."""

@@ -16,13 +16,13 @@ from itrust.data import extract
 from itrust.render.page import page
 
 
-def rows(n=600, seed=0):
+def rows(n=300, seed=0):
     rng = np.random.default_rng(seed)
     p = rng.uniform(0.05, 0.95, n)
     return rng.random(n) < p, p, rng.choice(["a", "b"], n), rng.choice([1, 2, 10], n)
 
 
-def sample_of(n=600, seed=0, **more):
+def sample_of(n=300, seed=0, **more):
     y, p, g, rating = rows(n, seed)
     return it.Sample(y, p, {"g": g, "rating": rating}, **more)
 
@@ -110,11 +110,11 @@ def test_grades_of_a_model_may_be_a_column_of_its_rows():
 
 def test_weights_and_clusters_say_why_p_values_are_missing():
     rng = np.random.default_rng(0)
-    weighted = audited(sample_of(weights=rng.exponential(size=600) + 0.1), grades="rating")
+    weighted = audited(sample_of(weights=rng.exponential(size=300) + 0.1), grades="rating")
     assert {own.reason.value for own in weighted.validation.grades} == {
         "binomial and Jeffreys laws count rows, not weights"
     }
-    clustered = audited(sample_of(cluster=np.arange(600) // 6), grades="rating")
+    clustered = audited(sample_of(cluster=np.arange(300) // 6), grades="rating")
     assert names_of(clustered) == ["1", "2", "10"]
     assert all(own.binomial is None for own in clustered.validation.grades)
 
@@ -123,8 +123,8 @@ def test_weights_and_clusters_say_why_p_values_are_missing():
     ("grades", "words"),
     [
         ("ratng", "grades: there is no covariate 'ratng'; did you mean 'rating'"),
-        (["a", "b"], "grades has 2 values for 600 rows"),
-        (np.arange(600), "grades has more than 50 values; grades are few"),
+        (["a", "b"], "grades has 2 values for 300 rows"),
+        (np.arange(300), "grades has more than 50 values; grades are few"),
     ],
 )
 def test_slips_are_answered_in_one_sentence(grades, words):
@@ -134,11 +134,11 @@ def test_slips_are_answered_in_one_sentence(grades, words):
 
 
 def test_files_of_many_rows_give_the_same(monkeypatch, tmp_path):
-    y, p, g, rating = rows(3_000)
+    y, p, g, rating = rows(1_500)
     table = {"y": y.astype(int), "p": p, "g": g, "rating": [f"R{k}" for k in rating]}
     table["rating"][-1] = "Q"  # a grade that few chunks have
-    pq.write_table(pa.table(table), tmp_path / "rows.parquet", row_group_size=700)
-    monkeypatch.setattr(extract, "EXTRACT_ROWS", 1_000)
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet", row_group_size=400)
+    monkeypatch.setattr(extract, "EXTRACT_ROWS", 500)
     scanned = it.scan(tmp_path / "rows.parquet", label="y", prob="p", on=["g", "rating"])
     sample = it.Sample(y, p, {"g": g, "rating": table["rating"]})
     one, other = (audited(rows, on="g", grades="rating") for rows in (scanned, sample))

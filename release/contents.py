@@ -9,10 +9,10 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 PACKAGE = {".py", ".typed"}
-# What else may stand in a folder of the package.
-ALSO = {
-    ("render", "page"): {".css", ".gz", ".j2", ".js", ".json", ".txt"},
-    ("auditing", "schema"): {".json"},
+# What stands in a folder of the package besides.
+DATA = {
+    "itrust/render/page": {".css", ".gz", ".j2", ".js", ".json", ".txt"},
+    "itrust/auditing/schema": {".json"},
 }
 RECORDS = {"METADATA", "RECORD", "WHEEL", "entry_points.txt"}
 NEEDED = (
@@ -42,7 +42,7 @@ def strays(names: list[str]) -> list[str]:
 
 def _belongs(path: PurePosixPath) -> bool:
     if path.parts[0] == "itrust":
-        return path.suffix in PACKAGE | ALSO.get(path.parts[1:3], set())
+        return path.suffix in PACKAGE | DATA.get("/".join(path.parts[:3]), set())
     inside = re.fullmatch(r"itrust-[\w.]+\.dist-info", path.parts[0]) is not None
     return inside and (path.parts[1] == "licenses" or path.parts[1] in RECORDS)
 

@@ -174,6 +174,20 @@ def wheel(folder, *more):
     return made
 
 
+def test_every_file_of_the_package_may_be_in_a_wheel():
+    files = (path for path in (SOURCES / "itrust").rglob("*") if path.is_file())
+    names = [path.relative_to(SOURCES).as_posix() for path in files]
+    names = [name for name in names if "__pycache__" not in name]
+    assert contents.strays(names) == []
+    assert set(contents.NEEDED) <= set(names)
+
+
+def test_every_python_has_the_packages_that_the_oldest_environment_has():
+    installed = set((ROOT / "release/pythons.sh").read_text().split())
+    named = recipe().split("fairlearn", 1)[1].split(".venv-oldest", 1)[0].split()
+    assert {"fairlearn", *named} - {"\\"} <= installed
+
+
 def test_a_wheel_with_what_it_needs_is_no_complaint(tmp_path):
     assert contents.complaints(wheel(tmp_path)) == []
 

@@ -372,7 +372,9 @@ def opposite_groups(n: int = 2_000, rng: Rng = None, *, size: float = 0.6) -> Si
     0.005
     """
     if not 0 <= size <= 1:
-        raise InputError(f"size must lie between 0 and 1, not {size!r}")
+        raise InputError(
+            "{argument} must lie between 0 and 1, not {value}", argument="size", value=size
+        )
     random = as_generator(rng)
     p = expit(random.normal(-1.0, 1.2, n))
     young = random.random(n) < 0.5

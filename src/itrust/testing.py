@@ -139,7 +139,7 @@ def assert_trustworthy(
     settings: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "draws": draws, "rng": rng}
     settings |= {"tasks": tasks, "charts": False, "progress": False}
     if is_frame(model) and not isinstance(model, Sample | Scan) and X is None:
-        names = names_of(on or ())
+        names = names_of(() if on is None else on)
         source = _from_frame(model, label, prob, names, tasks, missing, **rows)
         found = audit(source, on=names, **settings)
     elif label is not None or prob is not None:

@@ -98,6 +98,6 @@ def to_rounding(found: Results) -> str:
 
 @piece("reference", "rejections")
 def rejections(found: Results) -> str:
-    heads = {"right": "rejects the model that is right", "wrong": "rejects the one that is wrong"}
+    heads = {"right": "rejects the calibrated model", "wrong": "rejects the miscalibrated one"}
     columns = {"test": str, "given": str, "right": share, "wrong": share}
     return table(found["tables"]["rejections"]["rows"], columns, heads)

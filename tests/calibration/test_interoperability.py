@@ -31,6 +31,7 @@ OF_ARRAYS = {
 WITH_COVARIATES = {"klce": scores.klce, "local_calibration_pvalue": scores.local_calibration_pvalue}
 OTHERS = {"Bins", "EqualMass", "EqualWidth", "CalibrationScorer", "ReliabilityCurve"}
 OTHERS |= {"reliability_curve", "scorer"}
+OTHERS |= {"DecisionPoint", "Grade", "Validation", "ValidationStatistic", "validation"}
 
 
 def test_every_public_score_is_among_those_that_are_tried_here():

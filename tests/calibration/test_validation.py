@@ -107,9 +107,9 @@ def test_the_smooth_curve_equals_a_natural_spline_of_statsmodels(pair):
 def test_the_spline_is_a_line_beyond_its_last_knots():
     knots = np.array([-2.0, -0.5, 0.0, 1.0, 1.5])
     x = np.array([-5.0, -4.0, -3.0, 2.0, 3.0, 4.0])
-    bends = restricted_cubic(x, knots)[:, 2:]
-    assert np.abs(np.diff(bends[:3], 2, axis=0)).max() < 1e-12
-    assert np.abs(np.diff(bends[3:], 2, axis=0)).max() < 1e-12
+    cubics = restricted_cubic(x, knots)[:, 2:]
+    assert np.abs(np.diff(cubics[:3], 2, axis=0)).max() < 1e-12
+    assert np.abs(np.diff(cubics[3:], 2, axis=0)).max() < 1e-12
 
 
 def test_hosmer_lemeshow_spiegelhalter_and_grades_equal_probcal():

@@ -169,6 +169,16 @@ def test_weights_clusters_tasks_and_tolerances_are_columns_and_settings(model, s
     assert list(store.glob("**/artifacts/test set/audit.html"))
 
 
+@pytest.mark.parametrize("positive", ["n", "y"])
+def test_of_two_columns_that_of_the_positive_label_is_judged(positive):
+    config = {**CONFIG, "pos_label": positive}
+    result, _ = evaluated(lambda rows: MODEL.predict_proba(rows[FEATURES]), config=config)
+    sample = it.Sample.from_estimator(
+        MODEL, TEST[FEATURES], TEST["owner"], on=TEST[["age", "sex"]], pos_label=positive
+    )
+    assert result.metrics["itrust.brier"] == pytest.approx(it.scores.brier(sample))
+
+
 def test_a_function_and_an_array_of_features_are_judged_too():
     X, y = TEST[FEATURES].to_numpy(), (TEST["owner"] == "y").to_numpy()
     with mlflow.start_run():

@@ -30,7 +30,7 @@ from itrust.engines import Additive, Outcome, Plan, RowwiseWork
 
 @dataclass(frozen=True, eq=False)
 class ValidationSums(Additive):
-    """Sums over rows, which add up in their own way: some rows are in few of many cells.
+    """Sums over rows, by prediction and by grade.
 
     Attributes
     ----------
@@ -42,25 +42,6 @@ class ValidationSums(Additive):
 
     sums: TallySums
     graded: GradeSums
-
-    def __add__(self, other: ValidationSums) -> ValidationSums:
-        mine = replace(self.sums, fine=self.sums.fine.copy())
-        return ValidationSums(mine.absorbed(other.sums), self.graded + other.graded)
-
-    def absorbed(self, other: ValidationSums) -> ValidationSums:
-        """Add other rows into the arrays of these, which nobody else may hold.
-
-        Parameters
-        ----------
-        other : ValidationSums
-            Of other rows; not changed.
-
-        Returns
-        -------
-        ValidationSums
-            Of both.
-        """
-        return ValidationSums(self.sums.absorbed(other.sums), self.graded + other.graded)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from mlflow.models.evaluation import EvaluationArtifact, EvaluationResult, Model
 from itrust._core import InputError, checked_choice, checked_count, did_you_mean, listed
 from itrust.auditing import MIN_CELL, Asked, Audit, audit, gate
 from itrust.bias import names_of
-from itrust.data import Sample
+from itrust.data import Sample, label_values
 from itrust.render import page as pages
 from itrust.tasks import as_tasks
 
@@ -36,7 +36,7 @@ SETTINGS = ("alpha", "tolerance", "draws", "seed")
 ROLES = ("weights", "cluster", "strata")
 OF_AUDIT = ("alpha", "tolerance", "draws")
 OF_LOG = ("min_cell", "gate")
-CONFIG = (*("on", "tasks", "pos_label", *ROLES, "missing", *OF_AUDIT, "seed", *OF_LOG, "prefix"),)
+CONFIG = ("on", "tasks", "pos_label", *ROLES, "missing", *OF_AUDIT, "seed", *OF_LOG, "prefix")
 PREFIX = "itrust"
 PLAIN_NAME = re.compile(r"\w[\w. -]*", re.ASCII)
 MAX_TAG = 5_000  # characters that every store of MLflow takes
@@ -282,7 +282,7 @@ def _sample(
         X = _read_by(raw, dataset, frame)
         made = Sample.from_estimator(raw, X, labels, on=x, pos_label=positive, **rows)
     else:
-        p = _probabilities(dataset, model, predictions, frame)
+        p = _probabilities(dataset, model, predictions, frame, _column_of(labels, positive))
         made = Sample(labels, p, x, positive=positive, **rows)
     return made, names
 
@@ -318,8 +318,19 @@ def _read_by(raw: Any, dataset: Any, frame: pd.DataFrame) -> Any:
     return frame[list(names)]
 
 
-def _probabilities(dataset: Any, model: Any, predictions: str | None, frame: pd.DataFrame) -> Any:
-    """The predictions, which have to be probabilities of the positive label."""
+def _column_of(labels: pd.Series, positive: object) -> int:
+    """Which of two columns is that of the positive label, as `predict_proba` orders them."""
+    known = label_values(labels)
+    return known.index(positive) if len(known) == 2 and positive in known else 1
+
+
+def _probabilities(
+    dataset: Any, model: Any, predictions: str | None, frame: pd.DataFrame, column: int
+) -> Any:
+    """The predictions, which have to be probabilities of the positive label.
+
+    Of two columns, `column` is taken.
+    """
     if model is None and dataset.predictions_data is None:
         raise InputError(
             "{argument}: without a model, name the column of probabilities", argument="predictions"
@@ -336,7 +347,7 @@ def _probabilities(dataset: Any, model: Any, predictions: str | None, frame: pd.
         told = told[predictions]
     values = np.asarray(told)
     if values.ndim == 2 and values.shape[1] == 2:
-        values = values[:, 1]
+        values = values[:, column]
     elif values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     is_class = (

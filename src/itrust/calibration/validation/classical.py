@@ -94,6 +94,8 @@ def spiegelhalter(tallied: Tallied) -> ValidationStatistic:
     else:
         variance = tallied.variance(-cells.p * tilt, (1 - cells.p) * tilt)
     if variance <= 0:
+        if cells.contrary:
+            return ValidationStatistic(name, reason=Reason.CONTRARY)
         certain = bool(cells.is_certain.all())
         return ValidationStatistic(name, reason=Reason.NO_VARIANCE if certain else Reason.TOSSED)
     z = total / float(np.sqrt(variance))

@@ -79,6 +79,9 @@ def fitted(
             if not worse.any():
                 break
             step[worse] /= 2
+        else:
+            moved = _logits(found + step, features, offset)
+            new = _likelihood(moved, weights, ones)
         found, at, value = found + step, moved, new
         converged |= reach < CLOSE
         if converged.all():

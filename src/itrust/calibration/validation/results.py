@@ -24,7 +24,6 @@ class Reason(StrEnum):
     CERTAIN = "every prediction is 0 or 1, and has no logit"
     NO_VARIANCE = "no label can vary"
     TOSSED = "every prediction is 0, 1 or 1/2, where it asks nothing"
-    WITHHELD = "withheld: it would tell of few rows"
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,8 @@ class ValidationStatistic:
         chi-square, or by the design. Unadjusted.
     exact_pvalue : float or None
         The same question answered by labels that are redrawn from the probabilities, which needs no
-        law and no many rows. Unadjusted. None for rows of clusters.
+        law and no many rows; approximate where rows have weights, for they are redrawn as so many
+        rows as they are worth. Unadjusted. None for rows of clusters.
     expected : float or None
         Mean over the redraws: what a calibrated model would show on these rows.
     freedom : int or None
@@ -193,9 +193,10 @@ class Validation(Result):
         Coverage of the intervals, each by itself.
     draws, seed : int
         How often labels were redrawn, and what makes the same draws again.
-    certain, contrary : int or None
-        Rows whose prediction is exactly 0 or 1, and those of them with the other label; None where
-        that would tell of few rows.
+    certain : int or None
+        Rows whose prediction is exactly 0 or 1; None where that would tell of few rows.
+    contrary : int
+        Those of them with the other label.
     knots : int
         Of the spline behind ICI; 0: a line in the logit.
     gathered : bool
@@ -218,7 +219,7 @@ class Validation(Result):
     draws: int
     seed: int
     certain: int | None
-    contrary: int | None
+    contrary: int
     knots: int
     gathered: bool
     weighted: bool

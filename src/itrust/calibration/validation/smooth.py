@@ -33,7 +33,7 @@ class Spline:
         On the logit scale; fewer than 3: a line.
     features : (m, c) array
         Of the cells whose prediction is neither 0 nor 1: a constant, the logit and, for three knots
-        or more, k - 2 bends.
+        or more, k - 2 cubic terms.
     """
 
     knots: FloatArray
@@ -88,7 +88,7 @@ def _has_room(features: FloatArray, weights: FloatArray) -> bool:
 
 
 def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
-    """Make Harrell's basis: a constant, x, and cubic bends that are linear beyond the last knots.
+    """Make Harrell's basis: a constant, x, and cubic terms that are linear beyond the last knots.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
     def above(knot: float) -> FloatArray:
         return np.maximum(x - knot, 0.0) ** 3
 
-    bends = [
+    cubics = [
         (
             above(knot)
             - above(before) * (last - knot) / (last - before)
@@ -124,7 +124,7 @@ def restricted_cubic(x: FloatArray, knots: FloatArray) -> FloatArray:
         / size
         for knot in knots[:-2]
     ]
-    return np.column_stack([np.ones(x.size), x, *bends])
+    return np.column_stack([np.ones(x.size), x, *cubics])
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,7 @@ def smooth_curves(cells: PredictionCells, ones: FloatArray) -> SmoothCurves:
         knots = int(spline.knots.size)
         columns = spline.features.shape[1]
         start = np.zeros(columns)
-        start[min(1, columns - 1)] = 1.0 if columns > 1 else 0.0
+        start[1:2] = 1.0  # of the logit, where there is more than a constant
         fit = fitted(
             spline.features, start, np.zeros(own.p.size), own.sums.weights, ones[:, inside]
         )

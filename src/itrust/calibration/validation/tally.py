@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from itrust.data import (
     encode,
     rows_at_hand,
 )
+from itrust.engines import Additive
 
 CHUNK_ROWS = 65_536
 GROUPS = 10
@@ -253,7 +254,7 @@ def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | N
 
 
 @dataclass(frozen=True, eq=False)
-class TallySums:
+class TallySums(Additive):
     """Sums over some rows, which add up.
 
     Attributes
@@ -278,6 +279,9 @@ class TallySums:
         places, place = np.unique(fine_place(p), return_inverse=True)
         fine = sums_by_place(place, places.size, y, p, w)
         return cls(places, fine, *partition.sums(y, p, w))
+
+    def __add__(self, other: TallySums) -> TallySums:
+        return replace(self, fine=self.fine.copy()).absorbed(other)
 
     def absorbed(self, other: TallySums) -> TallySums:
         """Add other rows, into the arrays of these where they hold all cells.
@@ -333,7 +337,7 @@ def _finished(
     rows: DesignRows | None,
 ) -> Tallied:
     if cells.p.size == 0:
-        raise InputError("no rows with a positive weight")
+        raise InputError("{argument}: no row has a positive weight", argument="weights")
     groups, between, by_cuts = (Sums(part) for part in parts)
     held = np.flatnonzero(groups.weights > 0)
     groups = groups.at(held)

@@ -258,6 +258,11 @@ def validation_notes(found: Mapping[str, Any]) -> list[str]:
             f"redraws of the labels from the probabilities. Where the two p-values differ, rely on "
             f"the exact one."
         )
+        if found["weighted"]:
+            notes.append(
+                "Rows have weights, and are redrawn as so many rows as they are worth, so that "
+                "exact p-values are approximate here."
+            )
     if found["clustered"]:
         notes.append("Intervals and p-values are by the design, and asymptotically valid.")
     if found["certain"] is None:
@@ -271,12 +276,12 @@ def validation_notes(found: Mapping[str, Any]) -> list[str]:
             "Rows are gathered in cells of nearly equal predictions, which moves statistics by "
             "less than 0.0001."
         )
-    parts = [*found["statistics"], *found["grades"]]
     by_reason: dict[str, list[str]] = {}
-    for own in parts:
-        if own["reason"] is not None:
-            told = TITLES.get(own["name"], "grades") if own in found["statistics"] else "grades"
-            by_reason.setdefault(own["reason"], []).append(told)
+    told = [(TITLES[own["name"]], own["reason"]) for own in found["statistics"]]
+    told += [("grades", own["reason"]) for own in found["grades"]]
+    for title, reason in told:
+        if reason is not None:
+            by_reason.setdefault(reason, []).append(title)
     for reason, names in by_reason.items():
         notes.append(f"{', '.join(dict.fromkeys(names))}: {reason}.")
     return notes

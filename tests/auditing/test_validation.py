@@ -161,3 +161,30 @@ def test_few_certain_predictions_are_not_counted():
     told = found.disclosed(10)
     assert told.validation.certain is None
     assert "too few to be counted" in page(told)
+
+
+def test_few_contrary_labels_are_not_counted():
+    rng = np.random.default_rng(0)
+    p = np.concatenate([np.zeros(30), rng.uniform(0.1, 0.9, 200)])
+    y = rng.random(230) < p
+    y[:2] = True
+    found = audited(it.Sample(y, p, {"g": rng.choice(["a", "b"], 230)}))
+    assert (found.validation.certain, found.validation.contrary) == (30, 2)
+    told = found.disclosed(10).to_dict()["validation"]
+    assert (told["certain"], told["contrary"]) == (30, None)
+
+
+def test_hosmer_lemeshow_does_not_tell_the_events_of_a_grade_that_is_withheld():
+    """Less what the grades that are shown add to it, one pair of counts is left."""
+    rng = np.random.default_rng(3)
+    p = np.concatenate([rng.choice([0.1, 0.2, 0.3, 0.4], 995), np.full(5, 0.9)])
+    y = rng.random(1_000) < p
+    found = audited(it.Sample(y, p, {"g": rng.choice(["a", "b"], 1_000)}))
+    assert [grade.rows for grade in found.validation.grades][-1] == 5
+    told = found.disclosed(10)
+    assert len(told.validation.grades) == 3
+    own = told.validation["hosmer_lemeshow"]
+    assert (own.value, own.pvalue, own.exact_pvalue, own.freedom) == (None,) * 4
+    assert "withheld" in own.reason
+    assert "Hosmer-Lemeshow: withheld" in page(told)
+    json.dumps(told.to_dict(), allow_nan=False)

@@ -9,7 +9,7 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, special, stats
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
@@ -491,3 +491,112 @@ def test_a_result_is_a_table_a_text_and_a_picture():
     assert own.plot().ax_.get_ylabel() == "net benefit by row"
     assert repr(own) == "<Validation: 18 statistics, 300 rows>"
     assert max(map(len, str(own).splitlines())) <= 88
+
+
+# Predictions and weights at the ends of what a double holds
+
+
+def test_logits_far_beyond_those_of_a_rounded_1_are_fitted_as_they_are():
+    """Naive Bayes calls things as unlikely as 1e-50."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(0.0, 40.0, 1_500)
+    p = np.clip(1 / (1 + np.exp(-x)), 1e-300, np.nextafter(1, 0))
+    y = (rng.random(p.size) < 1 / (1 + np.exp(-x / 30))).astype(float)
+    own = found(y, p)
+    root = optimize.brentq(lambda a: (y - special.expit(a + logit(p))).sum(), -500, 500)
+    assert own["intercept"].value == pytest.approx(root, abs=1e-8)
+    fit = sm.GLM(y, sm.add_constant(logit(p)), family=sm.families.Binomial()).fit(tol=1e-14)
+    assert own["slope"].value == pytest.approx(fit.params[1], rel=1e-8)
+    assert own["slope"].lower == pytest.approx(fit.conf_int()[1, 0], rel=1e-6)
+
+
+def test_the_slope_is_found_where_logits_go_on_to_hundreds():
+    rng = np.random.default_rng(1)
+    p = 10 ** rng.uniform(-300, -1, 5_000)
+    y = np.zeros(p.size)
+    y[:3] = 1
+    fit = sm.GLM(y, sm.add_constant(logit(p)), family=sm.families.Binomial()).fit(tol=1e-14)
+    assert found(y, p)["slope"].value == pytest.approx(fit.params[1], abs=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-12, 1e200])
+def test_the_unit_of_weights_does_not_matter(unit):
+    y, p = rows(300)
+    w = np.random.default_rng(0).exponential(size=300)
+    one, other = found(y, p, sample_weight=w), found(y, p, sample_weight=unit * w)
+    for mine, theirs in zip(one, other, strict=True):
+        assert mine.value == pytest.approx(theirs.value, rel=1e-9)
+        assert mine.exact_pvalue == theirs.exact_pvalue
+
+
+def test_gathered_predictions_of_1_stay_at_1_and_those_below_it_do_not_get_there(monkeypatch):
+    """Weights of both labels, added up apart, do not divide to 1."""
+    monkeypatch.setattr(extract, "EXTRACT_ROWS", 500)
+    rng = np.random.default_rng(3)
+    for last in (1.0, np.nextafter(1, 0)):
+        p = np.concatenate([rng.uniform(0.1, 0.9, 1_500), np.full(1_500, last)])
+        y = (rng.random(p.size) < p).astype(float)
+        y[-20:] = 0
+        for seed in range(5):
+            w = np.random.default_rng(seed).exponential(size=p.size)
+            own = found(y, p, sample_weight=w)
+            assert own.gathered
+            assert (own.certain, own.contrary) == ((1_500, 20) if last == 1 else (0, 0))
+            assert (own["log_loss"].value is None) == (last == 1)
+
+
+def test_gathered_predictions_next_to_0_and_1_are_told_apart(monkeypatch):
+    rng = np.random.default_rng(0)
+    p = 10 ** rng.uniform(-15, -8, 3_000)
+    y = np.zeros(p.size)
+    y[:5] = 1
+    for own in (p, 1 - p):
+        whole = found(y, own)
+        with monkeypatch.context() as few:
+            few.setattr(extract, "EXTRACT_ROWS", 500)
+            gathered = found(y, own)
+        assert gathered.gathered
+        for name in ("auc", "slope", "intercept"):
+            assert gathered[name].value == pytest.approx(whole[name].value, abs=1e-4)
+
+
+def test_a_group_of_predictions_of_1_cannot_vary_whatever_its_weights():
+    rng = np.random.default_rng(0)
+    p = np.concatenate([np.ones(900), rng.uniform(0.1, 0.9, 100)])
+    y = (rng.random(p.size) < p).astype(float)
+    y[:5] = 0
+    for seed in range(10):
+        w = np.random.default_rng(seed).exponential(size=p.size)
+        own = found(y, p, sample_weight=w, grades=(p == 1).astype(int))
+        assert own.grades[1].predicted == 1
+
+
+def test_a_small_upper_tail_of_jeffreys_law_is_not_0():
+    tail = 2 * stats.beta.sf(0.5, 0.5, 1_000.5)
+    assert 0 < tail < 1e-100
+    assert grade_tests(1_000, 0, 0.5)["jeffreys_two_sided"] == pytest.approx(tail)
+
+
+def test_what_weights_must_not_tell_is_said():
+    y, p = rows(200)
+    assert "unless weights go with the label" in str(found(y, p, sample_weight=1 + p)).replace(
+        "\n  ", " "
+    )
+    assert "unless" not in str(found(y, p))
+
+
+def test_the_p_value_of_miscalibration_is_that_of_the_value_that_is_printed():
+    rng = np.random.default_rng(5)
+    p = rng.beta(0.5, 6, 3_000)
+    y = rng.random(3_000) < p
+    found = validation(y, p, draws=199, rng=0)["miscalibration"]
+    order = np.argsort(p)
+
+    def lost(labels):
+        recalibrated = isotonic_regression(labels[order].astype(float))
+        return np.mean((labels - p) ** 2) - np.mean((labels[order] - recalibrated) ** 2)
+
+    drawn = np.array([lost(rng.random(3_000) < p) for _ in range(400)])
+    assert found.value == pytest.approx(lost(y))
+    assert found.expected == pytest.approx(drawn.mean(), rel=0.1)
+    assert found.exact_pvalue == pytest.approx(np.mean(drawn >= lost(y)), abs=0.12)

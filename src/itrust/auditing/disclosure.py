@@ -193,7 +193,9 @@ class Disclosure:
             judgement=judgement,
             tasks=tasks,
             charts=charts,
-            validation=disclosed_validation(audit.validation, hidden),
+            validation=disclosed_validation(
+                audit.validation, hidden, 0 < few_bins < audit.overall.curve.rows.size
+            ),
             comparison=_comparison(audit.comparison, hidden),
             recalibration=table,
             withheld=withheld,

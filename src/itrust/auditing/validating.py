@@ -17,6 +17,7 @@ from itrust.calibration import (
     GradeColumn,
     GradeSums,
     Partition,
+    Reason,
     TallySums,
     Validation,
     ValidationStatistic,
@@ -198,14 +199,17 @@ def validation_of(
     return _named(validated(found, 1 - alpha, draws, seed), grades)
 
 
-def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation | None:
+def disclosed_validation(
+    found: Validation | None, hidden: Hidden, some_bins_hidden: bool = False
+) -> Validation | None:
     """Take out grades that rest on few rows, and round what else would tell of such.
 
     Grades that are the bins of the reliability curve are shown where these are, and are counted
-    there; those of a column are hidden one by one. Rows that two neighbouring thresholds tell
-    apart are enough, or told as none. True and false positives are multiples of the fewest
-    rows, for a threshold and a bin may differ by few. The largest distance is that of the most
-    extreme predictions, so it has two digits.
+    there; those of a column are hidden one by one. Where some are left out, or some bins,
+    Hosmer-Lemeshow less what the others add to it would tell their events, so that it goes, too.
+    Rows that two neighbouring thresholds tell apart are enough, or told as none. True and false
+    positives are multiples of the fewest rows, for a threshold and a bin may differ by few. The
+    largest distance is that of the most extreme predictions, so it has two digits.
 
     Parameters
     ----------
@@ -213,6 +217,8 @@ def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation
         Of all rows.
     hidden : Hidden
         What may not be shown.
+    some_bins_hidden : bool
+        Whether the reliability curve is shown without some of its bins.
 
     Returns
     -------
@@ -224,19 +230,34 @@ def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation
         return found
     if found.graded_by is None:
         few = too_few([own.rows for own in found.grades], least)
-        grades = [] if hidden.bins else [g for k, g in enumerate(found.grades) if k not in few]
+        grades = () if hidden.bins else found.grades
+        shown = tuple(own for k, own in enumerate(grades) if k not in few)
     else:
-        grades = [own for own in found.grades if own.name not in hidden.grades]
-    certain = found.certain
-    if certain:
-        certain = int(about_rows(certain, least)) if certain >= least else None
+        shown = tuple(own for own in found.grades if own.name not in hidden.grades)
+    statistics = tuple(_about_extremes(own) for own in found.statistics)
+    if some_bins_hidden or 0 < len(shown) < len(found.grades):
+        statistics = tuple(_without_sum_of_grades(own) for own in statistics)
     return replace(
         found,
-        grades=tuple(grades),
+        grades=shown,
         decision=_decision(found.decision, found.n, least),
-        certain=certain,
-        statistics=tuple(_about_extremes(own) for own in found.statistics),
+        certain=_about_count(found.certain, least),
+        contrary=_about_count(found.contrary, least),
+        statistics=statistics,
     )
+
+
+def _about_count(rows: int | None, least: int) -> int | None:
+    """A number of rows in multiples of the fewest; None where they are fewer, and not 0."""
+    if not rows:
+        return rows
+    return int(about_rows(rows, least)) if rows >= least else None
+
+
+def _without_sum_of_grades(own: ValidationStatistic) -> ValidationStatistic:
+    if own.name != "hosmer_lemeshow":
+        return own
+    return ValidationStatistic(own.name, reason=Reason.WITHHELD)
 
 
 def _about_extremes(own: ValidationStatistic) -> ValidationStatistic:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincc
 
-from itrust._core import FloatArray, IntArray
+from itrust._core import FloatArray
 from itrust.calibration.tails import student_quantile, student_tail
 from itrust.calibration.validation.results import DecisionPoint, Reason, ValidationStatistic
 from itrust.calibration.validation.sums import PredictionCells, Sums
 from itrust.calibration.validation.tally import Tallied
-
-ROUNDS = 60  # of pooling all that falls
 
 
 def hosmer_lemeshow(tallied: Tallied) -> ValidationStatistic:
@@ -122,10 +120,7 @@ class Decomposition:
 
 
 def isotonic(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Give the rising values nearest to these in squares, by pooling adjacent violators.
-
-    Runs that fall are pooled all at once, round by round; what is left after some rounds, one by
-    one. Not SciPy's, which loads what takes long.
+    """Give the rising values nearest to these in squares.
 
     Parameters
     ----------
@@ -144,36 +139,9 @@ def isotonic(values: FloatArray, weights: FloatArray) -> FloatArray:
     >>> isotonic(np.array([[3.0, 1.0, 2.0, 5.0]]), np.ones(4))
     array([[2., 2., 2., 5.]])
     """
-    b, m = values.shape
-    mass = np.tile(weights, b)
-    total, number = values.ravel() * mass, np.ones(b * m, dtype=np.int64)
-    owner = np.repeat(np.arange(b), m)
-    for _ in range(ROUNDS):
-        level = total / mass
-        falls = (level[:-1] > level[1:]) & (owner[:-1] == owner[1:])
-        if not falls.any():
-            break
-        first = np.flatnonzero(np.append(True, ~falls))
-        total, mass, number = (np.add.reduceat(own, first) for own in (total, mass, number))
-        owner = owner[first]
-    else:
-        total, mass, number = _pooled(total, mass, number, owner)
-    return np.asarray(np.repeat(total / mass, number).reshape(b, m))
+    from scipy.optimize import isotonic_regression  # a quarter of a second, so not before
 
-
-def _pooled(
-    total: FloatArray, mass: FloatArray, number: IntArray, owner: IntArray
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Pool what falls one by one, from the left."""
-    kept: list[tuple[float, float, int, int]] = []
-    for block in zip(*(own.tolist() for own in (total, mass, number, owner)), strict=True):
-        s, w, n, k = block
-        while kept and kept[-1][3] == k and kept[-1][0] * w > s * kept[-1][1]:
-            before = kept.pop()
-            s, w, n = s + before[0], w + before[1], n + before[2]
-        kept.append((s, w, n, k))
-    sums, weights, numbers, _ = zip(*kept, strict=True)
-    return np.array(sums), np.array(weights), np.array(numbers, dtype=np.int64)
+    return np.array([isotonic_regression(own, weights=weights).x for own in values])
 
 
 def decompose(cells: PredictionCells) -> tuple[Decomposition, Decomposition]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc
+from scipy.special import betainc, betaincc
 
 from itrust._core import FloatArray
 from itrust.calibration.multiplicity import step_down
@@ -90,12 +90,14 @@ def grade_tests(rows: float, events: float, predicted: float) -> dict[str, float
     (0.0508, 0.0286)
     """
     many, few = (float(np.exp(-tail)) for tail in _tails(rows, events, predicted))
-    low = float(betainc(events + 0.5, rows - events + 0.5, predicted))
+    low, high = (
+        float(tail(events + 0.5, rows - events + 0.5, predicted)) for tail in (betainc, betaincc)
+    )
     return {
         "binomial": many,
         "jeffreys": low,
         "binomial_two_sided": min(2 * min(many, few), 1.0),
-        "jeffreys_two_sided": min(2 * min(low, 1 - low), 1.0),
+        "jeffreys_two_sided": min(2 * min(low, high), 1.0),
     }
 
 

@@ -12,7 +12,7 @@ from itrust._core import BoolArray, FloatArray
 STEPS = 40
 HALVINGS = 12
 CLOSE = 1e-11  # a step of this size in every fitted logit ends the search
-FARTHEST = 35.0  # logits beyond this are 0 and 1 to the last digit
+FARTHEST = 1e4  # beyond the logit of every double; separated labels go there
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,7 @@ def fitted(
     converged = np.zeros(b, dtype=bool)
     at = _logits(found, features, offset)
     value = _likelihood(at, weights, ones)
+    farthest = max(10.0, float(np.abs(at).max(initial=0.0)) / 4)  # of one step, in logits
     for _ in range(STEPS):
         mean = expit(at)
         gradient = (ones - weights * mean) @ features
@@ -71,17 +72,14 @@ def fitted(
         step = _solved(curvature, gradient)
         step[converged] = 0.0
         reach = np.abs(step @ features.T).max(axis=1, initial=0.0)
-        step *= np.minimum(1.0, 10.0 / np.maximum(reach, 1e-300))[:, None]
-        for _ in range(HALVINGS):
+        step *= np.minimum(1.0, farthest / np.maximum(reach, 1e-300))[:, None]
+        for halved in range(HALVINGS + 1):
             moved = _logits(found + step, features, offset)
             new = _likelihood(moved, weights, ones)
             worse = new < value - 1e-12 * np.abs(value) - 1e-300
             if not worse.any():
                 break
-            step[worse] /= 2
-        else:
-            moved = _logits(found + step, features, offset)
-            new = _likelihood(moved, weights, ones)
+            step[worse] *= 0.5 if halved < HALVINGS - 1 else 0.0  # at last it stays where it is
         found, at, value = found + step, moved, new
         converged |= reach < CLOSE
         if converged.all():

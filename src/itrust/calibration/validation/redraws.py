@@ -3,7 +3,8 @@
 If the model is calibrated, labels of independent rows behave as if they were drawn from the
 predictions. So the share of redraws that look at least as bad as the data is a p-value that holds
 at any number of rows. Of more than 2,048 different predictions, neighbouring rows are redrawn
-together, at their mean prediction; with weights, as so many rows as they are worth.
+together, at their mean prediction; with weights, as so many rows as they are worth. Steps of an
+isotonic fit depend on every cell, so their redraws are of all cells, where these are not too many.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ COARSE = 2_048
 SMOOTH_CELLS = 256
 LEAST_DRAWS = 10
 AT_ONCE = 1_500_000  # numbers of one batch of draws
+ALL_CELLS = 30_000_000  # redrawn labels: a second of work
 SMOOTH = {"ici": None, "e50": 0.5, "e90": 0.9, "emax": 1.0}
 
 
@@ -97,18 +99,24 @@ def redrawn(tallied: Tallied, draws: int, random: np.random.Generator) -> dict[s
     found = {
         name: _redrawn(own, name in DISTANCES) for name, own in zip(SCORES, scores, strict=True)
     }
-    if cells.p.size < tallied.cells.p.size:  # steps of more cells follow chance further
-        mean = _mean_miscalibration(tallied, draws, random)
-        found["miscalibration"] = replace(found["miscalibration"], expected=mean)
+    if cells.p.size < tallied.cells.p.size:
+        found["miscalibration"] = _steps(tallied, found["miscalibration"], draws, random)
     return found
 
 
-def _mean_miscalibration(tallied: Tallied, draws: int, random: np.random.Generator) -> float:
-    """Mean over some draws of all cells, as many as cost little."""
-    cells = tallied.cells
-    number = min(draws, max(AT_ONCE // cells.p.size, LEAST_DRAWS))
-    ones = _Units.of(cells).drawn(number, random)
-    return float(_Scores(cells, tallied).miscalibration(ones).mean())
+def _steps(tallied: Tallied, coarse: Redrawn, draws: int, random: np.random.Generator) -> Redrawn:
+    """Miscalibration of all cells; of very many only its mean, which moves with their number."""
+    cells, compute = tallied.cells, _Scores(tallied.cells, tallied)
+    units, size = _Units.of(cells), max(1, AT_ONCE // cells.p.size)
+    is_whole = cells.p.size * draws <= ALL_CELLS
+    number = draws if is_whole else min(draws, max(size, LEAST_DRAWS))
+    parts = [compute.miscalibration(cells.sums.weights1[None])]
+    parts += [
+        compute.miscalibration(units.drawn(min(size, number - at), random))
+        for at in range(0, number, size)
+    ]
+    found = _redrawn(np.concatenate(parts), True)
+    return found if is_whole else replace(coarse, expected=found.expected)
 
 
 def _redrawn(scores: FloatArray, is_distance: bool) -> Redrawn:

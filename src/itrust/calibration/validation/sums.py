@@ -3,7 +3,7 @@
 Everything that validators print is a function of a few sums over rows of nearly the same
 prediction, so rows can be read in any order, some at a time. Up to 100,000 rows a cell holds one
 prediction, and nothing is lost. Of more rows, a cell holds predictions whose distance from 0 or 1
-differs by a factor of 1.0005 at most, wherever they lie.
+differs by a factor of 1.0005 at most; those below 1e-16, where 1 - p is 1, are one cell.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from scipy.special import logit
 from itrust._core import AnyArray, FloatArray, IntArray
 
 FINENESS = 11  # binary digits that are kept of how far a prediction is from 0 or 1
-NO_DISTANCE = 1e-9  # closer to 0 or 1 than this is one cell
+NO_DISTANCE = 1e-16  # closer to 0 than this is one cell; no double is closer to 1
 FIELDS = 7
+ROUNDING = 1e-14  # a mean of predictions is as close to 1 as this if all of them are 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,8 @@ class Sums:
     @property
     def predicted(self) -> FloatArray:
         """Mean prediction of every place; NaN where there is no weight."""
-        return _ratio(self.array[6], self.weights)
+        found = np.minimum(_ratio(self.array[6], self.weights), 1.0)
+        return np.where(1 - found < ROUNDING, 1.0, found)  # weights of both labels add up otherwise
 
     @property
     def observed(self) -> FloatArray:
@@ -168,11 +170,13 @@ class PredictionCells:
         return cls(values[held], sums.at(held), w is not None)
 
     @classmethod
-    def of_fine(cls, array: FloatArray, are_weighted: bool) -> PredictionCells:
+    def of_fine(cls, places: IntArray, array: FloatArray, are_weighted: bool) -> PredictionCells:
         """Take sums over cells of `fine_place`.
 
         Parameters
         ----------
+        places : (u,) array of int
+            Numbers of the cells, rising: a mean that rounding takes out of its cell is put back.
         array : (7, u) array
             From `sums_by_place`, in the order of the cells.
         are_weighted : bool
@@ -185,8 +189,9 @@ class PredictionCells:
         """
         sums = Sums(array)
         held = np.flatnonzero(sums.weights > 0)
-        sums = sums.at(held)
-        return cls(sums.predicted, sums, are_weighted)
+        sums, place = sums.at(held), places[held]
+        p = np.clip(_ratio(sums.array[6], sums.weights), *_ends(place))
+        return cls(p, sums, are_weighted)
 
     @cached_property
     def logit(self) -> FloatArray:
@@ -232,8 +237,9 @@ class PredictionCells:
             k of them, at their mean predictions.
         """
         sums = Sums(np.add.reduceat(self.sums.array, first, axis=1))
-        alone = np.diff(np.append(first, self.p.size)) == 1
-        p = np.where(alone, self.p[first], sums.predicted)  # no rounding where nothing is joined
+        last = np.append(first[1:], self.p.size) - 1
+        mean = _ratio(sums.array[6], sums.weights)
+        p = np.clip(mean, self.p[first], self.p[last])  # no rounding beyond what is joined
         return PredictionCells(p, sums, self.are_weighted)
 
 
@@ -243,7 +249,7 @@ def _digits(distance: FloatArray) -> IntArray:
 
 _FIRST = int(_digits(np.array([NO_DISTANCE]))[0])
 _HALF = int(_digits(np.array([0.5]))[0]) - _FIRST + 1
-CELLS = 2 * _HALF + 2  # about 120,000; the first and the last hold exactly 0 and 1
+CELLS = 2 * _HALF + 2  # about 210,000; the first and the last hold exactly 0 and 1
 
 
 def fine_place(p: FloatArray) -> IntArray:
@@ -263,3 +269,23 @@ def fine_place(p: FloatArray) -> IntArray:
     step = _digits(distance) - _FIRST
     inside = np.where(p > 0.5, CELLS - 2 - step, 1 + step)
     return np.asarray(np.select([p == 0, p == 1], [0, CELLS - 1], inside))
+
+
+def _ends(place: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The least and the largest prediction of each cell.
+
+    >>> p = np.array([0.0, 1e-20, 0.3, 0.999999999999, 1.0])
+    >>> low, high = _ends(fine_place(p))
+    >>> bool(((low <= p) & (p <= high)).all()), high[0], low[4]
+    (True, np.float64(0.0), np.float64(1.0))
+    """
+    above = place >= _HALF + 1
+    step = np.where(above, CELLS - 2 - place, place - 1) + _FIRST
+    near, far = (((step + k) << (52 - FINENESS)).view(np.float64) for k in (0, 1))
+    near = np.where(step == _FIRST, np.nextafter(0.0, 1.0), near)
+    inside = [
+        np.where(above, np.minimum(1 - own, np.nextafter(1.0, 0.0)), own) for own in (near, far)
+    ]
+    low, high = np.minimum(*inside), np.maximum(*inside)
+    exact = [place == 0, place == CELLS - 1]
+    return np.select(exact, [0.0, 1.0], low), np.select(exact, [0.0, 1.0], high)

@@ -207,8 +207,11 @@ def tallied(source: ScoreSource, partition: Partition, column: GradeColumn | Non
         return _streamed(source, partition, column)
     assert not isinstance(source, Scan)
     y, p = source.y, source.p
-    w = np.ones(y.size) if source.weights is None else source.weights
-    cells = PredictionCells.of_rows(y, p, source.weights)
+    weights = source.weights
+    if design is None and weights is not None:
+        weights = _in_range(weights)
+    w = np.ones(y.size) if weights is None else weights
+    cells = PredictionCells.of_rows(y, p, weights)
     groups, between, by_cuts = partition.sums(y, p, w)
     rows = None
     if design is not None:
@@ -219,6 +222,12 @@ def tallied(source: ScoreSource, partition: Partition, column: GradeColumn | Non
         points = None if isinstance(source, ScoredRows) else source.points
         graded = GradeSums.of(column.of(source.n, 0, points), y, p, w)
     return _finished(cells, (groups, between, by_cuts), graded, partition, False, rows)
+
+
+def _in_range(weights: FloatArray) -> FloatArray:
+    """Weights whose squares add up, whatever their unit; a power of two changes no digit."""
+    most = float(weights.max(initial=0.0))
+    return weights if most == 0 else np.ldexp(weights, -int(np.frexp(most)[1]))
 
 
 def _design_of(source: ScoreSource) -> Design | None:
@@ -247,7 +256,7 @@ def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | N
         y, p, w = (np.concatenate(parts) for parts in zip(*small, strict=True))
         cells = PredictionCells.of_rows(y, p, w if weighted else None)
     else:
-        cells = PredictionCells.of_fine(total.fine, weighted)
+        cells = PredictionCells.of_fine(total.places, total.fine, weighted)
     parts = (total.groups, total.between, total.cuts)
     by_grade = None if column is None else graded
     return _finished(cells, parts, by_grade, partition, not small, None)
@@ -323,7 +332,7 @@ class TallySums(Additive):
         Tallied
             Of all rows that were added up.
         """
-        cells = PredictionCells.of_fine(self.fine, are_weighted)  # in the order of the prediction
+        cells = PredictionCells.of_fine(self.places, self.fine, are_weighted)
         parts = (self.groups, self.between, self.cuts)
         return _finished(cells, parts, graded, partition, True, None)
 

@@ -69,7 +69,12 @@ def validation(
     Rows in files are read twice, 65,536 at a time; memory does not grow with their number. More
     than 100,000 rows are gathered in cells of predictions that differ by 0.05 % at most in their
     distance from 0 or 1, which moves statistics by less than 1e-4, Spiegelhalter's z by less
-    than 1e-5 of its size; groups of Hosmer and Lemeshow are then cut by 100,000 random rows.
+    than 0.01 (most where all predictions are near 1/2); groups of Hosmer and Lemeshow are then cut
+    by 100,000 random rows.
+
+    With weights, p-values by redraws, and those of Hosmer-Lemeshow, Spiegelhalter's z and grades,
+    hold if weights tell nothing of the label beyond the prediction. They do where events and other
+    rows were drawn at different rates: then rely on the intervals of intercept, slope and AUC.
 
     Parameters
     ----------

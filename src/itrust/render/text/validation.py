@@ -131,6 +131,11 @@ BY_THEMSELVES = (
     "P-values are unadjusted, each with an error of its own, for documentation; they are no part "
     "of the verdict."
 )
+UNLESS_WEIGHTED = (
+    ", unless weights go with the label among rows of the same prediction, as where events and "
+    "others were drawn at different rates: then rely on the first ones of intercept and slope, and "
+    "on no other."
+)
 ALONE = (
     "All of it looks at the predictions alone; calibration given covariates is another question."
 )
@@ -256,7 +261,7 @@ def validation_notes(found: Mapping[str, Any]) -> list[str]:
         notes.append(
             f"Exact p-values, and what a calibrated model would show, are from {found['draws']:,} "
             f"redraws of the labels from the probabilities. Where the two p-values differ, rely on "
-            f"the exact one."
+            f"the exact one{UNLESS_WEIGHTED if found['weighted'] else '.'}"
         )
         if found["weighted"]:
             notes.append(
@@ -274,7 +279,8 @@ def validation_notes(found: Mapping[str, Any]) -> list[str]:
     if found["gathered"]:
         notes.append(
             "Rows are gathered in cells of nearly equal predictions, which moves statistics by "
-            "less than 0.0001."
+            "less than 0.0001, Spiegelhalter's z by less than 0.01; groups of Hosmer and Lemeshow "
+            "may be cut by 100,000 random rows."
         )
     by_reason: dict[str, list[str]] = {}
     told = [(TITLES[own["name"]], own["reason"]) for own in found["statistics"]]

@@ -260,11 +260,14 @@ def test_every_public_name_is_on_exactly_one_page_of_the_reference(site):
     assert [name for name in wanted if f'id="{name}"' not in built] == []
 
 
+PARTS = {it.scores: "itrust.calibration."}  # what validators print has rooms of its own
+
+
 def test_modules_offer_what_they_define():
     for module in (it.datasets, it.losses, it.scores, it.simulate):
         here = [getattr(module, each) for each in module.__all__]
         assert all(
-            found.__module__ == module.__name__
+            found.__module__.startswith(PARTS.get(module, module.__name__))
             for found in here
             if inspect.isclass(found) or inspect.isfunction(found)
         )

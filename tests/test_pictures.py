@@ -16,6 +16,8 @@ SHOWING = re.compile(r"^(guide|howto|gallery)/|^tutorial\.md$|^index\.md$|^refer
 WITHOUT = {
     "howto/dask.md": "it is about where the code runs; results look as they do elsewhere",
     "howto/gate.md": "what it gives is an exit code and files for build servers",
+    "howto/mlflow.md": "what it gives stands in MLflow's store; the page looks as elsewhere",
+    "howto/pytest.md": "what it gives is an assertion",
     "howto/twenty-million-rows.md": "it is about time and memory; results look as elsewhere",
 }
 GALLERY = [name for name in PAGES if re.fullmatch(r"gallery/(?!index).+", name)]

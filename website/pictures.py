@@ -156,7 +156,7 @@ def audit(town: Town) -> Figure:
 
 
 def dots(town: Town) -> Figure:
-    """One number on rows without labels, estimated in four ways."""
+    """One number on rows without labels, estimated in five ways."""
     return town.ways.plot().figure_  # type: ignore[no-any-return]
 
 

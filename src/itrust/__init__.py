@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from itrust import datasets, engines, kernels, losses, nulls, recalibrate, simulate, tasks
     from itrust._core import ApproximationWarning, AssumptionWarning, DatasetError, InputError
     from itrust.auditing import Verdict, audit, compare
+    from itrust.balance import resemblance
     from itrust.bias import bias_curve, bias_groups, bias_map, bias_slices, local_bias
     from itrust.calibration import (
         Dictionary,
@@ -74,6 +75,7 @@ __all__ = [
     "null_sd",
     "nulls",
     "recalibrate",
+    "resemblance",
     "sample_size",
     "scan",
     "scores",

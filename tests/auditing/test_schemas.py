@@ -14,6 +14,7 @@ from itrust._core.json_schema import KEYWORDS, NOTES
 from itrust.auditing import MIN_CELL, Provenance, check_json, json_schema, read_json
 from itrust.auditing.schemas import CHANGES, SCHEMA
 from itrust.auditing.verdict import KINDS, Verdict
+from itrust.balance import FeatureKind
 from itrust.data.predicates import leaves
 from itrust.data.predicates.algebra import Predicate
 from itrust.render.page import page
@@ -87,6 +88,12 @@ DESIGNS = {
     "no label can vary": lambda: it.audit(it.Sample(np.ones(30), np.ones(30)), **DRAWS),
     "two rows": lambda: it.audit(it.Sample([0, 1], [0.4, 0.6], {"a": [1.0, 2.0]}), **DRAWS),
     "other models and recalibrations": everything,
+    "a population": lambda: it.audit(
+        it.Sample(Y, P, FEW).take(np.flatnonzero(X["age"] < 60)),
+        [*TASKS, "coef(age ; age)"],
+        population=it.Population(P, FEW | {"region": np.where(P > 0.8, "west", X["region"])}),
+        **DRAWS,
+    ),
 }
 
 
@@ -176,6 +183,9 @@ def test_words_of_the_schema_are_those_of_the_package():
     assert root["title"] == root["properties"]["schema"]["const"] == SCHEMA
     assert root["properties"]["verdict"]["enum"] == [verdict.value for verdict in Verdict]
     assert parts["evidence"]["properties"]["kind"]["enum"] == list(KINDS.values())
+    assert parts["row_difference"]["properties"]["kind"]["enum"] == [
+        kind.value for kind in FeatureKind
+    ]
     assert parts["task"]["properties"]["finding"]["enum"] == [found.value for found in TaskFinding]
 
     def kinds(cls):

@@ -134,17 +134,19 @@ def biased(tmp_path):
 
 def test_a_cluster_gives_the_audit_of_one_machine(client, biased, monkeypatch):
     monkeypatch.setattr("itrust.data.extract.EXTRACT_ROWS", 3_000)  # fewer than there are
-    task, settings = 'mean(age | region == "s")', {"draws": 99, "rng": 4, "charts": False}
+    tasks = ['mean(age | region == "s")', 'coef(region["s"] ; age + region)']
+    settings = {"draws": 99, "rng": 4, "charts": False}
     one, many = (
-        it.audit(biased, [task], engine=engine, **settings) for engine in (Factor(), Dask(client))
+        it.audit(biased, tasks, engine=engine, **settings) for engine in (Factor(), Dask(client))
     )
     assert many.verdict == one.verdict == it.auditing.Verdict.MISCALIBRATED
     assert many.sentence == one.sentence
     assert many.test.pvalue == one.test.pvalue
     groups = [[(g.name, g.rows, g.pvalue) for g in a.diagnosis.groups] for a in (one, many)]
     assert groups[0] == groups[1]
-    assert many.tasks[0].pvalue == one.tasks[0].pvalue
-    assert many.tasks[0].lower == pytest.approx(one.tasks[0].lower, rel=1e-9)
+    for own, other in zip(many.tasks, one.tasks, strict=True):
+        assert own.pvalue == other.pvalue
+        assert own.lower == pytest.approx(other.lower, rel=1e-9)
     np.testing.assert_allclose(many.diagnosis.bias.values, one.diagnosis.bias.values, rtol=1e-9)
 
 

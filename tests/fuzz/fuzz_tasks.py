@@ -21,6 +21,8 @@ SOUND = (
     'prevalence(race in ("south", "west") and age < 40) / prevalence()',
     "Mean age of owners: mean(age) ~ 0.5",
     "mean(10 ** log_age + sqrt(abs(x)) | not (age is missing or `b c` != 3))",
+    "coef(age ; age + urban ; identity) - coef(age ; age + x | age > 30)",
+    'coef(x:race["White"] ; x + race against "007" + x:race ; log)',
 )
 CONDITIONS = (
     'race in ("Black", "White") and age >= 30',
@@ -103,6 +105,12 @@ class Grammar:
                 " + ".join(["mean(1e308 * x)"] * self.rng.randint(1, 4)),
                 " * ".join(["1e308", inner, "1e308"]),
                 f"mean(age) / {self.rng.choice(('0', '5e-324', '(mean(x) - mean(x))'))}",
+                f"coef(age ; {' + '.join(f'age ** {k}' for k in range(n))} + age)",
+                f"coef(age ; {' + '.join(['age'] * n)})",
+                f"coef(age ; {':'.join(['age'] * n)})",
+                "coef(" + "(" * n + "age" + ")" * n + " ; age)",
+                "coef(age ; age" + ' against "Black"' * n + ")",
+                f"coef({'9' * n} * x ; {'9' * n} * x)",
             )
         )
 
@@ -116,10 +124,27 @@ class Grammar:
                 lambda: f"mean({self.quantity(2)}{self.given()})",
                 lambda: f"share({self.condition(2)}{self.given()})",
                 lambda: f"prevalence({self.rng.choice(('', self.condition(2)))})",
+                self.coefficient,
                 lambda: self.often(*NUMBERS),
                 lambda: f"-{self.task(0)}" if depth else "mean(age)",
             )
         )()
+
+    def coefficient(self) -> str:
+        """Mostly of one of its own terms."""
+        terms = [self.term() for _ in range(self.rng.randint(1, 4))]
+        of = self.rng.choice((*terms, *terms, "1", self.term(), 'race["Black"]', 'race["007"]:x'))
+        of = of.split(" against ")[0]
+        link = self.rng.choice(("", "", " ; log", " ; identity", " ; logit", " ; x", " ;"))
+        return f"coef({of} ; {' + '.join(terms)}{link}{self.given()})"
+
+    def term(self) -> str:
+        one = self.rng.choice(("age", "x", "race", "urban", "day", "`b c`", self.quantity(1)))
+        if self.rng.random() < 0.2:
+            one += " against " + self.often('"Black"', *TEXTS)
+        return (
+            f"{one}:{self.rng.choice(('x', 'race', 'urban'))}" if self.rng.random() < 0.2 else one
+        )
 
     def given(self) -> str:
         return f" | {self.condition(2)}" if self.rng.random() < 0.3 else ""

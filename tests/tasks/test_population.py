@@ -11,7 +11,7 @@ from itrust._core import InputError
 from itrust.tasks.expressions import TaskRows
 from oracles import plausible
 
-WAYS = ("recalibrated", "prediction_powered", "labelled")
+WAYS = ("recalibrated", "prediction_powered", "transported", "labelled")
 
 
 def unlabelled(sample: it.Sample) -> it.Population:

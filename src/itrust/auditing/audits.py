@@ -39,6 +39,7 @@ from itrust.auditing.verdict import (
     judge,
     telling,
 )
+from itrust.balance import Resemblance
 from itrust.bias import PartBias
 from itrust.calibration import (
     Autocorrelation,
@@ -53,6 +54,8 @@ from itrust.data import (
     Covariates,
     Extract,
     MissingRule,
+    Population,
+    PopulationScan,
     Sample,
     Scan,
 )
@@ -117,6 +120,9 @@ class Audit(Result):
         The audit before disclosure control; no rendering and no file reads it.
     rows_left_out : int
         Rows of a large design that are in clusters which were not chosen.
+    resemblance : Resemblance or None
+        Whether the rows are like the population that numbers are wanted for; None where no
+        population was given.
     """
 
     sample: Sample
@@ -141,6 +147,7 @@ class Audit(Result):
     withheld: Withheld | None = None
     whole: Audit | None = None
     rows_left_out: int = 0
+    resemblance: Resemblance | None = None
 
     @property
     def rows_available(self) -> int:
@@ -302,6 +309,7 @@ class Audit(Result):
                 name: dict(vars(found)) for name, found in self.autocorrelation.items()
             },
             "validation": validation,
+            "resemblance": None if self.resemblance is None else self.resemblance.to_dict(),
             "charts": self._chart_facts(),
             "comparison": None if comparison is None else comparison.to_dict(),
             "recalibration": None if recalibration is None else recalibration.to_dict(),
@@ -436,6 +444,7 @@ def audit(
     charts: bool = True,
     validation: bool = True,
     grades: object = None,
+    population: Population | PopulationScan | Scan | None = None,
     progress: bool | None = None,
 ) -> Audit:
     """Judge a model's probabilities for inference about the covariates, and for your own numbers.
@@ -498,6 +507,9 @@ def audit(
         rise, as ordered categories are ordered, or by the alphabet. They need not be among `on`.
         Rows of a column without a value are a grade of their own, unless a model's `missing`
         refuses them. Default: ten groups of the prediction.
+    population : Population, PopulationScan or Scan, optional
+        Rows that numbers are wanted for, where the sample is not all of them: whether it is like
+        them is told in `audit.resemblance`, without a look at labels. Default: it is not asked.
     progress : bool, optional
         Whether to show on standard error which stage is at work and about how long the rest takes:
         one line in a terminal, plain lines elsewhere. Default: in a terminal, after a second.
@@ -566,6 +578,11 @@ def audit(
             histogram=found.histogram,
         )
         limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+        alike = None
+        if population is not None:
+            from itrust.balance import resemblance  # loads what audits without it do not need
+
+            alike = resemblance(judged, population, alpha=alpha, draws=draws, rng=seed)
         judgement = judge(test, found.overall.mean, diagnosis, found.missed, told, **limits)
     return Audit(
         sample=rows,
@@ -584,6 +601,7 @@ def audit(
         seed=seed,
         elapsed=time.perf_counter() - begun,
         rows_left_out=left_out,
+        resemblance=alike,
     )
 
 

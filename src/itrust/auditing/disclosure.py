@@ -198,6 +198,7 @@ class Disclosure:
             ),
             comparison=_comparison(audit.comparison, hidden),
             recalibration=table,
+            resemblance=audit.resemblance and audit.resemblance.disclosed(self.min_cell),
             withheld=withheld,
             whole=audit,
         )

@@ -10,18 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from itrust._core import BoolArray, IntArray
-from itrust.auditing.differencing import (
-    Told,
-    Universe,
-    block_of,
-    first_to_go,
-    telling_values,
-)
+from itrust._core import BoolArray, FloatArray, IntArray
+from itrust.auditing.differencing import Told, Universe, block_of, first_to_go, telling_values
 from itrust.bias import GroupBias, GroupTable, Slice
 from itrust.calibration import edges_of, grade_name
 from itrust.data import MISSING_LEVEL, Level, OneOf, Points, Predicate
-from itrust.tasks import Indicator, Ratio, Task
+from itrust.tasks import Coefficient, Indicator, Leaf, Quantity, Ratio, Task
 
 if TYPE_CHECKING:
     from itrust.auditing.audits import Audit
@@ -339,9 +333,9 @@ class _Withholding:
     def _few_tasks(self) -> Iterator[Task]:
         for task in self.tasks:
             rare = any(
-                self._names_rare(where) for ratio in task.ratios() for where in ratio.predicates()
+                self._names_rare(where) for leaf in task.leaves() for where in leaf.predicates()
             )
-            if rare or any(self._rests_on_few(ratio) for ratio in task.ratios()):
+            if rare or any(self._rests_on_few(leaf) for leaf in task.leaves()):
                 yield task
 
     def _names_rare(self, where: Predicate) -> bool:
@@ -350,8 +344,43 @@ class _Withholding:
         rare = [own.where for own in table or () if own.rows < self.least]
         return any(_names_level(leaf, one) for leaf in where.leaves() for one in rare)
 
-    def _rests_on_few(self, ratio: Ratio) -> bool:
-        """Whether few rows carry a ratio, or the values of few rows do all but a constant of it."""
+    def _rests_on_few(self, leaf: Leaf) -> bool:
+        """Whether few rows carry a number, or the values of few rows do all but a constant of it.
+
+        A coefficient rests on the rows of every level, and on those that differ from the most
+        frequent value, in all columns of its regression: its value would tell what these have.
+        """
+        if isinstance(leaf, Ratio):
+            return self._ratio_on_few(leaf)
+        inside = self._rows(leaf.where)[: self.universe.real]
+        if not inside.any() or (self.universe.is_few(inside) and not inside.all()):
+            return True
+        if not isinstance(leaf, Coefficient):
+            return True
+        if any(self._names_rare(where) for where in self._levels(leaf)):
+            return True
+        return any(
+            self._values_of_few(column.of(self.audit.sample.points)[inside])
+            for column in self._columns(leaf)
+        ) or any(
+            self.universe.is_few(self._rows(where) & self._rows(leaf.where))
+            for where in self._levels(leaf)
+        )
+
+    def _columns(self, leaf: Coefficient) -> tuple[Quantity, ...]:
+        """The columns of a regression on the rows at hand."""
+        return leaf.columns_on(self.audit.sample.points)
+
+    def _levels(self, leaf: Coefficient) -> tuple[Predicate, ...]:
+        """All levels of the categories of a regression, those that others are compared with too."""
+        return leaf.levels_on(self.audit.sample.points)
+
+    def _values_of_few(self, values: FloatArray) -> bool:
+        """Whether all but few rows have the same value."""
+        _, often = np.unique(values, return_counts=True)
+        return 0 < values.size - int(often.max()) < self.universe.least
+
+    def _ratio_on_few(self, ratio: Ratio) -> bool:
         at_hand = slice(self.universe.real)
         inside = self._rows(ratio.where)[at_hand]
         counted = inside & (self.audit.sample.y > 0) if ratio.among_positives else inside
@@ -360,12 +389,11 @@ class _Withholding:
         if not inside.any() or (ratio.among_positives and self.universe.is_few(counted)):
             return True
         values = ratio.quantity.of(self.audit.sample.points)[counted if counted.any() else inside]
-        _, often = np.unique(values, return_counts=True)
-        return 0 < values.size - int(often.max()) < self.universe.least
+        return self._values_of_few(values)
 
     def _told(self, gone: Container[object]) -> list[Told]:
         tasks = [
-            Told(task, [part for ratio in task.ratios() for part in self._parts(ratio)])
+            Told(task, [part for leaf in task.leaves() for part in self._parts(leaf)])
             for task in self.tasks
             if task not in gone
         ]
@@ -383,18 +411,18 @@ class _Withholding:
         """The last of the means that together tell values of few rows."""
         shown = [task for task in self.tasks if task not in gone]
         means = [
-            (task, ratio)
+            (task, leaf.where, quantity)
             for task in shown
-            for ratio in task.ratios()
-            if not isinstance(ratio.quantity, Indicator)
+            for leaf in task.leaves()
+            for quantity in self._averaged(leaf)
         ]
         if not means:
             return None
         real, sample = self.universe.real, self.audit.sample
         parts = [part[:real] for told in self._told(gone) for part in told.parts]
         parts.append(np.ones(real, dtype=bool))
-        inside = np.array([self._rows(ratio.where)[:real] for _, ratio in means])
-        quantities = np.array([ratio.quantity.of(sample.points) for _, ratio in means])
+        inside = np.array([self._rows(where)[:real] for _, where, _ in means])
+        quantities = np.array([quantity.of(sample.points) for _, _, quantity in means])
         values = np.where(inside, np.nan_to_num(quantities), 0.0)
         for stand_in in (sample.y, sample.p):
             used = telling_values(
@@ -404,18 +432,30 @@ class _Withholding:
                 return means[int(np.flatnonzero(used)[-1])][0]
         return None
 
-    def _parts(self, ratio: Ratio) -> list[BoolArray]:
-        """The rows that a ratio counts, and those that it counts 1 if all others count 0."""
-        inside = self._rows(ratio.where)
-        if isinstance(ratio.quantity, Indicator):
-            return [inside, inside & self._rows(ratio.quantity.where)]
-        values = ratio.quantity.of(self.audit.sample.points)
-        two = np.unique(values[inside[: self.universe.real]])
-        if two.size != 2:
-            return [inside]
-        with np.errstate(all="ignore"):
-            everywhere = ratio.quantity.of(self.universe.points)
-        return [inside, inside & (everywhere == two[1])]
+    def _averaged(self, leaf: Leaf) -> list[Quantity]:
+        """Quantities whose sums with labels a number tells: what is averaged, or all columns."""
+        if isinstance(leaf, Coefficient):
+            return list(self._columns(leaf))
+        own = leaf.quantity if isinstance(leaf, Ratio) else None
+        return [] if own is None or isinstance(own, Indicator) else [own]
+
+    def _parts(self, leaf: Leaf) -> list[BoolArray]:
+        """The rows that a number counts, and those that it counts 1 if all others count 0.
+
+        A regression tells the rates of all cells that its columns of two values mark.
+        """
+        inside = self._rows(leaf.where)
+        if isinstance(leaf, Ratio) and isinstance(leaf.quantity, Indicator):
+            return [inside, inside & self._rows(leaf.quantity.where)]
+        found = [inside]
+        for quantity in self._averaged(leaf):
+            values = quantity.of(self.audit.sample.points)
+            two = np.unique(values[inside[: self.universe.real]])
+            if two.size == 2:
+                with np.errstate(all="ignore"):
+                    everywhere = quantity.of(self.universe.points)
+                found.append(inside & (everywhere == two[1]))
+        return found
 
     def _told_groups(
         self, groups: Sequence[GroupBias | GradePart], gone: Container[object]
@@ -430,8 +470,8 @@ class _Withholding:
             where
             for task in self.tasks
             if task not in gone
-            for ratio in task.ratios()
-            for where in ratio.predicates()
+            for number in task.leaves()
+            for where in self._asked(number)
         ]
         leaves = {leaf for where in others for leaf in where.leaves()}
         alike: dict[object, list[GroupBias | GradePart]] = {}
@@ -450,6 +490,12 @@ class _Withholding:
             Told(some[-1].where, [np.any([self._rows(own.where) for own in some], axis=0)])
             for some in alike.values()
         ]
+
+    def _asked(self, leaf: Leaf) -> Iterator[Predicate]:
+        """What a number asks of rows; a regression asks for every level."""
+        yield from leaf.predicates()
+        if isinstance(leaf, Coefficient):
+            yield from self._levels(leaf)
 
     def _grade_at(self, group: GroupBias | GradePart, at: int) -> list[str]:
         """The grade of a row, where bins or groups tell grades apart."""

@@ -19,6 +19,14 @@ EXAMPLES = {
     "Age of owners: mean(age) ~ 0.5": "with a title to be shown by",
     "mean(log(income))": "formulas: + - * / **, log, log10, exp, sqrt, abs",
 }
+REGRESSIONS = {
+    "coef(age ; age + income)": "coefficient of age in a logistic regression",
+    'coef(race["b"] ; age + race)': "of one level, against the first one",
+    'coef(race["b"] ; age + race against "w")': "against another level",
+    "coef(age ; age + income ; identity)": "differences of rates; log: logs of ratios of rates",
+    "coef(age:urban ; age + urban + age:urban)": "an interaction",
+    'coef(age ; age | region == "south")': "among some rows",
+}
 CONDITIONS = {
     'race == "b"': "also != < <= > >=",
     'region in ("south", "west")': "also not in",
@@ -47,6 +55,9 @@ def _grammar() -> list[str]:
         *wrapped(INTRODUCTION, columns),
         "",
         *_pairs(EXAMPLES, columns),
+        "",
+        "Regressions of the label on covariates:",
+        *_pairs(REGRESSIONS, columns),
         "",
         "Conditions:",
         *_pairs(CONDITIONS, columns),

@@ -13,6 +13,7 @@ from itrust.data.design import Replication as Replication
 from itrust.data.design_intake import read_weights as read_weights
 from itrust.data.design_matrix import Table as Table
 from itrust.data.encoding import encode as encode
+from itrust.data.encoding import encode_numbers as encode_numbers
 from itrust.data.estimators import Classifier as Classifier
 from itrust.data.estimators import Covariates as Covariates
 from itrust.data.estimators import is_model as is_model
@@ -58,6 +59,9 @@ from itrust.data.multiclass import MulticlassSample
 from itrust.data.oddities import covariate_notes as covariate_notes
 from itrust.data.population import Population
 from itrust.data.population import without_labels as without_labels
+from itrust.data.population_files import PopulationScan
+from itrust.data.population_files import RowsAtHand as RowsAtHand
+from itrust.data.population_files import without_label as without_label
 from itrust.data.predicates.algebra import And as And
 from itrust.data.predicates.algebra import Everywhere as Everywhere
 from itrust.data.predicates.algebra import Not as Not
@@ -68,6 +72,7 @@ from itrust.data.predicates.grammar import RESERVED as RESERVED
 from itrust.data.predicates.grammar import WrittenNumber as WrittenNumber
 from itrust.data.predicates.grammar import in_backticks as in_backticks
 from itrust.data.predicates.grammar import quoted as quoted
+from itrust.data.predicates.grammar import written as written
 from itrust.data.predicates.leaves import OPERATORS as OPERATORS
 from itrust.data.predicates.leaves import Between as Between
 from itrust.data.predicates.leaves import Compared as Compared
@@ -78,11 +83,13 @@ from itrust.data.predicates.leaves import as_predicate as as_predicate
 from itrust.data.predicates.lookup import OTHER_NAME as OTHER_NAME
 from itrust.data.predicates.lookup import PREDICTION as PREDICTION
 from itrust.data.predicates.lookup import column_of as column_of
+from itrust.data.predicates.lookup import position_of as position_of
 from itrust.data.predicates.lookup import value_of as value_of
 from itrust.data.predicates.parts import cut_of as cut_of
 from itrust.data.predicates.parts import level_of as level_of
 from itrust.data.predicates.parts import parts_of as parts_of
 from itrust.data.predicates.reader import MAX_CHARACTERS as MAX_CHARACTERS
+from itrust.data.predicates.reader import TOKEN as TOKEN
 from itrust.data.predicates.reader import ConditionReader as ConditionReader
 from itrust.data.predicates.reader import Token as Token
 from itrust.data.predicates.reader import parse_condition as parse_condition
@@ -116,6 +123,7 @@ __all__ = [
     "Design",
     "MulticlassSample",
     "Population",
+    "PopulationScan",
     "Predicate",
     "Sample",
     "Scan",

@@ -132,10 +132,52 @@ def scan(
     >>> it.scan(file, label="y", prob="p", on="age")
     <Scan: 1 file, covariates 'age'>
     """
+    if not isinstance(label, str):
+        raise InputError(WRONG_ROLE, argument="label", value=label)
+    made = name_rows(
+        path,
+        label,
+        prob,
+        on,
+        weights,
+        missing=missing,
+        said=Kinds.of(categories, numbers, value_labels),
+        na_values=na_values,
+        where=where,
+        form=form,
+        positive=positive,
+    )
+    if any(named is not None for named in (cluster, strata, replicate_weights, replicate_method)):
+        known = made.file_set.names
+        taken = {"label": label, "prob": prob, **({"weights": weights} if weights else {})}
+        made = replace(
+            made,
+            cluster=unit_columns(cluster, known, "cluster"),
+            strata=unit_columns(strata, known, "strata"),
+            replicate_weights=tuple(replicate_columns(replicate_weights, known, taken)),
+            replicate_method=replicate_method,
+        )
+    return settled_kinds(made)
+
+
+def name_rows(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | FileSet,
+    label: str | None,
+    prob: str,
+    on: str | Sequence[str],
+    weights: str | None,
+    *,
+    missing: MissingRule,
+    said: Kinds,
+    na_values: object,
+    where: str | Predicate | None,
+    form: TextForm,
+    positive: object = None,
+) -> Scan:
+    """Name rows of files, with a column of labels or without; `settled_kinds` comes last."""
     if on is not None and not isinstance(on, Iterable):
         raise InputError(WRONG_ROLE, argument="on", value=on)
     chosen = [on] if isinstance(on, str) else [str(name) for name in on or ()]
-    said = Kinds.of(categories, numbers, value_labels)
     codes = read_na_values(na_values)
     file_set = FileSet.of(path, replace(form, na_values=(*form.na_values, *codes)))
     twice = [file for file, count in Counter(file_set.files).items() if count > 1]
@@ -155,24 +197,20 @@ def scan(
     )
     _refuse_wrong_roles(made)
     made._refuse_unknown_columns()
-    if any(named is not None for named in (cluster, strata, replicate_weights, replicate_method)):
-        known = file_set.names
-        taken = {"label": label, "prob": prob, **({"weights": weights} if weights else {})}
-        made = replace(
-            made,
-            cluster=unit_columns(cluster, known, "cluster"),
-            strata=unit_columns(strata, known, "strata"),
-            replicate_weights=tuple(replicate_columns(replicate_weights, known, taken)),
-            replicate_method=replicate_method,
-        )
-    file_set.refuse_other_kinds(made.roles)
-    return replace(made, kinds=file_set.kinds(said, [label, *chosen], chosen))
+    return made
+
+
+def settled_kinds(made: Scan) -> Scan:
+    """The same rows; what the files say of their columns is known, and every file has them."""
+    made.file_set.refuse_other_kinds(made.roles)
+    label = [] if made.label is None else [made.label]
+    return replace(made, kinds=made.file_set.kinds(made.kinds, [*label, *made.names], made.names))
 
 
 def _refuse_wrong_roles(made: Scan) -> None:
     given = {"label": made.label, "prob": made.prob, "weights": made.weights}
     for argument, name in given.items():
-        if not isinstance(name, str) and not (argument == "weights" and name is None):
+        if not isinstance(name, str) and not (argument in ("label", "weights") and name is None):
             raise InputError(WRONG_ROLE, argument=argument, value=name)
     roles = made.roles
     twice = [name for name in roles if roles.count(name) > 1]
@@ -197,7 +235,8 @@ class Scan:
         of columns, too, belong to that state. A file that has changed since is refused before and
         after every reading of it, here and on other machines.
     label, prob : str
-        The columns that hold labels and probabilities.
+        The columns that hold labels and probabilities. The label is None inside a
+        `PopulationScan`, which reads none.
     names : tuple of str
         Names of the covariates.
     weights : str or None
@@ -225,7 +264,7 @@ class Scan:
     """
 
     file_set: FileSet
-    label: str
+    label: str | None
     prob: str
     names: tuple[str, ...]
     weights: str | None
@@ -271,7 +310,8 @@ class Scan:
     @property
     def roles(self) -> list[str]:
         """All columns with a role."""
-        own = [self.label, self.prob, *self.names, *([self.weights] if self.weights else [])]
+        label = [] if self.label is None else [self.label]
+        own = [*label, self.prob, *self.names, *([self.weights] if self.weights else [])]
         units = (unit.column for unit in (*self.cluster, *self.strata))
         more = dict.fromkeys([*units, *self.replicate_weights])
         return [*own, *(name for name in more if name not in own)]
@@ -313,7 +353,7 @@ class Scan:
         frame = pa.concat_tables(tables, promote_options="permissive")
         return Sample.from_frame(
             frame,
-            label=self.label,
+            label=self.label or "",
             prob=self.prob,
             on=self.names,
             weights=self.weights,
@@ -547,13 +587,13 @@ class Scan:
         categories = [column.name for column in read["columns"] if column.is_category]
         counted = [lot.census for lot in found if lot.census is not None]
         census = reduce(lambda one, other: one.plus(other, categories), counted)
-        some = with_all_levels(Sample.of_parts(read, self.label), census)
+        some = with_all_levels(Sample.of_parts(read, self.label or ""), census)
         lots, stretches = _joined([(lot.lots, lot.stretches) for lot in found])
         chosen = whole_runs(lots)
         runs = None
         if drawn.size < census.n and chosen.size >= 2:
             followed = self._read(stretches.take(pa.array(chosen)))
-            runs = with_all_levels(Sample.of_parts(followed, self.label), census)
+            runs = with_all_levels(Sample.of_parts(followed, self.label or ""), census)
         return Extract(self, some, drawn, read["design"].weights, census, parts, runs)
 
     def with_names(self, names: Sequence[str]) -> Scan:
@@ -642,7 +682,8 @@ class Scan:
 
     def _read(self, frame: Any, *, with_label: bool = True) -> dict[str, Any]:
         columns = frame_columns(frame if isinstance(frame, pa.Table) else pa.table(frame))
-        labels = columns[self.label] if with_label else np.zeros(frame.num_rows)
+        with_label = with_label and self.label is not None
+        labels = columns[self.label] if self.label and with_label else np.zeros(frame.num_rows)
         return read_parts(
             labels,
             columns[self.prob],

@@ -190,6 +190,39 @@ class Population(Predicted):
         object.__setattr__(made, "dropped", (*selected.notes, *made.dropped))
         return made
 
+    @staticmethod
+    def scan(path: Any, *, prob: str, on: str | Sequence[str] = (), **settings: Any) -> Any:
+        """Name rows of files without loading them, for populations larger than memory.
+
+        Parameters
+        ----------
+        path : path, pattern ("folder/*.parquet"), folder, list of paths, or FileSet
+            The files, as for `scan`.
+        prob : str
+            Name of the column with the predicted probabilities.
+        on : str or sequence of str
+            Names of the columns that are covariates; none by default.
+        **settings : object
+            `weights`, `missing`, `categories`, `numbers`, `value_labels`, `na_values`, `where` and
+            `form`, as for `scan`.
+
+        Returns
+        -------
+        PopulationScan
+            For `resemblance` and `Task.estimate`; its `load()` gives a Population in memory.
+
+        Examples
+        --------
+        >>> import itrust as it, pyarrow as pa, pyarrow.parquet, tempfile, os
+        >>> file = os.path.join(tempfile.mkdtemp(), "homes.parquet")
+        >>> pa.parquet.write_table(pa.table({"p": [0.2, 0.7, 0.9], "age": [3, 4, 5]}), file)
+        >>> it.Population.scan(file, prob="p", on="age")
+        <PopulationScan: 1 file, covariates 'age'>
+        """
+        from itrust.data.population_files import scan_population
+
+        return scan_population(path, prob=prob, on=on, **settings)
+
 
 def without_labels(population: Population) -> Sample:
     """The rows as a sample whose labels are all 0, for what does not look at labels.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
     from itrust.recalibrate.classifier import RecalibratedClassifier
     from itrust.recalibrate.comparison import compare
+    from itrust.recalibrate.features import HeightScale as HeightScale
     from itrust.recalibrate.local import Local
     from itrust.recalibrate.mcgrad import MCGrad
     from itrust.recalibrate.methods import METHODS, load
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from itrust.recalibrate.notes import unchanged_note as unchanged_note
     from itrust.recalibrate.results import Recalibration, RecalibrationTable
     from itrust.recalibrate.sigmoid import Beta, Platt, Temperature
+    from itrust.recalibrate.untested import UntestedCorrection as UntestedCorrection
+    from itrust.recalibrate.untested import untested_correction as untested_correction
 else:
     from itrust._core import loaded_later
 

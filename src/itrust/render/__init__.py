@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from itrust.render.text import failure_words as failure_words
     from itrust.render.text import fitted as fitted
     from itrust.render.text import gate_words as gate_words
+    from itrust.render.text import resemblance_warnings as resemblance_warnings
     from itrust.render.text import sections as sections
     from itrust.render.text import seen as seen
     from itrust.render.text import sentence_of as sentence_of

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from itrust.data import parse_condition
+    from itrust.tasks import expressions as expressions
     from itrust.tasks import parser as parser
     from itrust.tasks.bias import TaskFinding, TaskResult
     from itrust.tasks.bias import check_tasks as check_tasks
@@ -12,17 +13,25 @@ if TYPE_CHECKING:
     from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
     from itrust.tasks.bias import task_part as task_part
     from itrust.tasks.differentials import Linearised as Linearised
+    from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
     from itrust.tasks.expressions import Combined as Combined
+    from itrust.tasks.expressions import Leaf as Leaf
     from itrust.tasks.expressions import Named as Named
     from itrust.tasks.expressions import Ratio as Ratio
     from itrust.tasks.expressions import Task
     from itrust.tasks.expressions import TaskRows as TaskRows
+    from itrust.tasks.fits import TaskFit as TaskFit
+    from itrust.tasks.fits import fit_task as fit_task
     from itrust.tasks.makers import as_tasks as as_tasks
-    from itrust.tasks.makers import mean, prevalence, share
+    from itrust.tasks.makers import coefficient, mean, prevalence, share
     from itrust.tasks.parser import parse
-    from itrust.tasks.population import Assumption, Estimate, TaskEstimate
+    from itrust.tasks.population import estimate_tasks
+    from itrust.tasks.quantities import Covariate as Covariate
     from itrust.tasks.quantities import Indicator as Indicator
+    from itrust.tasks.quantities import Quantity as Quantity
+    from itrust.tasks.regressions import Coefficient as Coefficient
     from itrust.tasks.replicates import reestimated as reestimated
+    from itrust.tasks.terms import LevelOf as LevelOf
     from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
     from itrust.tasks.uncertainty import LabelLaw as LabelLaw
     from itrust.tasks.uncertainty import Uncertainty as Uncertainty
@@ -34,11 +43,14 @@ else:
 
 __all__ = [
     "Assumption",
+    "BestReason",
     "Estimate",
     "Task",
     "TaskEstimate",
     "TaskFinding",
     "TaskResult",
+    "coefficient",
+    "estimate_tasks",
     "mean",
     "parse",
     "parse_condition",

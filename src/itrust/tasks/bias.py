@@ -30,9 +30,11 @@ from itrust.data import Design, Missing, Points, Sample, Scan
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
-from itrust.tasks.expressions import LARGEST_VALUE, Task, TaskRows
+from itrust.tasks.expressions import LARGEST_VALUE, Ratio, Task, TaskRows
 from itrust.tasks.passes import LawSumsOfTasks, TaskPass, task_pass, value_at
 from itrust.tasks.quantities import Callback
+from itrust.tasks.refusals import refuse_label_by_name
+from itrust.tasks.regressions import Coefficient, references_of
 from itrust.tasks.scores import DrawnSums, TaskConstants
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
@@ -323,33 +325,26 @@ class StreamedTasks(TaskPass):
             One for each task.
         """
         drawn, shares = found
-        totals, ratios = self.totals, self.ratios
-        at = {flag: totals.values(ratios, flag) for flag in (True, False)}
+        totals, leaves = self.totals, self.leaves
+        at = {kind: self.values(kind) for kind in ("y", "p")}
         ranges = {
-            ratio: ratio.between(float(low), float(high))
-            for ratio, low, high in zip(ratios, totals.low, totals.high, strict=True)
+            leaf: leaf.between(float(low), float(high))
+            for leaf, low, high in zip(leaves, totals.low, totals.high, strict=True)
         }
         missing = dict(zip(self.names, totals.missing.tolist(), strict=True))
         told = []
         for number, task in enumerate(self.tasks):
-            refuse_infinite(task, value_at(task, ratios, at[False]))
-            own = [ratios.index(ratio) for ratio in dict.fromkeys(task.ratios())]
-            ones, zeros = totals.mass_y[own], (totals.mass - totals.mass_y)[own]
+            refuse_infinite(task, value_at(task, leaves, at["p"]))
             told.append(
                 _Told(
-                    plug_in=value_at(task, ratios, at[False]),
-                    labels=value_at(task, ratios, at[True]),
+                    plug_in=value_at(task, leaves, at["p"]),
+                    labels=value_at(task, leaves, at["y"]),
                     error=shares.tasks[number].uncertainty(),
                     bounds=task.bounds_of(ranges),
                     smoothed_rate=self.law_value(number),
-                    few=few_carry(
-                        [ratios[k] for k in own],
-                        ones,
-                        totals.ones2[own],
-                        zeros,
-                        totals.zeros2[own],
-                    ),
+                    few=few_carry(dict.fromkeys(task.leaves()), self.carriers),
                     missing=missing,
+                    references=self.solutions.references(task),
                 )
             )
         scores = self.constants.scores(drawn)
@@ -464,6 +459,7 @@ class SampleTasks:
                     smoothed_rate=one.smoothed_rate,
                     few=few_labels(task, sample),
                     missing=_missing(task, sample.points),
+                    references=references_of(task, sample),
                 )
             )
         scores = None if found is None else self.constants.scores(found)
@@ -481,6 +477,7 @@ class _Told:
     smoothed_rate: float | None
     few: bool
     missing: Mapping[str, int]  # rows without a covariate
+    references: Mapping[str, Any]  # levels that were not chosen
 
 
 def _by_family(
@@ -521,6 +518,7 @@ def _results(
             notes = [FEW_NOTE]
         else:
             notes = _design_notes(sample.design, one.error.freedom)
+        notes.extend(reference_notes(one.references))
         notes.extend(_missing_notes(task, one.missing))
         found.append(
             TaskResult(
@@ -554,6 +552,25 @@ def _design_notes(design: Design, freedom: float) -> list[str]:
     ]
 
 
+def reference_notes(references: Mapping[str, Any]) -> list[str]:
+    """Say which levels others are compared with, where nobody chose them.
+
+    Parameters
+    ----------
+    references : mapping of str to object
+        Levels by category.
+
+    Returns
+    -------
+    list of str
+        One note for each.
+    """
+    return [
+        f"levels of {name} are compared with {level}, the first one"
+        for name, level in references.items()
+    ]
+
+
 def _missing(task: Task, points: Points) -> dict[str, int]:
     """How many rows lack each covariate of a task."""
     return {name: int(Missing(name).rows(points).sum()) for name in task.names}
@@ -563,8 +580,8 @@ def _missing_notes(task: Task, missing: Mapping[str, int]) -> list[str]:
     """Rows that no comparison holds for, unless the task asks for them itself."""
     asked = {
         leaf.name
-        for ratio in task.ratios()
-        for predicate in ratio.predicates()
+        for number in task.leaves()
+        for predicate in number.predicates()
         for leaf in predicate.leaves()
         if isinstance(leaf, Missing)
     }
@@ -622,6 +639,8 @@ def checked_tasks(
     plug_ins = []
     for task in tasks:
         with _named_in_errors(task):
+            for leaf in task.leaves():
+                leaf.check(sample)
             plug_ins.append(task.linear(with_p))
     for task, plug_in in zip(tasks, plug_ins, strict=True):
         refuse_infinite(task, plug_in.value)
@@ -647,9 +666,12 @@ def check_tasks(sample: Sample, tasks: Sequence[Task], *, is_all: bool) -> None:
     few = sample.points.take(slice(0, 2))
     for task in tasks:
         with _named_in_errors(task):
-            for ratio in task.ratios():
-                ratio.where.check(sample.points)
-                ratio.quantity.of(few)
+            for leaf in task.leaves():
+                leaf.where.check(sample.points)
+                if isinstance(leaf, Ratio):
+                    leaf.quantity.of(few)
+                elif isinstance(leaf, Coefficient):
+                    refuse_label_by_name(leaf.regression, sample)
 
 
 @contextmanager
@@ -705,14 +727,14 @@ def refuse_odd_tasks(tasks: Sequence[Task]) -> None:
     for task in tasks:
         if not isinstance(task, Task):
             raise InputError(
-                "a task is made with tasks.mean, tasks.share, tasks.prevalence or tasks.parse, "
-                "not {value}",
+                "a task is made with tasks.mean, tasks.share, tasks.prevalence, tasks.coefficient "
+                "or tasks.parse, not {value}",
                 argument="tasks",
                 value=task,
             )
-        if not list(task.ratios()):
+        if not list(task.leaves()):
             raise InputError(
-                "{task} is a number and no task; use mean, share or prevalence",
+                "{task} is a number and no task; use mean, share, prevalence or coef",
                 argument="tasks",
                 value=task,
                 details={"task": task},

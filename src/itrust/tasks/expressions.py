@@ -1,9 +1,9 @@
 """Inference tasks: the number that somebody wants to report, as a function of labels.
 
-mean of a quantity among positives, E[g(x) | y = 1, where]; prevalence, P(y = 1 | where); and what
-ordinary arithmetic makes of them. The bias of a single ratio is a weighted sum of residuals y - p,
-with weights that no label has touched, over a denominator; that of several is what arithmetic
-makes of these.
+mean of a quantity among positives, E[g(x) | y = 1, where]; prevalence, P(y = 1 | where);
+coefficients of regressions (`regressions.py`); and what ordinary arithmetic makes of them. The bias
+of a single ratio is a weighted sum of residuals y - p, with weights that no label has touched, over
+a denominator; that of several is what arithmetic makes of these.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
@@ -27,15 +27,16 @@ from itrust._core import (
     checked_positive,
     counted,
 )
-from itrust.data import Points, Population, Predicate, Sample, quoted
+from itrust.data import Points, Population, PopulationScan, Predicate, Sample, Scan, quoted
 from itrust.tasks.bounds import RATES, Bounds
 from itrust.tasks.differentials import Dual, Linearised
+from itrust.tasks.fits import LeafFit
 from itrust.tasks.nodes import Node, NumberNode, TwoSides
 from itrust.tasks.quantities import ARITHMETIC, Indicator, Quantity, needs_parentheses
 
 if TYPE_CHECKING:
     from itrust.tasks.bias import TaskResult
-    from itrust.tasks.population import TaskEstimate
+    from itrust.tasks.estimated import TaskEstimate
 
 Join = Callable[["Task", object], "Task"]
 LARGEST_VALUE = 1e60  # of a quantity and of a task: the fourth powers of such are finite
@@ -127,15 +128,15 @@ class Task(Node):
         """
 
     @abstractmethod
-    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
-        """Give value and slopes, from those of the ratios it is made of.
+    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
+        """Give value and slopes, from those of the leaves it is made of.
 
         Parameters
         ----------
         values : sequence of Dual
-            Of all ratios.
-        position : mapping of Ratio to int
-            Where each ratio stands in `values`.
+            Of all leaves.
+        position : mapping of Leaf to int
+            Where each leaf stands in `values`.
 
         Returns
         -------
@@ -144,13 +145,13 @@ class Task(Node):
         """
 
     @abstractmethod
-    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
-        """Say what the number can be, from what its ratios can be.
+    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
+        """Say what the number can be, from what its leaves can be.
 
         Parameters
         ----------
-        known : mapping of Ratio to Bounds
-            Of every ratio that it is made of.
+        known : mapping of Leaf to Bounds
+            Of every leaf that it is made of.
 
         Returns
         -------
@@ -172,19 +173,31 @@ class Task(Node):
             Rates and shares are within [0, 1], and means between the smallest and the largest
             value that may count; arithmetic of them is that of intervals.
         """
-        return self.bounds_of({ratio: ratio.own_bounds(*rows) for ratio in self.ratios()})
+        return self.bounds_of({leaf: leaf.own_bounds(*rows) for leaf in self.leaves()})
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Give the means, shares, rates and coefficients that it is made of, from left to right.
+
+        Yields
+        ------
+        Leaf
+            Each as often as it occurs.
+        """
+        for part in self.parts:
+            if isinstance(part, Task):
+                yield from part.leaves()
 
     def ratios(self) -> Iterator[Ratio]:
-        """Give the ratios that it is made of, from left to right.
+        """Give the means, shares and rates among its leaves.
 
         Yields
         ------
         Ratio
             Each as often as it occurs.
         """
-        for part in self.parts:
-            if isinstance(part, Task):
-                yield from part.ratios()
+        for leaf in self.leaves():
+            if isinstance(leaf, Ratio):
+                yield leaf
 
     @property
     def tolerance(self) -> float | None:
@@ -229,32 +242,52 @@ class Task(Node):
         return Named(self, str(self), tolerance)
 
     def estimate(
-        self, population: Population, labelled: Sample, *, alpha: float = 0.05
+        self,
+        population: Population | PopulationScan | Scan,
+        labelled: Sample,
+        *,
+        alpha: float = 0.05,
+        selection: object = None,
+        support: Literal["refuse", "exclude"] = "refuse",
+        rng: Rng = 0,
     ) -> TaskEstimate:
-        """Estimate the number on a population without labels, in four ways.
+        """Estimate the number on a population without labels, in five ways, one recommended.
 
         Prediction-powered: the estimate from labels, plus `lam` times the plug-in on the
         population less the plug-in on the labelled rows (Angelopoulos et al. 2023, 2024, for
-        ratios and what arithmetic makes of them). All intervals are for where the population
+        ratios and what arithmetic makes of them). Transported: the same for labelled rows that are
+        no random sample, with probabilities recalibrated on other rows and weights that make the
+        labelled rows like the population. All intervals are for where the population
         comes from, not for its own rows alone, and are approximate; none leaves the range of the
-        number, such as [0, 1] for shares. Cost O(n N) at most.
+        number, such as [0, 1] for shares. Cost O(n N) at most; of more than 5e8 pairs of rows the
+        recalibrated estimate is left out, and 400,000 random rows of a larger population
+        serve for what goes beyond the plug-in.
 
         Parameters
         ----------
-        population : Population
+        population : Population, PopulationScan or Scan
             With every covariate that the task reads; those it shares with `labelled` serve the
-            recalibration.
+            recalibration and the weights. It may contain the labelled rows.
         labelled : Sample
-            Other rows with labels, none of the population's. For the estimates that use labels
-            directly they are a random sample from where the population comes from, or carry
-            weights that make them one.
+            Rows with labels. For the prediction-powered and the labelled estimate they are a random
+            sample from where the population comes from, or carry weights that make them one.
         alpha : float
             Error that every interval is allowed.
+        selection : array of n probabilities or str, optional
+            Known probability of labelling of every labelled row, or the covariate that holds it;
+            rows are then weighted by one over it. Default: it is not known.
+        support : {"refuse", "exclude"}
+            What to do about rows of the population that are unlike every labelled row: give no
+            transported estimate where they are more than 10 %, or more than 1 % have levels that no
+            labelled row has (the default), or leave them out.
+        rng : int, Generator or None
+            Divides labelled rows for the recalibration, and permutes rows.
 
         Returns
         -------
         TaskEstimate
-            Plug-in, recalibrated, prediction-powered and labelled estimates.
+            Plug-in, recalibrated, prediction-powered, transported and labelled estimates; `best`
+            is the one to report.
 
         Examples
         --------
@@ -263,12 +296,20 @@ class Task(Node):
         >>> few, many = it.simulate.survey(6_000, rng=0).sample.split([0.2, 0.8], rng=0)
         >>> age = {c.name: c.values for c in many.columns if c.name == "age"}
         >>> found = tasks.mean("age").estimate(it.Population(many.p, age), labelled=few)
-        >>> found.prediction_powered.lower < found.prediction_powered.value
+        >>> found.best.lower < found.best.value
         True
         """
-        from itrust.tasks.population import estimate_task
+        from itrust.tasks.population import estimate_tasks
 
-        return estimate_task(self, population, labelled, alpha=alpha)
+        return estimate_tasks(
+            [self],
+            population,
+            labelled,
+            alpha=alpha,
+            selection=selection,
+            support=support,
+            rng=rng,
+        )[0]
 
     def evaluate(
         self, sample: Sample, *, alpha: float = 0.05, draws: int = 999, rng: Rng = None
@@ -296,8 +337,114 @@ class Task(Node):
         return evaluate_tasks(sample, [self], alpha=alpha, draws=draws, rng=rng)[0]
 
 
+class Leaf(Task):
+    """A number that no arithmetic made: a mean, a share, a rate, or a coefficient.
+
+    Attributes
+    ----------
+    where : Predicate
+        The rows that count.
+    among_positives : bool
+        Whether the denominator is made of labels.
+    """
+
+    where: Predicate
+    among_positives: bool
+
+    @property
+    @abstractmethod
+    def is_rate(self) -> bool:
+        """Whether it is a rate or a share, within [0, 1]."""
+
+    @abstractmethod
+    def fit(self, rows: TaskRows) -> LeafFit:
+        """Fit it on some rows.
+
+        Parameters
+        ----------
+        rows : TaskRows
+            Covariates, weights and what stands for labels.
+
+        Returns
+        -------
+        LeafFit
+            Its value, and how rows share in it.
+        """
+
+    @abstractmethod
+    def predicates(self) -> Iterator[Predicate]:
+        """Say what it asks of rows: where they count, and what counts."""
+
+    @abstractmethod
+    def terms_of(
+        self, points: Points, weights: FloatArray, first: int = 0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Give g and h of some rows, 0 outside; none of them need satisfy the condition."""
+
+    @abstractmethod
+    def tilts(self, rows: TaskRows) -> tuple[Quantity, ...] | None:
+        """Give what labels are followed along by the law that smooths them; None for rates."""
+
+    @abstractmethod
+    def own_bounds(self, *rows: TaskRows) -> Bounds:
+        """Say what it can be, whatever the labels of these rows are."""
+
+    @abstractmethod
+    def between(self, smallest: float, largest: float) -> Bounds:
+        """Say what it can be if what is averaged goes from one value to another."""
+
+    @abstractmethod
+    def reestimated(self, rows: TaskRows, weights: FloatArray) -> FloatArray:
+        """Estimate it with R other sets of weights, (n, R) -> (R,); NaN where there is nothing."""
+
+    @abstractmethod
+    def carrying(self, rows: TaskRows) -> FloatArray:
+        """Give how much each row's label carries, (n,), with probabilities for labels."""
+
+    @property
+    def labels_each(self) -> float:
+        """Labels of the rarer kind that count as one, beside `carrying`."""
+        return 1.0
+
+    @abstractmethod
+    def takes(self, rows: TaskRows) -> bool:
+        """Whether these stand-ins, which need not be probabilities, give it a value."""
+
+    @abstractmethod
+    def held(self, rows: TaskRows, labelled: TaskRows) -> float:
+        """Say by how much shares are held back where next to nothing is left to divide by."""
+
+    def check(self, sample: Sample) -> None:
+        """Refuse rows with labels that cannot give it, in a sentence."""
+
+    def leaves(self) -> Iterator[Leaf]:
+        """Itself."""
+        yield self
+
+    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
+        """Look its own up."""
+        return known[self]
+
+    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
+        """Pick its own."""
+        return values[position[self]]
+
+    def inside_of(self, points: Points, weights: FloatArray) -> BoolArray:
+        """Mark the rows that count, (n,)."""
+        return np.asarray(self.where.rows(points) & (weights > 0))
+
+    def without_rows(self) -> InputError:
+        """The error about a condition that no row meets."""
+        return InputError(
+            "no row of positive weight satisfies {where} in {task}",
+            argument="tasks",
+            value=self,
+            details={"where": self.where.formula, "task": self},
+        )
+
+
 @dataclass(frozen=True)
-class Ratio(Task):
+class Ratio(Leaf):
     """Sum of w g s over sum of w h s (among positives) or of w h (among rows); s is y or p.
 
     Parameters
@@ -334,10 +481,6 @@ class Ratio(Task):
         """Covariates of the quantity and of the predicate."""
         return self.quantity.names | self.where.names
 
-    def ratios(self) -> Iterator[Ratio]:
-        """Itself."""
-        yield self
-
     def predicates(self) -> Iterator[Predicate]:
         """What it asks of rows: where they count, and what counts."""
         yield self.where
@@ -351,15 +494,6 @@ class Ratio(Task):
         if not h.any():
             raise self.without_rows()
         return g, h
-
-    def without_rows(self) -> InputError:
-        """The error about a condition that no row meets."""
-        return InputError(
-            "no row of positive weight satisfies {where} in {task}",
-            argument="tasks",
-            value=self,
-            details={"where": self.where.formula, "task": self},
-        )
 
     def terms_of(
         self, points: Points, weights: FloatArray, first: int = 0
@@ -380,7 +514,7 @@ class Ratio(Task):
         two (n,) arrays
             The quantity, and 1 for rows that count.
         """
-        inside = self.where.rows(points) & (weights > 0)
+        inside = self.inside_of(points, weights)
         if not inside.any():
             return np.zeros(len(points)), np.zeros(len(points))
         g = np.where(inside, self.quantity.of(points), 0.0)
@@ -448,9 +582,25 @@ class Ratio(Task):
         found = Bounds(smallest, largest)
         return found if self.among_positives else found.hull(Bounds(0.0, 0.0))
 
-    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
-        """Look its own up."""
-        return known[self]
+    def fit(self, rows: TaskRows) -> LeafFit:
+        """Divide one weighted sum by the other."""
+        return RatioFit(self, self.linear(rows).value, self.denominator(rows))
+
+    def tilts(self, rows: TaskRows) -> tuple[Quantity, ...] | None:  # noqa: ARG002
+        """What is averaged among positives."""
+        return (self.quantity,) if self.among_positives else None
+
+    def carrying(self, rows: TaskRows) -> FloatArray:
+        """Weights of the rows that count, (n,)."""
+        return np.asarray(rows.weights * self.where.rows(rows.points))
+
+    def takes(self, rows: TaskRows) -> bool:
+        """Whether what is divided by is positive."""
+        return self.denominator(rows) > 0
+
+    def held(self, rows: TaskRows, labelled: TaskRows) -> float:
+        """Shares are those of half as many positives as labelled rows let expect, or more."""
+        return min(1.0, 2 * self.denominator(rows) / self.expected_denominator(rows, labelled))
 
     def _below(self, rows: TaskRows, h: FloatArray) -> FloatArray:
         return h * rows.stand_in if self.among_positives else h
@@ -502,9 +652,46 @@ class Ratio(Task):
         share = self.denominator(labelled) / float(labelled.weights @ there)
         return share * float(rows.weights @ here)
 
-    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
-        """Pick its own."""
-        return values[position[self]]
+
+@dataclass(frozen=True, eq=False)
+class RatioFit(LeafFit):
+    """A ratio as some rows have it.
+
+    Attributes
+    ----------
+    ratio : Ratio
+        What was fitted.
+    value, mass : float
+        The ratio, and its denominator.
+    """
+
+    ratio: Ratio
+    value: float
+    mass: float
+
+    def read(
+        self, points: Points, weights: FloatArray, first: int = 0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Give g and h, (n,) each."""
+        return self.ratio.terms_of(points, weights, first)
+
+    def shares(
+        self, read: tuple[FloatArray, FloatArray], weights: FloatArray, stand_in: FloatArray
+    ) -> FloatArray:
+        """Give what rows add to the numerator, less the ratio times what they add below, (n,)."""
+        g, h = read
+        below = h * stand_in if self.ratio.among_positives else h
+        return weights * (g * stand_in - self.value * below) / (self.mass or math.nan)
+
+    def lean(self, read: tuple[FloatArray, FloatArray], weights: FloatArray) -> FloatArray:
+        """Give w (g - value h) among positives, else w g, (n,)."""
+        g, h = read
+        return weights * (g - self.value * h) if self.ratio.among_positives else weights * g
+
+    def below(self, read: tuple[FloatArray, FloatArray], weights: FloatArray) -> FloatArray:
+        """Give w h among positives, else nothing, (n,)."""
+        _, h = read
+        return weights * h if self.ratio.among_positives else np.zeros(h.size)
 
 
 def _first_name(quantity: Quantity) -> str:
@@ -521,11 +708,11 @@ class Fixed(NumberNode, Task):
 
     leaning = linear
 
-    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:  # noqa: ARG002
+    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:  # noqa: ARG002
         """Give the number at both ends."""
         return Bounds(self.value, self.value)
 
-    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
         """Give the number; it has no slope."""
         if not position:
             return Dual(np.array([self.value]), np.zeros((0, 1)))
@@ -555,13 +742,13 @@ class Combined(TwoSides[Task], Task):
         joined: Linearised = ARITHMETIC[self.sign](left, right)
         return joined
 
-    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
+    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
         """Join the ranges of both sides."""
         left, right = self.left.bounds_of(known), self.right.bounds_of(known)
         joined: Bounds = ARITHMETIC[self.sign](left, right)
         return joined
 
-    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
         """Join the values and slopes of both sides."""
         left, right = (part.dual(values, position) for part in (self.left, self.right))
         joined: Dual = ARITHMETIC[self.sign](left, right)
@@ -622,11 +809,11 @@ class Named(Task):
         """Estimate the task and its derivatives."""
         return self.task.leaning(rows)
 
-    def bounds_of(self, known: Mapping[Ratio, Bounds]) -> Bounds:
+    def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:
         """Say what the task can be."""
         return self.task.bounds_of(known)
 
-    def dual(self, values: Sequence[Dual], position: Mapping[Ratio, int]) -> Dual:
+    def dual(self, values: Sequence[Dual], position: Mapping[Leaf, int]) -> Dual:
         """Give value and slopes of the task."""
         return self.task.dual(values, position)
 

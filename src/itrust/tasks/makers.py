@@ -1,15 +1,19 @@
-"""Tasks made in Python: mean, share, prevalence; and several of them from text or parts."""
+"""Tasks made in Python: mean, share, prevalence, coefficient; several from text or parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from itrust._core import InputError
 from itrust.data import Everywhere, Predicate, as_predicate, parse_condition
 from itrust.tasks.expressions import Ratio, Task
-from itrust.tasks.parser import parse
+from itrust.tasks.parser import parse, parse_term
 from itrust.tasks.quantities import Callback, Covariate, Indicator, Quantity
+from itrust.tasks.regressions import Coefficient
+from itrust.tasks.terms import LevelOf, Regression, RegressionTerm
+
+TermLike = str | Mapping[str, Any] | tuple[Any, ...]
 
 
 def mean(
@@ -109,6 +113,94 @@ def prevalence(where: object = None, **values: Any) -> Task:
     """
     chosen = _predicate(where, values, "prevalence")
     return Ratio(Indicator(Everywhere()), chosen, among_positives=False)
+
+
+def coefficient(
+    of: TermLike | Literal[1],
+    on: Sequence[TermLike],
+    *,
+    link: Literal["logit", "identity", "log"] = "logit",
+    where: object = None,
+    reference: Mapping[str, Any] | None = None,
+    **values: Any,
+) -> Task:
+    """Coefficient of a regression of the label on covariates.
+
+    The coefficients b of a canonical GLM solve sum of w z (y - mean(z'b)) = 0, where z are a
+    constant and the terms, and the plug-in has probabilities in place of y. Their difference, the
+    bias of the plug-in, is to first order H^-1 times the sum of w z (y - p). Whether the
+    regression describes the data well does not matter for it. Standard errors are sandwiches.
+
+    Parameters
+    ----------
+    of : str, mapping or tuple
+        Which coefficient: a covariate; a mapping of a category to its level, such as
+        {"race": "Black"}; a tuple of two of these for an interaction; a text as `parse` reads it,
+        such as 'race["Black"]' or "log(income)"; or 1 for the constant.
+    on : sequence of str or tuple
+        The terms: covariates, texts such as "log(income)" or "age:race", or tuples of two. A
+        category stands for all its levels but the reference.
+    link : {"logit", "identity", "log"}
+        Whether log odds, rates, or logs of rates are sums of the terms. The coefficient of a
+        level is a log odds ratio, a difference of rates, or the log of a ratio of rates.
+    where : mapping, str or Predicate, optional
+        Which rows count, as for `mean`; default: all rows.
+    reference : mapping of str to object, optional
+        The level that the others of a category are compared with; default: the first that occurs.
+    **values : object
+        The mapping of `where` as keywords, such as region="south".
+
+    Returns
+    -------
+    Task
+        The coefficient, in one over the unit of its covariate.
+
+    Examples
+    --------
+    >>> from itrust import tasks
+    >>> task = tasks.coefficient("age", on=["age", "race", "income"], reference={"race": "White"})
+    >>> str(task)
+    'coef(age ; age + race against "White" + income)'
+    >>> str(tasks.coefficient({"race": "Black"}, on=["age", "race"], link="log", region="south"))
+    'coef(race["Black"] ; age + race ; log | region == "south")'
+    """
+    if isinstance(on, str) or not isinstance(on, Sequence):
+        raise InputError(
+            "{argument} is a list of covariates such as ['age', 'race'], not {value}",
+            argument="on",
+            value=on,
+        )
+    if not isinstance(reference, Mapping | None):
+        raise InputError(
+            "{argument} maps categories to levels, as in {{'race': 'White'}}, not {value}",
+            argument="reference",
+            value=reference,
+        )
+    chosen = _predicate(where, values, "coefficient")
+    terms = tuple(_as_term(term, "on") for term in on)
+    regression = Regression(terms, link, chosen, tuple((reference or {}).items()))
+    return Coefficient(None if of == 1 else _as_term(of, "of"), regression)
+
+
+def _as_term(term: object, argument: str) -> RegressionTerm:
+    """A term from a text, a name, a category with its level, or two of these."""
+    if isinstance(term, tuple):
+        return RegressionTerm(
+            tuple(one for part in term for one in _as_term(part, argument).factors)
+        )
+    if isinstance(term, Mapping) and len(term) == 1:
+        ((name, level),) = term.items()
+        return RegressionTerm((LevelOf(str(name), level),))
+    if isinstance(term, str) and term:
+        try:
+            return parse_term(term)
+        except InputError:  # a name that is no word, such as "hours per week"
+            return RegressionTerm((Covariate(term),))
+    raise InputError(
+        "{argument} takes names of covariates, {{category: level}}, and tuples of two, not {value}",
+        argument=argument,
+        value=term,
+    )
 
 
 def as_tasks(tasks: object) -> list[Task]:

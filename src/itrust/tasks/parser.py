@@ -7,6 +7,14 @@
     call       = "mean" "(" quantity [ "|" condition ] ")"
                | "share" "(" condition [ "|" condition ] ")"
                | "prevalence" "(" [ condition ] ")"
+               | "coef" "(" coefficient ";" terms [ ";" link ] [ "|" condition ] ")"
+    coefficient = "1" | part [ ":" part ]
+    part       = covariate "[" value "]" | product
+    terms      = term { "+" term }
+    term       = product [ reference ] [ ":" product [ reference ] ]
+    reference  = "against" value
+    link       = "logit" | "identity" | "log"
+    product    = what stands between the signs + and - of a quantity
     quantity   = the same arithmetic with covariates, and log, log10, exp, sqrt, abs
     condition  = conjunction { "or" conjunction }
     conjunction = simple { "and" simple }
@@ -18,14 +26,21 @@ A title is text in quotes, or any text without quotes, backticks, "(", "|" and "
 "~" is the tolerance: the size of bias that would matter, in the unit of the task. A covariate is a
 word, or anything in backticks; a value is a number, true, false, or text in
 quotes (dates, too). Means and shares are among positives. A quantity also knows powers, as in
-mean(10 ** log_income). A text has at most 100,000 characters and 1,000 words and signs, with 60
-levels of parentheses and 95 parts within each other, such as terms of a sum; all numbers are
-finite. Examples:
+mean(10 ** log_income). A coefficient is that of a regression of the label on the terms and a
+constant (coef(1 ; ...) is the constant's): logistic unless a link is named; identity gives
+differences of rates, log gives logs of ratios of rates. A category has a coefficient for each level
+but the reference, which is the one after "against", or the first that occurs; ":" multiplies two
+terms. Covariates are observed ones: the model's prediction is no term. A text has at most 100,000
+characters and 1,000 words and signs, with 60 levels of parentheses and 95 parts within each other,
+such as terms of a sum; all numbers are finite. Examples:
 
     mean(age | race == "Black") - mean(age | race == "White")
     share(age >= 65)
     prevalence(region in ("south", "west") and age < 40) / prevalence()
     Mean age of owners: mean(age) ~ 0.5
+    coef(age ; age + race + log(income))
+    coef(race["Black"] ; age + race against "White" ; identity | region == "south")
+    coef(age:urban ; age + urban + age:urban)
 """
 
 from __future__ import annotations
@@ -33,11 +48,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from itrust._core import InputError, did_you_mean, shown
-from itrust.data import MAX_CHARACTERS, ConditionReader, Everywhere, Predicate, Token
+from itrust._core import InputError, did_you_mean, sentence, shown
+from itrust.data import (
+    MAX_CHARACTERS,
+    TOKEN,
+    ConditionReader,
+    Everywhere,
+    Predicate,
+    Token,
+)
 from itrust.tasks.expressions import Combined, Fixed, Ratio, Task
+from itrust.tasks.links import LINKS
 from itrust.tasks.nodes import MAX_DEPTH
 from itrust.tasks.quantities import (
     FUNCTIONS,
@@ -48,12 +71,18 @@ from itrust.tasks.quantities import (
     NumberQuantity,
     Quantity,
 )
+from itrust.tasks.regressions import Coefficient
+from itrust.tasks.terms import LevelOf, Regression, RegressionTerm
 
 TITLE = re.compile(r"""\s*(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<bare>[^"`(|:]*[^"`(|:\s]))\s*:""")
-CALLS = ("mean", "share", "prevalence")
+CALLS = ("mean", "share", "prevalence", "coef")
+# Signs that only regressions have; elsewhere they are refused with what may have been meant.
+OF_REGRESSIONS = ";:[]"
+TOKENS = re.compile(TOKEN.pattern.replace("[-+*/()|,<>~]", r"[-+*/()|,<>~;:\[\]]"), re.VERBOSE)
 MOST_PARTS = MAX_DEPTH - 5  # a mean, a sign and a title may come around them
 
 Part = TypeVar("Part", Task, Quantity)
+Made = TypeVar("Made")
 
 
 def parse(text: str) -> Task:
@@ -96,10 +125,32 @@ def parse(text: str) -> Task:
     return _Parser(text, title.end()).whole(named)
 
 
+def parse_term(text: str) -> RegressionTerm:
+    """Read what a coefficient is of, or a term of a regression, from text.
+
+    >>> str(parse_term('race["b"]')), str(parse_term("age:log(income)"))
+    ('race["b"]', 'age:log(income)')
+    """
+    reader = _TermParser(text)
+    found = reader.coefficient_term()
+    if reader.peek is not None:
+        reader.refuse(f"the term ends before {reader.ahead()}")
+    return found
+
+
 class _Parser(ConditionReader):
     """Tasks around conditions, by the same recursive descent."""
 
     WHOLE = "task"
+    TOKENS = TOKENS
+
+    def _split(self) -> None:
+        super()._split()
+        if any(token.kind == "word" and token.text == "coef" for token in self.tokens):
+            return
+        for token in self.tokens:
+            if token.kind == "sign" and token.text in OF_REGRESSIONS:
+                self._refuse_character(token.at)
 
     def whole(self, title: str | None = None) -> Task:
         task = self.task()
@@ -180,7 +231,8 @@ class _Parser(ConditionReader):
         token = self.peek
         if token is None or token.kind != "word":
             self.refuse(
-                f"expected mean(...), share(...), prevalence(...) or a number, not {self.ahead()}"
+                f"expected mean(...), share(...), prevalence(...), coef(...) or a number, "
+                f"not {self.ahead()}"
             )
         if token.text not in CALLS:
             guess = did_you_mean(token.text, CALLS)
@@ -195,6 +247,8 @@ class _Parser(ConditionReader):
         elif token.text == "share":
             what = Indicator(self.condition())
             task = Ratio(what, self.given(), among_positives=True)
+        elif token.text == "coef":
+            task = self.coefficient()
         else:
             quantity = self.quantity()
             if not quantity.names:
@@ -202,6 +256,87 @@ class _Parser(ConditionReader):
             task = Ratio(quantity, self.given(), among_positives=True)
         self.expect(")", f"to close {token.text}(")
         return task
+
+    def coefficient(self) -> Coefficient:
+        """A coefficient, the terms of its regression, the link, and the rows that count."""
+        token = self.peek
+        of = None if self._constant() else self.coefficient_term()
+        self.expect(";", "and the terms of the regression after the coefficient")
+        references: dict[str, Any] = {}
+        terms = [self.term(references)]
+        while self.accept("+"):
+            terms.append(self.term(references))
+        link = "logit"
+        if self.accept(";"):
+            named = self.accept(*LINKS)
+            if named is None:
+                self.refuse(f"expected logit, identity or log after ;, not {self.ahead()}")
+            link = named.text
+        at = len(self.text) if token is None else token.at
+        regression = self._made(
+            at, Regression, tuple(terms), link, self.given(), tuple(references.items())
+        )
+        return self._made(at, Coefficient, of, regression)
+
+    def _made(self, at: int, kind: Callable[..., Made], *parts: Any) -> Made:
+        """Something that refuses parts which do not go together: pointed at in the text."""
+        try:
+            return kind(*parts)
+        except InputError as error:
+            self.refuse(sentence(error), at)
+
+    def _constant(self) -> bool:
+        """Step over a 1 that stands for the constant."""
+        following = self.tokens[self.position : self.position + 2]
+        if len(following) == 2 and following[0].text == "1" and following[1].text == ";":
+            self.position += 1
+            return True
+        return False
+
+    def coefficient_term(self) -> RegressionTerm:
+        """One or two parts; levels stand in brackets."""
+        return self._term(self.coefficient_part)
+
+    def coefficient_part(self) -> Quantity:
+        following = self.tokens[self.position + 1 : self.position + 2]
+        if following and following[0].text == "[":
+            name = self.covariate()
+            self.expect("[", f"after {shown(name)}")
+            found = LevelOf(name, self.value())
+            self.expect("]", "after the level")
+            return found
+        return self.product()
+
+    def term(self, references: dict[str, Any]) -> RegressionTerm:
+        """A term of a regression; a category may name the level that others are compared with."""
+
+        def part() -> Quantity:
+            found = self.product()
+            sign = self.accept("against")
+            if sign is not None:
+                if not isinstance(found, Covariate):
+                    self.refuse("only a covariate by itself has a reference level", sign.at)
+                level = self.value()
+                if references.setdefault(found.name, level) != level:
+                    self.refuse("a category has one reference level", sign.at)
+            return found
+
+        return self._term(part)
+
+    def _term(self, part: Callable[[], Quantity]) -> RegressionTerm:
+        first = self.peek
+        factors = [part()]
+        while self.accept(":"):
+            factors.append(part())
+        at = self.end if first is None else first.at
+        return self._made(at, RegressionTerm, tuple(factors))
+
+    def product(self) -> Quantity:
+        """A quantity without sums, which would stand in parentheses."""
+        left = self.quantity_factor()
+        while sign := self.accept("*", "/"):
+            left = self._joined(Formula, left, sign, self.quantity_factor())
+        return left
 
     def given(self) -> Predicate:
         return self.condition() if self.accept("|") else Everywhere()
@@ -234,3 +369,12 @@ class _Parser(ConditionReader):
         self.expect(")", f"to close {token.text}(")
         self._refuse_depth(inside.depth, token)
         return Function(token.text, inside)
+
+
+class _TermParser(_Parser):
+    """Terms by themselves."""
+
+    WHOLE = "term"
+
+    def _split(self) -> None:
+        ConditionReader._split(self)

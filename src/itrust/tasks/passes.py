@@ -3,7 +3,8 @@
 A first pass sums numerators and denominators with labels and with probabilities. The smoothed law
 of labels is then fitted to the rows at hand, or by passes where these hold too few of the labels
 that matter. One more pass gives the estimate by that law; and the main pass, shared with the test,
-sums squares of the rows' shares and what redrawn labels make of every task.
+sums squares of the rows' shares and what redrawn labels make of every task. Regressions are solved
+by Newton's steps, each of them a pass that all share (`regression_passes.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from itrust.bias import Redraws
 from itrust.data import Chunk, Missing, Points
 from itrust.engines import Additive, Outcome, Plan, RowwiseWork
 from itrust.tasks.differentials import Dual
-from itrust.tasks.expressions import Ratio, Task
+from itrust.tasks.expressions import Leaf, Ratio, RatioFit, Task
+from itrust.tasks.fits import LeafFit
+from itrust.tasks.regression_passes import Solutions, solve_expected, solve_regressions, summed
+from itrust.tasks.regressions import Coefficient
 from itrust.tasks.scores import DrawnSums, TaskConstants
 from itrust.tasks.uncertainty import (
     EDGE,
@@ -30,26 +34,27 @@ from itrust.tasks.uncertainty import (
     PENALTY,
     STEPS,
     LawSums,
+    followed,
     is_rate,
     smoothed_target,
 )
 
 MIN_LABELS = 200  # of either kind among the rows at hand, for their law to be that of all rows
-MAX_RATIOS = 60  # of a task, which are bits of a number
+MAX_RATIOS = 60  # and coefficients of a task, which are bits of a number
 MIN_RANKED = 50  # rows at hand that tell how a quantity is spread in a group
 
 
-def slopes_at(task: Task, ratios: Sequence[Ratio], values: FloatArray) -> FloatArray:
-    """Derivatives of a task in its ratios where these have some values, (k,)."""
-    units = np.eye(len(ratios))
+def slopes_at(task: Task, leaves: Sequence[Leaf], values: FloatArray) -> FloatArray:
+    """Derivatives of a task in its leaves where these have some values, (k,)."""
+    units = np.eye(len(leaves))
     parts = [Dual(np.array([v]), units[:, [k]]) for k, v in enumerate(values)]
-    return task.dual(parts, {ratio: k for k, ratio in enumerate(ratios)}).slope[:, 0]
+    return task.dual(parts, {leaf: k for k, leaf in enumerate(leaves)}).slope[:, 0]
 
 
-def value_at(task: Task, ratios: Sequence[Ratio], values: FloatArray) -> float:
-    """A task where its ratios have some values."""
-    parts = [Dual(np.array([v]), np.zeros((len(ratios), 1))) for v in values]
-    found = task.dual(parts, {ratio: k for k, ratio in enumerate(ratios)}).value[0]
+def value_at(task: Task, leaves: Sequence[Leaf], values: FloatArray) -> float:
+    """A task where its leaves have some values."""
+    parts = [Dual(np.array([v]), np.zeros((len(leaves), 1))) for v in values]
+    found = task.dual(parts, {leaf: k for k, leaf in enumerate(leaves)}).value[0]
     return float(found) if np.isfinite(found) else math.nan
 
 
@@ -63,7 +68,7 @@ def _both(one: Mapping[int, FloatArray], other: Mapping[int, FloatArray]) -> dic
 
 @dataclass(frozen=True, eq=False)
 class RatioTotals(Additive):
-    """Sums over rows for k ratios, with labels and with probabilities.
+    """Sums over rows for k leaves, with labels and with probabilities; g of coefficients is 0.
 
     Attributes
     ----------
@@ -76,7 +81,7 @@ class RatioTotals(Additive):
     low, high : (k,) arrays
         Smallest and largest g of rows that count.
     groups : tuple of mappings of int to array
-        For every task, by those of its ratios that count a row, as bits: sums of w, w^2, w y, and
+        For every task, by those of its leaves that count a row, as bits: sums of w, w^2, w y, and
         rows with y of 1 and 0.
     missing : (m,) array
         Rows without a value of each covariate.
@@ -105,30 +110,41 @@ class RatioTotals(Additive):
             groups=tuple(map(_both, self.groups, other.groups)),
         )
 
-    def values(self, ratios: Sequence[Ratio], with_labels: bool) -> FloatArray:
-        """The ratios with labels, or with probabilities, (k,); NaN over nothing."""
-        above = self.above_y if with_labels else self.above_p
-        below = self.below(ratios, with_labels)
-        unknown = np.full(above.size, np.nan)
-        return np.asarray(np.divide(above, below, out=unknown, where=below > 0))
+    def fits(self, leaves: Sequence[Leaf], solutions: Solutions, kind: str) -> tuple[LeafFit, ...]:
+        """The leaves with labels ("y"), or with probabilities ("p"); NaN over nothing."""
+        above, mass = (self.above_y, self.mass_y) if kind == "y" else (self.above_p, self.mass_p)
+        labelled = np.array([leaf.among_positives for leaf in leaves], dtype=bool)
+        return fits_of(leaves, above, np.where(labelled, mass, self.mass), solutions, kind)
 
-    def below(self, ratios: Sequence[Ratio], with_labels: bool) -> FloatArray:
-        """What is divided by, (k,)."""
-        labelled = np.array([ratio.among_positives for ratio in ratios], dtype=bool)
-        return np.where(labelled, self.mass_y if with_labels else self.mass_p, self.mass)
+
+def fits_of(
+    leaves: Sequence[Leaf],
+    above: FloatArray,
+    below: FloatArray,
+    solutions: Solutions,
+    kind: Any,
+) -> tuple[LeafFit, ...]:
+    """Ratios from their numerators and denominators, (k,) each, and coefficients as solved."""
+    return tuple(
+        solutions.fit(leaf, kind)
+        if isinstance(leaf, Coefficient)
+        else RatioFit(leaf, float(up / down) if down > 0 else math.nan, float(down))
+        for leaf, up, down in zip(leaves, above, below, strict=True)
+        if isinstance(leaf, Coefficient | Ratio)
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _Totalling:
     """The first pass: numerators and denominators."""
 
-    ratios: tuple[Ratio, ...]
+    leaves: tuple[Leaf, ...]
     names: tuple[str, ...]
-    tasks: tuple[list[int], ...]  # which of the ratios each task is made of
+    tasks: tuple[list[int], ...]  # which of the leaves each task is made of
 
     def __call__(self, chunk: Chunk, w: FloatArray) -> RatioTotals:
         y, p = chunk.y, chunk.p
-        terms = [ratio.terms_of(chunk.points, w, chunk.first) for ratio in self.ratios]
+        terms = [leaf.terms_of(chunk.points, w, chunk.first) for leaf in self.leaves]
         g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
         ones, zeros = w * h * y, w * h * (1 - y)
         inside = h > 0
@@ -148,7 +164,7 @@ class _Totalling:
 
 
 def _by_pattern(inside: BoolArray, w: FloatArray, y: FloatArray) -> dict[int, FloatArray]:
-    """Totals of some rows by which of a task's ratios count them, as `RatioTotals.groups`."""
+    """Totals of some rows by which of a task's leaves count them, as `RatioTotals.groups`."""
     found = {}
     keys, code = np.unique(pattern(inside), return_inverse=True)
     for number, key in enumerate(keys.tolist()):
@@ -189,7 +205,7 @@ class RankTable:
 
 @dataclass(frozen=True, eq=False)
 class GroupLaw:
-    """The smoothed law of labels among rows that the same ratios count.
+    """The smoothed law of labels among rows that the same leaves count.
 
     Attributes
     ----------
@@ -257,11 +273,11 @@ class NewtonSums(Additive):
 class _Stepping:
     """A pass that improves the laws of some groups."""
 
-    ratios: tuple[Ratio, ...]
+    leaves: tuple[Leaf, ...]
     laws: Mapping[int, GroupLaw]
 
     def __call__(self, chunk: Chunk, w: FloatArray) -> NewtonSums:
-        code = pattern([ratio.terms_of(chunk.points, w)[1] > 0 for ratio in self.ratios])
+        code = pattern([leaf.inside_of(chunk.points, w) for leaf in self.leaves])
         slopes, curves = {}, {}
         for key, law in self.laws.items():
             rows = np.flatnonzero(code == key)
@@ -273,22 +289,22 @@ class _Stepping:
 
 @dataclass(frozen=True, eq=False)
 class StreamedLaw:
-    """What labels could have been, for every group of rows that some ratios tell apart.
+    """What labels could have been, for every group of rows that some leaves tell apart.
 
     Attributes
     ----------
-    ratios : tuple of Ratio
+    leaves : tuple of Leaf
         Which rows count together.
     laws : mapping of int to GroupLaw
-        By the ratios that count a row, as bits.
+        By the leaves that count a row, as bits.
     """
 
-    ratios: tuple[Ratio, ...]
+    leaves: tuple[Leaf, ...]
     laws: Mapping[int, GroupLaw]
 
     def q(self, points: Points, w: FloatArray) -> FloatArray:
         """Probabilities of some rows, (n,)."""
-        code = pattern([ratio.terms_of(points, w)[1] > 0 for ratio in self.ratios])
+        code = pattern([leaf.inside_of(points, w) for leaf in self.leaves])
         found = np.array(points.p)
         for key in np.unique(code).tolist():
             law = self.laws.get(key)
@@ -300,24 +316,40 @@ class StreamedLaw:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedTotals(Additive):
-    """Sums of w g q and w h q for the ratios of every task, (tasks, k) each."""
+    """Sums that need the laws and the coefficients of regressions.
+
+    Attributes
+    ----------
+    above, below : (tasks, k) arrays
+        Of w g q and w h q, for the leaves of every task.
+    carried : (4, k) array
+        Of what labels of positives move coefficients by and its squares, and of others: 0 for
+        ratios.
+    """
 
     above: FloatArray
     below: FloatArray
+    carried: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class _Expecting:
     """The pass that estimates every task by its law."""
 
-    ratios: tuple[Ratio, ...]
+    leaves: tuple[Leaf, ...]
     laws: tuple[StreamedLaw, ...]
+    predicted: tuple[LeafFit, ...]
 
     def __call__(self, chunk: Chunk, w: FloatArray) -> ExpectedTotals:
-        terms = [ratio.terms_of(chunk.points, w) for ratio in self.ratios]
+        terms = [leaf.terms_of(chunk.points, w) for leaf in self.leaves]
         g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
         q = np.array([law.q(chunk.points, w) for law in self.laws])
-        return ExpectedTotals((w * q) @ g.T, (w * q) @ h.T)
+        moved = np.zeros((len(self.leaves), w.size))
+        for k, (leaf, fit) in enumerate(zip(self.leaves, self.predicted, strict=True)):
+            if isinstance(leaf, Coefficient):
+                moved[k] = np.abs(fit.lean(fit.read(chunk.points, w), w))
+        powers = [own @ kind for kind in (chunk.y, 1 - chunk.y) for own in (moved, moved**2)]
+        return ExpectedTotals((w * q) @ g.T, (w * q) @ h.T, np.array(powers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +362,7 @@ class TaskPass:
         All rows, and how their labels are redrawn.
     tasks : tuple of Task
         The numbers.
-    ratios : tuple of Ratio
+    leaves : tuple of Leaf
         What they are made of, each once.
     totals : RatioTotals
         Of all rows.
@@ -338,16 +370,19 @@ class TaskPass:
         What labels could have been, for every task.
     expected : ExpectedTotals
         The estimates by these laws.
+    solutions : Solutions
+        The coefficients of regressions, with labels, with probabilities and by these laws.
     names : tuple of str
         Covariates whose missing values were counted.
     """
 
     redraws: Redraws
     tasks: tuple[Task, ...]
-    ratios: tuple[Ratio, ...]
+    leaves: tuple[Leaf, ...]
     totals: RatioTotals
     laws: tuple[StreamedLaw, ...]
     expected: ExpectedTotals
+    solutions: Solutions
     names: tuple[str, ...] = field(default=())
 
     @property
@@ -363,12 +398,23 @@ class TaskPass:
     @cached_property
     def constants(self) -> TaskConstants:
         """What the sums over redrawn labels need to know."""
-        return TaskConstants(
-            self.tasks,
-            self.ratios,
-            self.totals.values(self.ratios, False),
-            self.totals.below(self.ratios, False),
-        )
+        fits = self.fits("p")
+        return TaskConstants(self.tasks, self.leaves, fits, np.array([fit.mass for fit in fits]))
+
+    def fits(self, kind: str) -> tuple[LeafFit, ...]:
+        """The leaves with labels ("y") or with probabilities ("p")."""
+        return self.totals.fits(self.leaves, self.solutions, kind)
+
+    def values(self, kind: str) -> FloatArray:
+        """Their values, (k,)."""
+        return np.array([fit.value for fit in self.fits(kind)])
+
+    def expected_fits(self, number: int) -> tuple[LeafFit, ...]:
+        """The leaves by the law of a task; coefficients of other tasks are those of labels."""
+        labelled = np.array([leaf.among_positives for leaf in self.leaves], dtype=bool)
+        below = np.where(labelled, self.expected.below[number], self.totals.mass)
+        above = self.expected.above[number]
+        return fits_of(self.leaves, above, below, self.solutions, number)
 
     def works(self, block: range) -> list[Any]:
         """Sums over redrawn labels, and of powers of the rows' shares.
@@ -389,30 +435,20 @@ class TaskPass:
 
     @cached_property
     def _sharing(self) -> _Sharing:
-        k = len(self.ratios)
-        values = {
-            "y": self.totals.values(self.ratios, True),
-            "p": self.totals.values(self.ratios, False),
-        }
-        below = {
-            "y": self.totals.below(self.ratios, True),
-            "p": self.totals.below(self.ratios, False),
-        }
-        labelled = np.array([ratio.among_positives for ratio in self.ratios], dtype=bool)
+        labels, predicted = self.fits("y"), self.fits("p")
         found = []
         for number, task in enumerate(self.tasks):
-            at_q = np.where(labelled, self.expected.below[number], self.totals.mass)
-            of_q = np.divide(
-                self.expected.above[number], at_q, out=np.full(k, np.nan), where=at_q > 0
-            )
-            found.append(
-                _TaskShares(
-                    labels=_coefficients(task, self.ratios, values["y"], below["y"]),
-                    predicted=_coefficients(task, self.ratios, values["p"], below["p"]),
-                    expected=_coefficients(task, self.ratios, of_q, at_q),
-                )
-            )
-        return _Sharing(self.ratios, tuple(found), self.laws)
+            own = {*task.leaves()}
+            places = tuple(k for k, leaf in enumerate(self.leaves) if leaf in own)
+
+            def shares(fits: Sequence[LeafFit], task: Task = task, at: Any = places) -> _Linear:
+                values = np.array([fit.value for fit in fits])
+                slopes = slopes_at(task, self.leaves, values)[list(at)]
+                return _Linear(slopes, tuple(fits[k] for k in at))
+
+            by_law = shares(self.expected_fits(number))
+            found.append(_TaskShares(places, shares(labels), shares(predicted), by_law))
+        return _Sharing(labels, tuple(found), self.laws)
 
     def reduced(self, outcome: Outcome, block: range) -> tuple[DrawnSums, LawSumsOfTasks]:
         """Keep the sums; those of the data once.
@@ -449,47 +485,67 @@ class TaskPass:
         """
         return DrawnSums.joined([drawn for drawn, _ in found]), found[0][1]
 
+    @property
+    def carriers(self) -> dict[Leaf, tuple[float, ...]]:
+        """How many equal labels would say as much as those that carry each leaf, by kind."""
+        totals = self.totals
+        zeros = totals.mass - totals.mass_y
+        plain = np.array([totals.mass_y, totals.ones2, zeros, totals.zeros2])
+        found = {}
+        for k, leaf in enumerate(self.leaves):
+            ones = [_kish(plain[0, k], plain[1, k])]
+            if not leaf.among_positives:
+                ones.append(_kish(plain[2, k], plain[3, k]))
+            if isinstance(leaf, Coefficient):
+                each = leaf.labels_each
+                own = self.expected.carried[:, k]
+                ones = [one / each for one in ones]
+                ones += [_kish(own[0], own[1]), _kish(own[2], own[3])]
+            found[leaf] = tuple(ones)
+        return found
+
     def law_value(self, number: int) -> float | None:
         """What a plain rate or share would be by the law; None for other tasks."""
         task = self.tasks[number]
         if not is_rate(task):
             return None
-        (ratio,) = {*task.ratios()}
-        k = self.ratios.index(ratio)
-        below = self.expected.below[number, k] if ratio.among_positives else self.totals.mass[k]
-        return float(self.expected.above[number, k] / below)
+        (ratio,) = {*task.leaves()}
+        return self.expected_fits(number)[self.leaves.index(ratio)].value
+
+
+def _kish(whole: float, squares: float) -> float:
+    """How many equal weights would have this sum and this sum of squares."""
+    return float(whole**2 / squares) if squares > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
-class _Coefficients:
-    """What a row's share in a task is made of, by ratio, (k,) each."""
+class _Linear:
+    """What a row's share in a task is made of: slopes of the task in its leaves, and these."""
 
-    slope: FloatArray  # of the task in the ratio, over its denominator
-    value: FloatArray  # of the ratio
+    slopes: FloatArray
+    fits: tuple[LeafFit, ...]
 
-    def shares(self, w: FloatArray, g: FloatArray, h: FloatArray, s: FloatArray) -> FloatArray:
-        """Of the rows, (n,); h is that of the denominators, made of stand-ins where these count."""
-        return np.asarray(w * (self.slope @ (g * s - self.value[:, None] * h)))
+    def shares(self, read: Sequence[Any], w: FloatArray, s: FloatArray) -> FloatArray:
+        """Of the rows, with these stand-ins, (n,)."""
+        pairs = zip(self.slopes, self.fits, read, strict=True)
+        return np.asarray(sum(slope * fit.shares(own, w, s) for slope, fit, own in pairs))
 
-
-def _coefficients(
-    task: Task, ratios: Sequence[Ratio], values: FloatArray, below: FloatArray
-) -> _Coefficients:
-    own = {*task.ratios()}
-    used = np.array([ratio in own for ratio in ratios])
-    slopes = slopes_at(task, ratios, values)
-    safe = np.where(used & (below > 0), below, 1.0)
-    slope = np.where(used, np.where(below > 0, slopes / safe, np.nan), 0.0)
-    return _Coefficients(slope, np.where(used, values, 0.0))
+    def lean(self, read: Sequence[Any], w: FloatArray) -> FloatArray:
+        """What stand-ins of the rows move, (n,)."""
+        pairs = zip(self.slopes, self.fits, read, strict=True)
+        return np.asarray(
+            sum(slope / (fit.mass or math.nan) * fit.lean(own, w) for slope, fit, own in pairs)
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class _TaskShares:
-    """Coefficients of one task with labels, with probabilities and by its law."""
+    """One task: which leaves it has, and these with labels, probabilities and by its law."""
 
-    labels: _Coefficients
-    predicted: _Coefficients
-    expected: _Coefficients
+    places: tuple[int, ...]
+    labels: _Linear
+    predicted: _Linear
+    expected: _Linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -503,23 +559,20 @@ class LawSumsOfTasks(Additive):
 class _Sharing:
     """What the main pass sums of the rows' shares in every task."""
 
-    ratios: tuple[Ratio, ...]
+    fits: tuple[LeafFit, ...]  # of all leaves: they read the rows once
     tasks: tuple[_TaskShares, ...]
     laws: tuple[StreamedLaw, ...]
 
     def __call__(self, chunk: Chunk, w: FloatArray) -> LawSumsOfTasks:
-        terms = [ratio.terms_of(chunk.points, w) for ratio in self.ratios]
-        g, h = (np.array([pair[side] for pair in terms]) for side in (0, 1))
-        labelled = np.array([r.among_positives for r in self.ratios], dtype=bool)[:, None]
-        y, p = chunk.y, chunk.p
+        everything = [fit.read(chunk.points, w) for fit in self.fits]
         found = []
         for own, law in zip(self.tasks, self.laws, strict=True):
+            read = [everything[k] for k in own.places]
             q = law.q(chunk.points, w)
-            seen = own.labels.shares(w, g, np.where(labelled, h * y, h), y)
-            plug_in = own.predicted.shares(w, g, np.where(labelled, h * p, h), p)
-            by_law = own.expected.shares(w, g, np.where(labelled, h * q, h), q)
-            lean = np.where(labelled, g - own.expected.value[:, None] * h, g)
-            leaning = w * (own.expected.slope @ lean)
+            seen = own.labels.shares(read, w, chunk.y)
+            plug_in = own.predicted.shares(read, w, chunk.p)
+            by_law = own.expected.shares(read, w, q)
+            leaning = own.expected.lean(read, w)
             found.append(LawSums.of(seen - plug_in, by_law - plug_in, leaning, q))
         return LawSumsOfTasks(tuple(found))
 
@@ -539,25 +592,28 @@ def task_pass(redraws: Redraws, tasks: Sequence[Task]) -> TaskPass:
     TaskPass
         Ready for the main pass.
     """
-    ratios = tuple(dict.fromkeys(ratio for task in tasks for ratio in task.ratios()))
+    leaves = tuple(dict.fromkeys(leaf for task in tasks for leaf in task.leaves()))
     names = tuple(sorted({name for task in tasks for name in task.names}))
-    own = tuple(_places_of(task, ratios) for task in tasks)
-    totals: RatioTotals = _summed(redraws, _Totalling(ratios, names, own))
-    for ratio, mass in zip(ratios, totals.mass, strict=True):
+    own = tuple(_places_of(task, leaves) for task in tasks)
+    totals: RatioTotals = summed(redraws, _Totalling(leaves, names, own))
+    for leaf, mass in zip(leaves, totals.mass, strict=True):
         if not mass > 0:
-            raise ratio.without_rows()
-    laws = _laws(redraws, tasks, totals)
-    expected: ExpectedTotals = _summed(redraws, _Expecting(ratios, laws))
-    return TaskPass(redraws, tuple(tasks), ratios, totals, laws, expected, names)
+            raise leaf.without_rows()
+    solutions = solve_regressions(redraws, leaves)
+    laws = _laws(redraws, tasks, totals, solutions)
+    expecting = _Expecting(leaves, laws, totals.fits(leaves, solutions, "p"))
+    expected: ExpectedTotals = summed(redraws, expecting)
+    solutions = solve_expected(redraws, tasks, laws, solutions)
+    return TaskPass(redraws, tuple(tasks), leaves, totals, laws, expected, solutions, names)
 
 
-def _places_of(task: Task, ratios: Sequence[Ratio]) -> list[int]:
-    """Which ratios a task is made of, by number; too many are refused."""
-    own = [ratios.index(ratio) for ratio in dict.fromkeys(task.ratios())]
+def _places_of(task: Task, leaves: Sequence[Leaf]) -> list[int]:
+    """Which leaves a task is made of, by number; too many are refused."""
+    own = [leaves.index(leaf) for leaf in dict.fromkeys(task.leaves())]
     if len(own) > MAX_RATIOS:
         raise InputError(
-            "{task} is made of {number} means, shares and rates; at most {most} can be read from "
-            "very many rows",
+            "{task} is made of {number} means, shares, rates and coefficients; at most {most} can "
+            "be read from very many rows",
             argument="tasks",
             value=task,
             details={"task": task, "number": len(own), "most": MAX_RATIOS},
@@ -565,23 +621,19 @@ def _places_of(task: Task, ratios: Sequence[Ratio]) -> list[int]:
     return own
 
 
-def _summed(redraws: Redraws, function: Any) -> Any:
-    """What a function of chunks gives for all rows, in one pass without draws."""
-    survey = redraws.survey
-    return redraws.engine.run(survey, [], None, [RowwiseWork(function, survey.unit)]).works[0]
-
-
-def _laws(redraws: Redraws, tasks: Sequence[Task], totals: RatioTotals) -> tuple[StreamedLaw, ...]:
+def _laws(
+    redraws: Redraws, tasks: Sequence[Task], totals: RatioTotals, solutions: Solutions
+) -> tuple[StreamedLaw, ...]:
     """The law of every task: fitted to the rows at hand, or by passes where these are too few."""
     found = []
     for task, groups in zip(tasks, totals.groups, strict=True):
-        own = tuple(dict.fromkeys(task.ratios()))
-        laws = _at_hand(redraws, own, groups)
+        own = tuple(dict.fromkeys(task.leaves()))
+        laws = _at_hand(redraws, own, groups, solutions)
         for _ in range(STEPS):
             open_ones = {key: law for key, law in laws.items() if not law.is_settled}
             if not open_ones:
                 break
-            sums: NewtonSums = _summed(redraws, _Stepping(own, open_ones))
+            sums: NewtonSums = summed(redraws, _Stepping(own, open_ones))
             for key, law in open_ones.items():
                 moved, length = law.stepped(sums.slopes[key], sums.curves[key])
                 laws[key] = replace(moved, is_settled=length < ENOUGH)
@@ -590,21 +642,24 @@ def _laws(redraws: Redraws, tasks: Sequence[Task], totals: RatioTotals) -> tuple
 
 
 def _at_hand(
-    redraws: Redraws, ratios: tuple[Ratio, ...], groups: Mapping[int, FloatArray]
+    redraws: Redraws,
+    leaves: tuple[Leaf, ...],
+    groups: Mapping[int, FloatArray],
+    solutions: Solutions,
 ) -> dict[int, GroupLaw]:
     """Laws fitted to the rows at hand; those of few labels are not settled."""
     sample, extract = redraws.sample, redraws.extract
     assert extract is not None
     weights = extract.weights
     w = np.ones(sample.n) if weights is None else weights / redraws.survey.unit
-    code = pattern([ratio.terms_of(sample.points, w)[1] > 0 for ratio in ratios])
+    code = pattern([leaf.inside_of(sample.points, w) for leaf in leaves])
     laws = {}
     for key, (mass, mass2, mass_y, ones, zeros) in groups.items():
-        here = [ratio for k, ratio in enumerate(ratios) if (key >> k) & 1]
+        here = [leaf for k, leaf in enumerate(leaves) if (key >> k) & 1]
         rows = np.flatnonzero(code == key)
-        mixed = 0 < mass_y < mass
-        tilted = bool(here) and all(ratio.among_positives for ratio in here) and mixed
-        quantities = tuple(dict.fromkeys(r.quantity for r in here)) if tilted else ()
+        tilts = [solutions.tilts(leaf) for leaf in here]
+        quantities = followed(here, tilts) if 0 < mass_y < mass else ()
+        tilted = bool(quantities)
         ranked = rows if rows.size >= MIN_RANKED else np.arange(sample.n)
         points = sample.points.take(ranked)
         tables = tuple(RankTable.of(_finite(quantity.of(points))) for quantity in quantities)

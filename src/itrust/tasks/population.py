@@ -1,24 +1,63 @@
-"""A task on a population without labels, estimated in four ways, each with an interval."""
+"""A task on a population without labels, estimated in five ways, each with an interval."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
 
-from itrust._core import FloatArray, InputError, IntArray, Result, checked_alpha, listed, rounded
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    Rng,
+    Subject,
+    as_seed,
+    checked_alpha,
+    checked_choice,
+    listed,
+)
+from itrust.balance import (
+    Gap,
+    LookedAt,
+    Resemblance,
+    RowPair,
+    at_hand,
+    compare_rows,
+    looked_for_support,
+)
 from itrust.bias import Neighbours, Weights, neighbour_kernel
-from itrust.data import Design, Points, Population, Sample, checked_sample, design_variance
+from itrust.data import (
+    Points,
+    Population,
+    PopulationScan,
+    RowsAtHand,
+    Sample,
+    Scan,
+    checked_sample,
+    encode_numbers,
+)
+from itrust.engines import one_blas_thread
 from itrust.kernels import LocalKernel
-from itrust.tasks.bias import checked_tasks, covariates_of
+from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
 from itrust.tasks.bounds import Bounds
-from itrust.tasks.differentials import Linearised
-from itrust.tasks.expressions import Task, TaskRows
+from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
+from itrust.tasks.expressions import Ratio, Task, TaskRows
+from itrust.tasks.passes import slopes_at, value_at
+from itrust.tasks.powering import prediction_powered, spread
+from itrust.tasks.regressions import has_regression, references_of, refuse_other_levels
+from itrust.tasks.transported import (
+    PopulationTotals,
+    Transport,
+    cross_fitted,
+    population_totals,
+    rows_kept,
+)
 from itrust.tasks.uncertainty import (
     FEW_NOTE,
     LabelLaw,
@@ -34,191 +73,366 @@ CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
 WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the usual ones; wider where too few rows are near
 MIN_NEIGHBOURS = 4  # effective ones, below which a prediction is left as it is
 MANY_ALONE = 0.01  # share of the population without neighbours that is worth a note
+# Shares of the population that are refused: of levels that no labelled row has, about which
+# nothing can be known, and of all rows that no labelled row is like.
+MAX_NEW, MAX_UNLIKE = 0.01, 0.1
+MAX_PAIRS = 5e8  # of labelled rows and rows of the population, beyond which none are compared
+MANY_NOTE = "there is no recalibrated estimate: pairs of rows are too many"
+SUPPORT = ("refuse", "exclude")
+ALIKE, DRAWS = 0.05, 199  # of the test whether labelled rows are like the population
+LOOKS_RANDOM = 0.5  # p-value above which the random-sample form is recommended
 
 
-class Assumption(StrEnum):
-    """What the interval of an estimate rests on."""
+def estimate_tasks(
+    tasks: Sequence[Task],
+    population: Population | PopulationScan | Scan,
+    labelled: Sample,
+    *,
+    alpha: float = 0.05,
+    selection: object = None,
+    support: Literal["refuse", "exclude"] = "refuse",
+    rng: Rng = 0,
+) -> tuple[TaskEstimate, ...]:
+    """Estimate tasks on a population whose labels are not known: see `Task.estimate`.
 
-    CALIBRATED = "the probabilities are calibrated"
-    SMOOTH = "the bias is smooth and the same in both samples"
-    RANDOM = "labelled rows are a random sample"
-    WEIGHTED = "labelled rows are a random sample, by their weights"
+    What tasks share, such as the recalibration and the look at the rows, is done once.
 
-
-@dataclass(frozen=True)
-class Estimate(Result):
-    """One way to estimate a number.
-
-    Attributes
+    Parameters
     ----------
-    value : float
-        What the number is estimated to be.
-    stderr : float
-        Its standard error.
-    lower, upper : float
-        The interval.
-    assumes : Assumption
-        What the interval rests on.
-    """
-
-    value: float
-    stderr: float
-    lower: float
-    upper: float
-    assumes: Assumption
-
-    def __repr__(self) -> str:
-        return f"<Estimate: {_with_ends(self)}>"
-
-    @property
-    def width(self) -> float:
-        """Length of the interval."""
-        return self.upper - self.lower
-
-    def _facts(self) -> Mapping[str, Any]:
-        return {**vars(self), "assumes": self.assumes.value}
-
-
-@dataclass(frozen=True)
-class TaskEstimate(Result):
-    """A task on a population, estimated in four ways.
-
-    Attributes
-    ----------
-    task : Task
-        What is estimated, with its text.
-    plugin : Estimate
-        Probabilities in place of labels.
-    recalibrated : Estimate
-        Probabilities plus the local bias of the labelled rows.
-    prediction_powered : Estimate
-        Probabilities of the population, corrected by labelled rows.
-    labelled : Estimate
-        Labels of the labelled rows alone.
-    lam : float
-        How much weight the probabilities have in `prediction_powered`, between 0 and 1, chosen
-        for a short interval.
-    n : int
-        Number of labelled rows.
-    size : int
-        Number of rows of the population.
+    tasks : sequence of Task
+        The numbers.
+    population : Population, PopulationScan or Scan
+        Rows without labels, with every covariate that the tasks read.
+    labelled : Sample
+        Rows with labels.
     alpha : float
         Error that every interval is allowed.
-    notes : tuple of str
-        Data-quality notes.
+    selection : array of n probabilities or str, optional
+        Known probability of labelling of every labelled row, or the covariate that holds it;
+        default: it is not known.
+    support : {"refuse", "exclude"}
+        What to do about rows of the population that are unlike every labelled row.
+    rng : int, Generator or None
+        Divides labelled rows for the recalibration, and permutes rows.
+
+    Returns
+    -------
+    tuple of TaskEstimate
+        One for each task.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> few, many = it.simulate.survey(2_000, rng=0).sample.split([0.3, 0.7], rng=0)
+    >>> population = it.Population(many.p, {"age": many.column("age").values})
+    >>> wanted = [it.tasks.prevalence(), it.tasks.mean("age")]
+    >>> [str(found.task) for found in it.tasks.estimate_tasks(wanted, population, few)]
+    ['prevalence()', 'mean(age)']
     """
-
-    task: Task
-    plugin: Estimate
-    recalibrated: Estimate
-    prediction_powered: Estimate
-    labelled: Estimate
-    lam: float
-    n: int
-    size: int
-    alpha: float
-    notes: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        found = _with_ends(self.prediction_powered)
-        return f"<TaskEstimate: {self.task}, {found} prediction-powered>"
-
-    @property
-    def ways(self) -> dict[str, Estimate]:
-        """The four estimates by name."""
-        return {name: value for name, value in vars(self).items() if isinstance(value, Estimate)}
-
-    def _facts(self) -> Mapping[str, Any]:
-        return {
-            "task": str(self.task),
-            **{name: way.to_dict() for name, way in self.ways.items()},
-            "lam": self.lam,
-            "n": self.n,
-            "population": self.size,
-            "alpha": self.alpha,
-            "notes": self.notes,
-        }
-
-    def _rows(self) -> list[Mapping[str, Any]]:
-        return [{"way": name, **way.to_dict()} for name, way in self.ways.items()]
+    with one_blas_thread():  # many small products: threads would wait for each other
+        return _estimates_of(tasks, population, labelled, alpha, selection, support, rng)
 
 
-def _with_ends(way: Estimate) -> str:
-    value, low, high = (
-        rounded(number, way.lower, way.upper) for number in (way.value, way.lower, way.upper)
-    )
-    return f"{value} ({low} to {high})"
-
-
-def estimate_task(
-    task: Task, population: Population, labelled: Sample, *, alpha: float = 0.05
-) -> TaskEstimate:
-    """Estimate a task on a population whose labels are not known: see `Task.estimate`."""
+def _estimates_of(
+    tasks: Sequence[Task],
+    population: Population | PopulationScan | Scan,
+    labelled: Sample,
+    alpha: float,
+    selection: object,
+    support: str,
+    rng: Rng,
+) -> tuple[TaskEstimate, ...]:
     checked_sample(labelled)
-    if not isinstance(population, Population):
-        raise InputError(
-            "{argument} must be a Population(p, x), not a {kind}",
-            argument="population",
-            value=population,
-            details={"kind": type(population).__name__},
-        )
     checked_alpha(alpha)
-    labelled, out = _alike(task, population, labelled)
-    checked_tasks(labelled, [task])
-    told = LabelledTask.of(task, labelled)
-    with_p, with_y = told.predicted, told.labels
-    plugin = task.linear(out)
-    if not math.isfinite(plugin.value):
-        raise InputError(
-            "{task} divides by 0 on the population", argument="population", details={"task": task}
+    checked_choice(support, "support", SUPPORT)
+    seed = as_seed(rng)
+    known = read_selection(selection, labelled)
+    rows = at_hand(population, labelled.names)
+    for task in tasks:
+        _refuse_lack(task, rows.points, labelled)
+    shared = {column.name for column in rows.points.columns}
+    labelled = labelled.with_columns(tuple(c for c in labelled.columns if c.name in shared))
+    checked_tasks(labelled, tasks)
+    by_labels = [_told(task, labelled) for task in tasks]
+    compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
+    looked = looked_for_support(compared)
+    resembling = compare_rows(
+        compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, looked=looked
+    )
+    counted = [_counts(task, looked.points) for task in tasks]
+    if support == "exclude":
+        rows = _supported(tasks, rows, compared, looked)
+        compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
+    transport = Transport(
+        labelled, compared, cross_fitted(labelled, compared.population, seed), known
+    )
+    totals = _Totals.of([] if rows.is_all else tasks, population)
+    found = []
+    for task, told, own in zip(tasks, by_labels, counted, strict=True):
+        gaps = looked.gaps(own)
+        found.append(
+            _estimate(
+                task,
+                told,
+                _Setting(labelled, rows, transport, resembling, gaps, support, alpha, seed),
+                totals.only(task),
+                (*_notes_of(population), *labelled.notes),
+            )
         )
-    if math.isnan(with_y.value):
+    return tuple(found)
+
+
+def _told(task: Task, labelled: Sample) -> LabelledTask:
+    """What labels say of a task; that is to be something."""
+    found = LabelledTask.of(task, labelled)
+    if math.isnan(found.labels.value):
         raise InputError(
             "no positive label counts for {task}: labelled rows say nothing about it",
             argument="labelled",
             details={"task": task},
         )
-    sampling = _spread(plugin.influence)
-    lam = _lam(with_y, with_p, labelled, sampling)
-    # Labels, plus what probabilities say about the population less about the labelled rows.
-    value = with_y.value + lam * (plugin.value - with_p.value)
-    powered = told.less(lam).plus(lam * sampling)
-    labels_alone = told.less()
-    recalibrated, recalibrated_error, alone = _recalibrated(task, labelled, out, told.law)
-    notes = [*population.dropped, *labelled.notes]
-    if few_labels(task, labelled):
-        notes.append(FEW_NOTE)
-    if alone > MANY_ALONE:
-        notes.append(
-            f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
-            f"leaves its probabilities as they are"
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Totals:
+    """Sums over all rows of a population that is too large for memory.
+
+    Regressions have none: random rows serve them, which are a sample of where all come from, too.
+    """
+
+    ratios: list[Ratio]
+    whole: PopulationTotals | None
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task], population: Population | PopulationScan | Scan) -> _Totals:
+        summed = [task for task in tasks if not has_regression(task)]
+        ratios = list(dict.fromkeys(ratio for task in summed for ratio in task.ratios()))
+        return cls(ratios, population_totals(ratios, population) if summed else None)
+
+    def only(self, task: Task) -> PopulationTotals | None:
+        if self.whole is None or has_regression(task):
+            return None
+        return self.whole.only(self.ratios, list(dict.fromkeys(task.ratios())))
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """What the estimates of all tasks share."""
+
+    labelled: Sample
+    rows: RowsAtHand
+    transport: Transport
+    resemblance: Resemblance
+    gaps: tuple[Gap, ...]
+    support: str
+    alpha: float
+    seed: int
+
+
+def _estimate(
+    task: Task,
+    told: LabelledTask,
+    setting: _Setting,
+    totals: PopulationTotals | None,
+    notes: Sequence[str],
+) -> TaskEstimate:
+    labelled, rows, alpha = setting.labelled, setting.rows, setting.alpha
+    compared = setting.transport.compared
+    w = np.ones(len(rows.points)) if rows.weights is None else rows.weights
+    out = TaskRows(compared.population, w / w.mean(), compared.population.p)
+    refuse_other_levels(task, told.rows, out)
+    plugin, sampling = _plugin(task, out, totals)
+    if not math.isfinite(plugin):
+        raise InputError(
+            "{task} divides by 0 on the population", argument="population", details={"task": task}
         )
+    powered = prediction_powered(task, told, labelled, out, plugin, sampling)
+    labels_alone = told.less()
+    said = [*notes, *reference_notes(references_of(task, labelled))]
+    if few_labels(task, labelled):
+        said.append(FEW_NOTE)
+    if totals is None and not rows.is_all:
+        said.append(
+            f"{len(rows.points):,} random rows of the population serve {task}; its intervals count "
+            f"that they are no more"
+        )
+    bounds = _bounds(task, told.rows, out, totals)
 
-    bounds = task.bounds(told.rows, out)
-
-    def way(value: float, error: Uncertainty, assumes: Assumption) -> Estimate:
+    def way(
+        value: float, error: Uncertainty, assumes: Assumption, smoothed: float | None
+    ) -> Estimate:
         value = bounds.nearest(value)
-        lower, upper = Located(value, error, bounds, told.smoothed_rate).interval(alpha)
+        lower, upper = Located(value, error, bounds, smoothed).interval(alpha)
         return Estimate(value, error.stderr, lower, upper, assumes)
 
+    recalibrated = None
+    if rows.is_all and labelled.n * rows.n <= MAX_PAIRS:
+        bent, error, alone = _recalibrated(task, labelled, out, told.law)
+        recalibrated = way(bent, error, Assumption.SMOOTH, told.smoothed_rate)
+        if alone > MANY_ALONE:
+            said.append(
+                f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
+                f"leaves its probabilities as they are"
+            )
+    else:
+        said.append(MANY_NOTE)
+    moved = setting.transport.value(task, totals)
+    is_refused = setting.support == "refuse" and _is_unsupported(setting.gaps)
+    transported = None
+    if moved is not None and not is_refused:
+        known = setting.transport.selection is not None
+        smoothed = moved.smoothed if told.smoothed_rate is not None else None
+        assumes = Assumption.KNOWN if known else Assumption.SELECTED
+        transported = way(moved.value, moved.error, assumes, smoothed)
     random = Assumption.RANDOM if labelled.weights is None else Assumption.WEIGHTED
+    best, reason = _recommended(setting, transported, is_refused)
     return TaskEstimate(
         task=task,
-        plugin=_plain(plugin.value, sampling, bounds, alpha),
-        recalibrated=way(recalibrated, recalibrated_error, Assumption.SMOOTH),
-        prediction_powered=way(value, powered, random),
-        labelled=way(with_y.value, labels_alone, random),
-        lam=lam,
+        plugin=_plain(plugin, sampling, bounds, alpha),
+        recalibrated=recalibrated,
+        prediction_powered=way(powered.value, powered.error, random, told.smoothed_rate),
+        transported=transported,
+        labelled=way(told.labels.value, labels_alone, random, told.smoothed_rate),
+        best_way=best,
+        reason=reason,
+        resemblance=setting.resemblance,
+        effective=math.nan if moved is None else moved.effective,
+        trimmed=0 if moved is None else moved.trimmed,
+        gaps=setting.gaps,
+        support=setting.support,
+        lam=powered.lam,
         n=labelled.n,
-        size=population.n,
+        size=rows.n,
         alpha=float(alpha),
-        notes=tuple(notes),
+        notes=tuple(said),
     )
 
 
-def _alike(task: Task, population: Population, labelled: Sample) -> tuple[Sample, TaskRows]:
-    """Both sides with the covariates that they share, which have to be all that the task reads."""
-    own = {column.name: column for column in population.columns}
+def _recommended(
+    setting: _Setting, transported: Estimate | None, is_refused: bool
+) -> tuple[str | None, BestReason]:
+    """The estimate that is honest, and why.
+
+    A test that does not reject shows little: the random-sample form is taken only where labelled
+    rows look more alike than most random samples would, so that choosing costs no coverage.
+    """
+    resembling = setting.resemblance
+    if setting.transport.selection is not None and transported is not None:
+        return "transported", BestReason.KNOWN
+    if resembling.pvalue > LOOKS_RANDOM and not is_refused:
+        return "prediction_powered", BestReason.RANDOM
+    if transported is not None:
+        return "transported", BestReason.DIFFERENT if resembling.differs else BestReason.SELECTED
+    return None, BestReason.UNSUPPORTED if is_refused else BestReason.UNKNOWN
+
+
+def _is_unsupported(gaps: Sequence[Gap]) -> bool:
+    """Whether so much is unlike every labelled row that no estimate is given."""
+    new = sum(gap.share for gap in gaps if gap.side in ("level", "missing"))
+    return new > MAX_NEW or sum(gap.share for gap in gaps) > MAX_UNLIKE
+
+
+def read_selection(selection: object, labelled: Sample) -> FloatArray | None:
+    """Known probabilities of labelling, from an array or the name of a covariate.
+
+    Parameters
+    ----------
+    selection : array of n numbers, str or None
+        In (0, 1].
+    labelled : Sample
+        The rows that were labelled.
+
+    Returns
+    -------
+    (n,) array or None
+        None where nothing is known.
+    """
+    if selection is None:
+        return None
+    if isinstance(selection, str):
+        column = labelled.column(selection)
+        if column.is_category:
+            raise InputError(
+                "{argument}: {column} holds levels, not probabilities of labelling",
+                argument="selection",
+                column=selection,
+            )
+        values = np.array(column.values, dtype=float)
+    else:
+        values = encode_numbers(selection, Subject("selection"))
+    if values.size != labelled.n:
+        raise InputError(
+            "{argument} has {count} entries and there are {rows} labelled rows; give the "
+            "probability of labelling of every labelled row",
+            argument="selection",
+            count=int(values.size),
+            details={"rows": labelled.n},
+        )
+    wrong = ~((values > 0) & (values <= 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            "{argument} must be probabilities above 0 and up to 1; {row} has {value}",
+            argument="selection",
+            row=row,
+            value=float(values[row]),
+        )
+    if labelled.weights is not None:
+        raise InputError(
+            "labelled rows have weights and {argument} is given as well; say one of them, for "
+            "weights are one over the probabilities of labelling",
+            argument="selection",
+        )
+    return values
+
+
+def _counts(task: Task, points: Points) -> BoolArray:
+    """Rows of a population that a task counts."""
+    marked = [leaf.where.rows(points) for leaf in dict.fromkeys(task.leaves())]
+    return np.logical_or.reduce(marked) if marked else np.ones(len(points), dtype=bool)
+
+
+def _supported(
+    tasks: Sequence[Task], rows: RowsAtHand, compared: RowPair, looked: LookedAt
+) -> RowsAtHand:
+    """The rows at hand without those that a task counts and no labelled row resembles."""
+    points = compared.population
+    own = np.flatnonzero(np.logical_or.reduce([_counts(task, points) for task in tasks]))
+    lacks = np.zeros(len(points), dtype=bool)
+    lacks[own] = looked.support.lacks(points.take(own))
+    if not lacks.any():
+        return rows
+    if lacks.all():
+        raise InputError(
+            "no labelled row resembles any row of the population", argument="population"
+        )
+    return rows_kept(rows, ~lacks)
+
+
+def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple[float, float]:
+    """The number with probabilities in place of labels, and its standard error."""
+    if totals is None:
+        found = task.linear(out)
+        return found.value, spread(found.influence)
+    ratios, values = list(dict.fromkeys(task.ratios())), totals.values()
+    slopes = slopes_at(task, ratios, values)
+    return value_at(task, ratios, values), totals.stderr(slopes, values)
+
+
+def _bounds(task: Task, rows: TaskRows, out: TaskRows, totals: PopulationTotals | None) -> Bounds:
+    if totals is None:
+        return task.bounds(rows, out)
+    known = {}
+    for k, ratio in enumerate(dict.fromkeys(task.ratios())):
+        there = ratio.between(float(totals.low[k]), float(totals.high[k]))
+        known[ratio] = ratio.own_bounds(rows).hull(there)
+    return task.bounds_of(known)
+
+
+def _refuse_lack(task: Task, points: Points, labelled: Sample) -> None:
+    """Raise unless the population has every covariate that the task reads."""
+    own = {column.name for column in points.columns}
     lacking = [name for name in covariates_of(task, labelled.points) if name not in own]
     if lacking:
         raise InputError(
@@ -227,41 +441,19 @@ def _alike(task: Task, population: Population, labelled: Sample) -> tuple[Sample
             value=lacking,
             details={"lacking": listed(lacking), "task": task},
         )
-    shared = tuple(column for column in labelled.columns if column.name in own)
-    points = Points(population.p, tuple(own[column.name] for column in shared))
-    w = np.ones(population.n) if population.weights is None else population.weights
-    return labelled.with_columns(shared), TaskRows(points, w / w.mean(), population.p)
+
+
+def _notes_of(population: object) -> tuple[str, ...]:
+    found: tuple[str, ...] = getattr(
+        population, "dropped" if isinstance(population, Population) else "notes", ()
+    )
+    return found
 
 
 def _plain(value: float, stderr: float, bounds: Bounds, alpha: float) -> Estimate:
     reach = float(ndtri(1 - alpha / 2)) * stderr
     lower, upper = bounds.clipped(value - reach, value + reach)
     return Estimate(value, stderr, lower, upper, Assumption.CALIBRATED)
-
-
-def _spread(influence: FloatArray) -> float:
-    n = influence.size
-    return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
-
-
-def _variance(influence: FloatArray, design: Design) -> float:
-    """Variance of an estimate from labelled rows, with these shares."""
-    return _spread(influence) ** 2 if design.is_simple else design_variance(design, influence)
-
-
-def _lam(labels: Linearised, predicted: Linearised, sample: Sample, sampling: float) -> float:
-    """The share of the probabilities that makes the interval shortest, within [0, 1]."""
-    own, both, alone = (
-        _variance(shares, sample.design)
-        for shares in (
-            predicted.influence,
-            labels.influence + predicted.influence,
-            labels.influence,
-        )
-    )
-    covariance = (both - own - alone) / 2
-    below = own + sampling**2
-    return float(np.clip(covariance / below, 0.0, 1.0)) if below > 0 else 0.0
 
 
 def _recalibrated(
@@ -281,14 +473,14 @@ def _recalibrated(
     share = 2 * share - here.shares(share)
     noise = law.uncertainty(share * here.left_over(), np.zeros(labelled.n), share)
     # As much may be left again as was left once.
-    error = noise.plus(_spread(sampling)).plus(remainder)
+    error = noise.plus(spread(sampling)).plus(remainder)
     return value + remainder, error, float(np.mean(there.widths == 0))
 
 
 def _corrected(task: Task, out: TaskRows, bias: FloatArray) -> TaskRows:
     """Probabilities plus bias; only sums count, so rows may leave [0, 1] if sums are positive."""
     moved = TaskRows(out.points, out.weights, out.stand_in + bias)
-    if all(ratio.denominator(moved) > 0 for ratio in task.ratios()):
+    if all(leaf.takes(moved) for leaf in task.leaves()):
         return moved
     return TaskRows(out.points, out.weights, np.clip(moved.stand_in, 0.0, 1.0))
 
@@ -301,14 +493,13 @@ def _linearised(
     Where noise has left next to no positives to divide by, shares are those of half as many as
     the labelled rows let expect.
     """
-    ratios = list(dict.fromkeys(task.ratios()))
+    leaves = list(dict.fromkeys(task.leaves()))
     labels = TaskRows.labelled(labelled)
     leaning, shares = np.zeros(len(moved.points)), np.zeros(len(moved.points))
-    for ratio, slope in zip(ratios, slopes_of(task, ratios, moved), strict=True):
-        expected = ratio.expected_denominator(moved, labels)
-        held = slope * min(1.0, 2 * ratio.denominator(moved) / expected)
-        leaning += held * ratio.leaning(moved).influence
-        shares += held * ratio.linear(moved).influence
+    for leaf, slope in zip(leaves, slopes_of(task, leaves, moved), strict=True):
+        held = slope * leaf.held(moved, labels)
+        leaning += held * leaf.leaning(moved).influence
+        shares += held * leaf.linear(moved).influence
     return task.linear(moved).value, leaning, shares
 
 

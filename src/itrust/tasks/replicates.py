@@ -26,9 +26,9 @@ def reestimated(task: Task, rows: TaskRows, weights: FloatArray) -> FloatArray:
     (R,) array
         NaN or infinite where a set of weights leaves nothing to divide by.
     """
-    ratios = list(dict.fromkeys(task.ratios()))
+    leaves = list(dict.fromkeys(task.leaves()))
     no_slopes = np.zeros((0, weights.shape[1]))
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = [Dual(ratio.reestimated(rows, weights), no_slopes) for ratio in ratios]
-        found = task.dual(values, {ratio: k for k, ratio in enumerate(ratios)})
+        values = [Dual(leaf.reestimated(rows, weights), no_slopes) for leaf in leaves]
+        found = task.dual(values, {leaf: k for k, leaf in enumerate(leaves)})
     return np.asarray(found.value, dtype=float)

@@ -19,21 +19,22 @@ from itrust.calibration import normal_score
 from itrust.data import Chunk, Sample
 from itrust.engines import Additive, Drawn
 from itrust.tasks.differentials import Dual
-from itrust.tasks.expressions import Ratio, Task, TaskRows
+from itrust.tasks.expressions import Leaf, Task, TaskRows
+from itrust.tasks.fits import LeafFit
 
 TINIEST = 1e-250  # cubes of spreads below it have lost their digits, and tell no skewness
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnSums(Additive):
-    """Sums over rows for k ratios, the data first, then every redraw.
+    """Sums over rows for k leaves, the data first, then every redraw.
 
     Attributes
     ----------
     sums : (k, 1 + draws) array
-        Of c e, with c the weights of residuals in the bias of a ratio.
+        Of c e, with c the weights of residuals in the bias of a leaf.
     squares : (pairs, 1 + draws) array
-        Of c c' e^2, for every pair of ratios.
+        Of c c' e^2, for every pair of leaves.
     masses : (k, 1 + draws) array
         Of w h y, what labels make of the denominators.
     expected : (k, k) array
@@ -89,10 +90,10 @@ class TaskConstants:
     ----------
     tasks : tuple of Task
         The numbers.
-    ratios : tuple of Ratio
+    leaves : tuple of Leaf
         What they are made of, each once.
-    plug_ins : (k,) array
-        The ratios with probabilities in place of labels.
+    fits : tuple of LeafFit
+        These with probabilities in place of labels.
     below : (k,) array
         Their denominators.
     """
@@ -100,13 +101,13 @@ class TaskConstants:
     MAX_IN_DOUBLE: ClassVar[float] = 2e7  # rows x draws; more are summed in single precision
 
     tasks: tuple[Task, ...]
-    ratios: tuple[Ratio, ...]
-    plug_ins: FloatArray
+    leaves: tuple[Leaf, ...]
+    fits: tuple[LeafFit, ...]
     below: FloatArray
 
     @classmethod
     def of(cls, tasks: Sequence[Task], sample: Sample, unit: float) -> TaskConstants:
-        """Estimate the ratios on rows in memory.
+        """Estimate the leaves on rows in memory.
 
         Parameters
         ----------
@@ -122,32 +123,36 @@ class TaskConstants:
         TaskConstants
             Denominators are in that unit.
         """
-        ratios = tuple(dict.fromkeys(ratio for task in tasks for ratio in task.ratios()))
+        leaves = tuple(dict.fromkeys(leaf for task in tasks for leaf in task.leaves()))
         rows = TaskRows.predicted(sample)
-        plug_ins = np.array([ratio.linear(rows).value for ratio in ratios])
-        below = np.array([ratio.denominator(rows) for ratio in ratios]) / unit
-        return cls(tuple(tasks), ratios, plug_ins, below)
+        fits = tuple(leaf.fit(rows) for leaf in leaves)
+        return cls(tuple(tasks), leaves, fits, np.array([fit.mass for fit in fits]) / unit)
+
+    @cached_property
+    def plug_ins(self) -> FloatArray:
+        """The leaves with probabilities in place of labels, (k,)."""
+        return np.array([fit.value for fit in self.fits])
 
     @property
     def width(self) -> int:
         """Numbers that are kept for each draw."""
-        k = len(self.ratios)
+        k = len(self.leaves)
         return 2 * k + k * (k + 1) // 2
 
     @cached_property
     def starts(self) -> list[Dual]:
         """Value and slopes of every task at the plug-in estimates."""
-        k = len(self.ratios)
+        k = len(self.leaves)
         parts = [Dual(self.plug_ins[[j]], _unit(k, j, 1)) for j in range(k)]
-        return [task.dual(parts, self._leaves) for task in self.tasks]
+        return [task.dual(parts, self._places) for task in self.tasks]
 
     @property
-    def _leaves(self) -> dict[Ratio, int]:
-        return {ratio: j for j, ratio in enumerate(self.ratios)}
+    def _places(self) -> dict[Leaf, int]:
+        return {leaf: j for j, leaf in enumerate(self.leaves)}
 
     @cached_property
     def at_null(self) -> FloatArray:
-        """Weights of the ratios in the linearised bias of every task, (tasks, k)."""
+        """Weights of the leaves in the linearised bias of every task, (tasks, k)."""
         slopes = np.array([start.slope[:, 0] for start in self.starts])
         return np.asarray(slopes.reshape(len(self.tasks), -1) / self.below)
 
@@ -166,17 +171,16 @@ class TaskConstants:
         TaskWork
             For all tasks together.
         """
-        return TaskWork(
-            self.ratios, self.plug_ins, self.at_null, unit, np.float32 if large else np.float64
-        )
+        return TaskWork(self.fits, self.at_null, unit, np.float32 if large else np.float64)
 
     def scores(self, found: DrawnSums) -> FloatArray:
         """Bias of every task in its own standard errors, data first, (tasks, 1 + draws).
 
-        The bias itself is taken, F of the ratios with labels less F of those with probabilities,
+        The bias itself is taken, F of the leaves with labels less F of those with probabilities,
         and divided by its standard error at those labels, or by that of labels drawn from the
         probabilities where it is larger; then brought to the normal scale by its skewness under
-        the null, so that tasks compare.
+        the null, so that tasks compare. Coefficients with labels are one of Newton's steps away
+        from those with probabilities.
 
         Parameters
         ----------
@@ -189,17 +193,17 @@ class TaskConstants:
             With their signs.
         """
         k, columns = found.sums.shape
-        labelled = np.array([ratio.among_positives for ratio in self.ratios])[:, None]
+        labelled = np.array([leaf.among_positives for leaf in self.leaves])[:, None]
         mass = np.where(labelled & (found.masses > 0), found.masses, self.below[:, None])
         squares = np.empty((k, k, columns))
         squares[np.triu_indices(k)] = found.squares
         squares = np.where(np.tri(k, dtype=bool)[:, :, None], squares.transpose(1, 0, 2), squares)
-        moved_ratios = [
+        moved_leaves = [
             Dual(self.plug_ins[j] + found.sums[j] / mass[j], _unit(k, j, columns)) for j in range(k)
         ]
         scores = np.zeros((len(self.tasks), columns))
         for number, task in enumerate(self.tasks):
-            moved, start = task.dual(moved_ratios, self._leaves), self.starts[number]
+            moved, start = task.dual(moved_leaves, self._places), self.starts[number]
             slope, own = moved.slope / mass, self.at_null[number]
             drawn = np.einsum("jb,jlb,lb->b", slope, squares, slope)
             null_variance = np.einsum("jb,jl,lb->b", slope, found.expected, slope)
@@ -229,10 +233,8 @@ class TaskWork:
 
     Attributes
     ----------
-    ratios : tuple of Ratio
-        What the tasks are made of.
-    plug_ins : (k,) array
-        Their values with probabilities.
+    fits : tuple of LeafFit
+        What the tasks are made of, with probabilities.
     at_null : (tasks, k) array
         What they weigh in the linearised bias of every task.
     unit : float
@@ -241,8 +243,7 @@ class TaskWork:
         Of sums over draws.
     """
 
-    ratios: tuple[Ratio, ...]
-    plug_ins: FloatArray
+    fits: tuple[LeafFit, ...]
     at_null: FloatArray
     unit: float
     dtype: DTypeLike
@@ -261,12 +262,11 @@ class _TaskPartial:
     """What one chunk contributes, being made."""
 
     def __init__(self, work: TaskWork, chunk: Chunk, w: FloatArray, columns: int) -> None:
-        p, k = chunk.p, len(work.ratios)
+        p, k = chunk.p, len(work.fits)
         lean, below = np.zeros((k, p.size)), np.zeros((k, p.size))
-        for j, ratio in enumerate(work.ratios):
-            g, h = ratio.terms_of(chunk.points, w, chunk.first)
-            lean[j] = w * (g - work.plug_ins[j] * h) if ratio.among_positives else w * g
-            below[j] = w * h if ratio.among_positives else 0.0
+        for j, fit in enumerate(work.fits):
+            read = fit.read(chunk.points, w, chunk.first)
+            lean[j], below[j] = fit.lean(read, w), fit.below(read, w)
         one, other = np.triu_indices(k)
         products = lean[one] * lean[other]
         v = p * (1 - p)

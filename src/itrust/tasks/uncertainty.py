@@ -10,7 +10,7 @@ under it while labels are few.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,8 @@ from itrust.data import Design, Sample, design_variance, variance_units
 from itrust.engines import Additive
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Dual, Linearised
-from itrust.tasks.expressions import Named, Ratio, Task, TaskRows
+from itrust.tasks.expressions import Leaf, Named, Ratio, Task, TaskRows
+from itrust.tasks.quantities import Quantity
 from itrust.tasks.replicates import reestimated
 
 FEW_LABELS = 10  # below which an interval is rough
@@ -262,18 +263,19 @@ class LabelLaw:
 
     @classmethod
     def of(
-        cls, sample: Sample, ratios: Sequence[Ratio] = (), p: FloatArray | None = None
+        cls, sample: Sample, leaves: Sequence[Leaf] = (), p: FloatArray | None = None
     ) -> LabelLaw:
-        """Smooth labels within the groups of rows that some ratios tell apart.
+        """Smooth labels within the groups of rows that some leaves tell apart.
 
         Parameters
         ----------
         sample : Sample
             Labels and probabilities.
-        ratios : sequence of Ratio
+        leaves : sequence of Leaf
             Rows that the same of them count make a group. Where only means are wanted,
-            probabilities are tilted along what is averaged, as labels say; elsewhere two rows
-            of either kind are added first.
+            probabilities are tilted along what is averaged, as labels say, and where a coefficient
+            is, along the columns of its regression; elsewhere two rows of either kind are added
+            first.
         p : (n,) array, optional
             Probabilities to start from; default: the sample's.
 
@@ -283,33 +285,35 @@ class LabelLaw:
             With no probability at 0 or 1, unless it was there.
         """
         p = sample.p if p is None else p
-        inside = [ratio.where.rows(sample.points) for ratio in ratios]
+        inside = [leaf.where.rows(sample.points) for leaf in leaves]
         group = _groups(inside, sample.n)
+        with_p = TaskRows(sample.points, sample.weights_or_ones, p)
+        tilts = [leaf.tilts(with_p) for leaf in leaves]
         q = np.empty(sample.n)
         for k in range(int(group.max()) + 1):
             rows = group == k
-            here = [ratio for ratio, held in zip(ratios, inside, strict=True) if held[rows][0]]
+            here = [j for j, held in enumerate(inside) if held[rows][0]]
+            read = followed([leaves[j] for j in here], [tilts[j] for j in here])
             part = _Part(sample.y[rows], p[rows], sample.weights_or_ones[rows])
-            if here and all(ratio.among_positives for ratio in here) and part.is_mixed:
-                read = dict.fromkeys(ratio.quantity for ratio in here)
+            if read and part.is_mixed:
                 q[rows] = part.tilted([one.of(sample.points)[rows] for one in read])
             else:
                 q[rows] = part.smoothed()
         unit = variance_units(sample.design)
         alike = _alike(sample.y - q, np.sqrt(q * (1 - q)), unit)
         law = cls(q, sample.design, unit, alike)
-        parts: Sequence[Ratio | None] = list(ratios) or [None]
-        return replace(law, labels=min(law._labels(sample, ratio) for ratio in parts))
+        parts: Sequence[Leaf | None] = list(leaves) or [None]
+        return replace(law, labels=min(law._labels(sample, leaf) for leaf in parts))
 
-    def _labels(self, sample: Sample, ratio: Ratio | None) -> float:
-        """How many independent labels carry a ratio; without one, a rate over all rows.
+    def _labels(self, sample: Sample, leaf: Leaf | None) -> float:
+        """How many independent labels carry a leaf; without one, a rate over all rows.
 
         As many as the rows have, divided by how much larger the variance of the rate is
         because labels of a unit are alike.
         """
-        inside = _inside(ratio, sample)
+        inside = _inside(leaf, sample)
         alone = float(np.square(inside) @ (self.q * (1 - self.q)))
-        kinds = _kinds(ratio, inside, sample.y)
+        kinds = _kinds(leaf, inside, sample.y)
         return min(_kish(held) for held in kinds) * _share(alone, self.label_variance(inside))
 
     def label_variance(self, leaning: FloatArray) -> float:
@@ -576,7 +580,7 @@ class LabelledTask:
     @classmethod
     def of(cls, task: Task, sample: Sample) -> LabelledTask:
         """Estimate a task from labels and from the smoothed law."""
-        law = LabelLaw.of(sample, list(dict.fromkeys(task.ratios())))
+        law = LabelLaw.of(sample, list(dict.fromkeys(task.leaves())))
         rows, with_p = TaskRows.labelled(sample), TaskRows.predicted(sample)
         smooth = replace(rows, stand_in=law.q)
         labels, predicted, expected = (task.linear(own) for own in (rows, with_p, smooth))
@@ -629,8 +633,9 @@ def few_labels(task: Task, sample: Sample) -> bool:
     """Whether so few labels carry a task that its interval is rough.
 
     A mean or a share is carried by the positives that count, a rate by the positives or by the
-    other rows, whichever are fewer, and a task by the fewest of its parts. Of rows with unequal
-    weights, and of clusters, as many count as equal ones would say the same.
+    other rows, whichever are fewer, and a task by the fewest of its parts. A coefficient is carried
+    by the labels that move it, and five of the rarer kind are needed for every term. Of rows with
+    unequal weights, and of clusters, as many count as equal ones would say the same.
 
     Parameters
     ----------
@@ -644,27 +649,61 @@ def few_labels(task: Task, sample: Sample) -> bool:
     bool
         Whether fewer than ten labels carry it.
     """
-    return any(_carrying(ratio, sample) < FEW_LABELS for ratio in task.ratios())
+    return any(_carrying(leaf, sample) < FEW_LABELS for leaf in task.leaves())
 
 
-def _carrying(ratio: Ratio, sample: Sample) -> float:
-    """How many labels carry a ratio; of clusters, how many that hold some."""
-    kinds, unit = _kinds(ratio, _inside(ratio, sample), sample.y), variance_units(sample.design)
-    if unit is not None:
-        kinds = [np.asarray(np.bincount(unit, held), dtype=float) for held in kinds]
-    return min(_kish(held) for held in kinds)
+def _carrying(leaf: Leaf, sample: Sample) -> float:
+    """How many labels carry a leaf; of clusters, how many that hold some."""
+    unit = variance_units(sample.design)
+
+    def carried(inside: FloatArray) -> float:
+        kinds = _kinds(leaf, inside, sample.y)
+        if unit is not None:
+            kinds = [np.asarray(np.bincount(unit, held), dtype=float) for held in kinds]
+        return min(_kish(held) for held in kinds)
+
+    found = carried(_inside(leaf, sample))
+    if leaf.labels_each > 1:
+        w = sample.weights_or_ones * leaf.where.rows(sample.points)
+        found = min(found, carried(w) / leaf.labels_each)
+    return found
 
 
-def _inside(ratio: Ratio | None, sample: Sample) -> FloatArray:
-    """Weights of the rows that a ratio counts, (n,); of all rows without one."""
-    w = sample.weights_or_ones
-    return w if ratio is None else w * ratio.where.rows(sample.points)
+def followed(
+    leaves: Sequence[Leaf], tilts: Sequence[tuple[Quantity, ...] | None]
+) -> tuple[Quantity, ...]:
+    """What the law of labels follows among rows that some leaves count.
+
+    Parameters
+    ----------
+    leaves : sequence of Leaf
+        Which count them.
+    tilts : sequence
+        What each is made of; None for rates, which follow nothing, but are not in the way of
+        coefficients.
+
+    Returns
+    -------
+    tuple of Quantity
+        Each once; empty where labels are smoothed as they are.
+    """
+    is_smoothed = any(tilt is None for tilt in tilts)
+    if is_smoothed and all(isinstance(leaf, Ratio) for leaf in leaves):
+        return ()
+    return tuple(dict.fromkeys(one for tilt in tilts for one in tilt or ()))
 
 
-def _kinds(ratio: Ratio | None, inside: FloatArray, y: FloatArray) -> list[FloatArray]:
-    """Weights of the positives; for a rate those of the other rows, too."""
+def _inside(leaf: Leaf | None, sample: Sample) -> FloatArray:
+    """How much each row's label carries, (n,); without a leaf, its weight."""
+    if leaf is None:
+        return sample.weights_or_ones
+    return leaf.carrying(TaskRows.predicted(sample))
+
+
+def _kinds(leaf: Leaf | None, inside: FloatArray, y: FloatArray) -> list[FloatArray]:
+    """What positives carry; for a rate or a coefficient that of the other rows, too."""
     positives = inside * y
-    if ratio is not None and ratio.among_positives:
+    if leaf is not None and leaf.among_positives:
         return [positives]
     return [positives, inside - positives]
 
@@ -674,36 +713,22 @@ def _kish(held: FloatArray) -> float:
     return _share(float(held.sum()) ** 2, float(held @ held))
 
 
-def few_carry(
-    ratios: Sequence[Ratio],
-    ones: FloatArray,
-    ones2: FloatArray,
-    zeros: FloatArray,
-    zeros2: FloatArray,
-) -> bool:
-    """The same as `few_labels`, from sums of weights and of their squares, (k,) each.
+def few_carry(leaves: Iterable[Leaf], carriers: Mapping[Leaf, Sequence[float]]) -> bool:
+    """The same as `few_labels`, where it is known how many labels carry each leaf.
 
     Parameters
     ----------
-    ratios : sequence of Ratio
+    leaves : iterable of Leaf
         What a task is made of.
-    ones, ones2 : (k,) arrays
-        Of the positives that each counts.
-    zeros, zeros2 : (k,) arrays
-        Of the other rows.
+    carriers : mapping of Leaf to sequence of float
+        How many labels carry each, by kind.
 
     Returns
     -------
     bool
         Whether fewer than ten labels carry one of them.
     """
-    found = []
-    for k, ratio in enumerate(ratios):
-        carried = _share(float(ones[k]) ** 2, float(ones2[k]))
-        if not ratio.among_positives:
-            carried = min(carried, _share(float(zeros[k]) ** 2, float(zeros2[k])))
-        found.append(carried)
-    return min(found) < FEW_LABELS
+    return min(min(carriers[leaf]) for leaf in leaves) < FEW_LABELS
 
 
 def _share(part: float, whole: float) -> float:
@@ -758,9 +783,9 @@ class Located:
         return min(1.0, others * alone)
 
 
-def slopes_of(task: Task, ratios: Sequence[Ratio], rows: TaskRows) -> FloatArray:
-    """Derivatives of a task in its ratios, (k,), where these rows put them."""
-    values = [ratio.linear(rows).value for ratio in ratios]
-    units = np.eye(len(ratios))
+def slopes_of(task: Task, leaves: Sequence[Leaf], rows: TaskRows) -> FloatArray:
+    """Derivatives of a task in its leaves, (k,), where these rows put them."""
+    values = [leaf.linear(rows).value for leaf in leaves]
+    units = np.eye(len(leaves))
     parts = [Dual(np.array([v]), units[:, [k]]) for k, v in enumerate(values)]
-    return task.dual(parts, {ratio: k for k, ratio in enumerate(ratios)}).slope[:, 0]
+    return task.dual(parts, {leaf: k for k, leaf in enumerate(leaves)}).slope[:, 0]

@@ -111,6 +111,7 @@ class ConditionReader:
     """
 
     WHOLE: ClassVar[str] = "condition"  # what a text is, in refusals
+    TOKENS: ClassVar[re.Pattern[str]] = TOKEN
 
     def __init__(self, text: str, start: int = 0) -> None:
         self.text = text
@@ -130,7 +131,7 @@ class ConditionReader:
         """Fill the list of tokens."""
         at = self.start
         while at < self.end:
-            found = TOKEN.match(self.text, at)
+            found = self.TOKENS.match(self.text, at)
             if found is None:
                 self._refuse_character(at + len(self.text[at:]) - len(self.text[at:].lstrip()))
             kind = str(found.lastgroup)

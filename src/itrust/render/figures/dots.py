@@ -14,6 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from itrust._core import Result, html, rounded
 from itrust.auditing import Comparison
+from itrust.balance import Resemblance, RowDifference
 from itrust.calibration import (
     Detectable,
     Finding,
@@ -35,6 +36,7 @@ from itrust.render.figures.style import (
     short,
     titled,
 )
+from itrust.render.text.balance import difference_words
 from itrust.render.text.tasks import WAYS
 from itrust.tasks import Estimate, TaskEstimate
 
@@ -146,10 +148,34 @@ def _(result: TaskEstimate) -> Dots:
     title = f"{result.task}: {result.size:,} rows without labels, {result.n:,} with"
     label = f"estimate, {100 * (1 - result.alpha):g} % interval"
     return Dots(
-        f"{result.task}, estimated in four ways" if len(title) > 70 else title,
-        [f"{WAYS[name]}\n{_assumed(way)}" for name, way in ways.items()],
+        str(result.task) if len(title) > 70 else title,
+        [
+            f"{WAYS[name]}{' (recommended)' * (name == result.best_way)}\n{_assumed(way)}"
+            for name, way in ways.items()
+        ],
         [_estimates(label, [*ways.values()])],
     )
+
+
+@dots_of.register
+def _(result: Resemblance) -> Dots:
+    """Differences in standard deviations that permuted rows have."""
+    told = result.compared
+    panel = Panel(
+        "labelled rows less population, in standard errors",
+        [one.z for one in told],
+        [(min(one.z, 0.0), max(one.z, 0.0)) for one in told],
+        "{:+.1f}".format,
+    )
+    verdict = "differ" if result.differs else "show no difference"
+    title = f"Labelled rows and population {verdict}, p = {result.pvalue:.3g}"
+    return Dots(title, [textwrap.fill(difference_words(one), 44) for one in told], [panel])
+
+
+@dots_of.register
+def _(result: RowDifference) -> Dots:
+    panel = Panel("mean or share", [result.labelled, result.population])
+    return Dots(difference_words(result), ["labelled rows", "population"], [panel])
 
 
 @dots_of.register
@@ -218,7 +244,7 @@ class DotsDisplay(Display):
     ----------
     result : Result
         Of `detectable`, `sample_size`, `multiclass_test`, `witness_test`, of `Task.estimate`, of
-        `recalibrate.compare`, or of `compare` without tasks; or a finding.
+        `resemblance`, of `recalibrate.compare`, or of `compare` without tasks; or a finding.
     axes_ : list of matplotlib axes
         After `plot`, one for each kind of number; in given axes the first one only.
     """

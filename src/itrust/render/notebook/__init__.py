@@ -2,6 +2,7 @@
 
 from itrust.render.notebook import (
     auditing,
+    balance,
     bias,
     calibration,
     recalibrate,
@@ -15,6 +16,7 @@ from itrust.render.showing import as_html
 __all__ = [
     "as_html",
     "auditing",
+    "balance",
     "bias",
     "calibration",
     "recalibrate",

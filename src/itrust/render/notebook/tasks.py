@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from itrust._core import html, rounded
 from itrust.render.showing import as_html
+from itrust.render.text.balance import resemblance_warnings
 from itrust.render.text.tasks import (
     TASK_SIGN,
     WAYS,
     bias_text,
     ends_text,
+    estimate_notes,
+    recommendation,
     task_sentence,
     task_title,
 )
@@ -54,7 +57,14 @@ def _(result: TaskEstimate) -> str:
     return html.card(
         f"{result.task} on {result.size:,} rows without labels, {result.n:,} with",
         html.table(["", *ESTIMATE_HEAD], rows),
-        html.notes(result.notes),
+        html.notes(
+            [
+                recommendation(result),
+                *resemblance_warnings(result.resemblance),
+                *estimate_notes(result),
+                *result.notes,
+            ]
+        ),
     )
 
 

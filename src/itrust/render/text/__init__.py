@@ -1,7 +1,16 @@
 """Results as plain text of any width, one module for each question."""
 
 from itrust.render.showing import WIDTH, as_text
-from itrust.render.text import auditing, bias, calibration, recalibrate, scores, tasks, validation
+from itrust.render.text import (
+    auditing,
+    balance,
+    bias,
+    calibration,
+    recalibrate,
+    scores,
+    tasks,
+    validation,
+)
 from itrust.render.text.auditing import (
     UNKNOWN,
     about_findings,
@@ -18,6 +27,7 @@ from itrust.render.text.auditing import (
     told,
     verdict_line,
 )
+from itrust.render.text.balance import resemblance_warnings
 from itrust.render.text.bias import rows_of
 from itrust.render.text.layout import NARROW, fitted
 from itrust.render.text.stages import step_words
@@ -38,6 +48,7 @@ __all__ = [
     "action_of",
     "as_text",
     "auditing",
+    "balance",
     "bias",
     "by_cluster",
     "calibration",
@@ -50,6 +61,7 @@ __all__ = [
     "judged_on",
     "numbers_of",
     "recalibrate",
+    "resemblance_warnings",
     "rows_of",
     "scores",
     "sections",

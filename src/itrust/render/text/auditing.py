@@ -21,6 +21,7 @@ from itrust.bias import SIGN, GroupTable, PartBias
 from itrust.calibration import Autocorrelation, CalibrationResult, Detectable, Finding, worst_of
 from itrust.data import Everywhere
 from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.balance import difference_words, resemblance_warnings
 from itrust.render.text.bias import bias_and_interval
 from itrust.render.text.calibration import kind_text
 from itrust.render.text.layout import Section, fitted, laid_out, more, seconds, spelt
@@ -197,8 +198,20 @@ def sections(audit: Audit) -> list[Section]:
         Section("test", f"Calibration given {given} (competency)", _test(audit)),
         Section("overall", "Overall calibration (reliance)", _overall(audit)),
         Section("missed", "What this audit could have missed (confidence)", _missed(audit)),
+        *_population(audit),
         Section("rows", "Rows", [_rows(audit), *_at_hand(audit), *in_time(audit.autocorrelation)]),
     ]
+
+
+def _population(audit: Audit) -> list[Section]:
+    """Whether the rows are like the population, if there is one."""
+    found = audit.resemblance
+    if found is None:
+        return []
+    lines = [f"warning: {text}" for text in resemblance_warnings(found)]
+    lines = lines or [f"no difference from the population is shown (p = {found.pvalue:.3g})"]
+    lines += [difference_words(one) for one in found.differences]
+    return [Section("population", f"The population of {found.size:,} rows", lines)]
 
 
 def _groups(table: GroupTable) -> list[str]:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 
-from itrust._core import rounded, rounded_up, wrapped
+from itrust._core import counted, rounded, rounded_up, wrapped
 from itrust.data import Everywhere, Predicate
 from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.balance import gap_words, percent, resemblance_warnings
 from itrust.tasks import (
+    BestReason,
+    Coefficient,
     Combined,
+    Covariate,
     Estimate,
     Indicator,
+    LevelOf,
     Named,
+    Quantity,
     Ratio,
     Task,
     TaskEstimate,
@@ -24,9 +30,11 @@ WAYS = {
     "plugin": "plug-in",
     "recalibrated": "recalibrated",
     "prediction_powered": "prediction-powered",
+    "transported": "transported",
     "labelled": "labels alone",
 }
 LEAST_PVALUE = 1e-4
+REGRESSIONS = {"logit": "logistic", "identity": "linear", "log": "log-linear"}
 SIGNS = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
 
 
@@ -37,7 +45,7 @@ def _(result: TaskResult, width: int = WIDTH) -> str:
         ("finding", task_sentence(result)),
         ("depends on", ", ".join(result.covariates) or "no covariate"),
     ]
-    lines = [task_title(result)]
+    lines = wrapped(task_title(result), width, "", "  ")
     for name, text in rows:
         lines += wrapped(f"{name:<18}  {text}", width, "  ", " " * 20)
     return "\n".join([*lines, f"  {TASK_SIGN}", *(f"  note: {note}" for note in result.notes)])
@@ -93,6 +101,8 @@ def task_words(task: Task, positives: str = "positives") -> str:
     ('share of positives', 'Rate')
     >>> task_words(it.tasks.parse("(mean(a) + mean(b)) / 2"))
     '(mean a among positives, plus mean b among positives), divided by 2'
+    >>> task_words(it.tasks.parse('coef(race["b"] ; age + race against "w")'), "owner = 1")
+    'coefficient of race = b against w in a logistic regression of owner = 1 on age and race'
     """
     if isinstance(task, Named):
         inner = task.task
@@ -106,6 +116,8 @@ def task_words(task: Task, positives: str = "positives") -> str:
         if task.sign == "-" and str(task.left) == "0":
             return f"minus {right}"
         return f"{left}, {SIGNS[task.sign]} {right}"
+    if isinstance(task, Coefficient):
+        return _coefficient_words(task, positives)
     if not isinstance(task, Ratio):
         return str(task)
     if not task.among_positives:
@@ -114,6 +126,29 @@ def task_words(task: Task, positives: str = "positives") -> str:
     if isinstance(task.quantity, Indicator):
         what = f"share with {task.quantity.where}"
     return f"{what} among {positives}{_where(task.where)}"
+
+
+def _coefficient_words(task: Coefficient, positives: str) -> str:
+    regression = task.regression
+    against = dict(regression.references)
+    of = () if task.of is None else task.of.factors
+
+    def told(factor: Quantity) -> str:
+        if isinstance(factor, LevelOf):
+            level = f"{factor.name} = {factor.level}"
+            chosen = against.pop(factor.name, None)  # said once
+            return level if chosen is None else f"{level} against {chosen}"
+        name = factor.name if isinstance(factor, Covariate) else None
+        chosen = against.pop(name, None) if name in against else None
+        return str(factor) if chosen is None else f"{factor} against {chosen}"
+
+    what = "constant of"
+    if of:
+        what = f"coefficient of {' times '.join(map(told, of))} in"
+    terms = [" times ".join(map(told, term.factors)) for term in regression.terms]
+    on = " and ".join([", ".join(terms[:-1]), terms[-1]] if len(terms) > 1 else terms)
+    kind = REGRESSIONS[regression.link]
+    return f"{what} a {kind} regression of {positives} on {on}{_where(task.where)}"
 
 
 def _where(rows: Predicate) -> str:
@@ -213,14 +248,72 @@ def _(result: Estimate, width: int = WIDTH) -> str:  # noqa: ARG001
 
 
 @as_text.register
-def _(result: TaskEstimate, width: int = WIDTH) -> str:  # noqa: ARG001
+def _(result: TaskEstimate, width: int = WIDTH) -> str:
     names = max(map(len, WAYS.values()))
     lines = [
-        f"  {WAYS[name]:<{names}} {way.value:>10.5g}  {ends_text(way):<22}  if {way.assumes}"
+        f"{'>' if name == result.best_way else ' '} {WAYS[name]:<{names}} {way.value:>10.5g}  "
+        f"{ends_text(way):<22}  if {way.assumes}"
         for name, way in result.ways.items()
     ]
     head = f"{result.task} on {result.size:,} rows without labels, {result.n:,} with"
-    return "\n".join([head, *lines, *(f"  note: {note}" for note in result.notes)])
+    said = [recommendation(result)]
+    said += [f"warning: {text}" for text in resemblance_warnings(result.resemblance)]
+    said += [f"note: {note}" for note in (*estimate_notes(result), *result.notes)]
+    for text in said:
+        lines += wrapped(text, width, "  ", "    ")
+    return "\n".join([head, *lines])
+
+
+def recommendation(result: TaskEstimate) -> str:
+    """Say which estimate to report, and why.
+
+    Parameters
+    ----------
+    result : TaskEstimate
+        All estimates.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    reason = result.reason.value
+    if result.best_way is None:
+        cure = ""
+        if result.reason is BestReason.UNSUPPORTED:
+            cure = '; support="exclude" gives the number for the rest'
+        return f"report none of them: {reason}{cure}"
+    return f"report the {WAYS[result.best_way]} estimate: {reason}"
+
+
+def estimate_notes(result: TaskEstimate) -> list[str]:
+    """Say which rows do not count, and which weights were cut.
+
+    Parameters
+    ----------
+    result : TaskEstimate
+        All estimates.
+
+    Returns
+    -------
+    list of str
+        Sentences without a full stop.
+    """
+    told = []
+    unlike = sum(gap.share for gap in result.gaps)
+    if result.support == "exclude" and unlike > 0:
+        told.append(
+            f"the number is for the {percent(1 - unlike)} of the population that labelled rows "
+            f"resemble; left out: {gap_words(result.gaps)}"
+        )
+    elif result.reason is BestReason.UNSUPPORTED:
+        told.append(f"without a labelled row like it: {gap_words(result.gaps)}")
+    if result.trimmed:
+        told.append(
+            f"{counted(result.trimmed, 'weight')} of labelled rows cut, so that no row counts more "
+            f"than the root of {result.n:,} rows"
+        )
+    return told
 
 
 def ends_text(way: Estimate) -> str:

@@ -1,0 +1,440 @@
+"""`resemblance`: is the labelled sample like the population? No label is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    Rng,
+    as_generator,
+    as_seed,
+    checked_alpha,
+    checked_count,
+    counted,
+    smallest_tickets,
+    tickets,
+)
+from itrust.balance.features import (
+    PREDICTION,
+    Feature,
+    Features,
+    has_level,
+    pooled,
+    shared_points,
+)
+from itrust.balance.permutation import Permuted, permutation_test
+from itrust.balance.results import FeatureKind, Gap, Resemblance, RowDifference
+from itrust.balance.support import LabelledSupport
+from itrust.balance.weights import Balance, entropy_balance
+from itrust.data import (
+    Column,
+    Design,
+    Points,
+    Population,
+    PopulationScan,
+    RowsAtHand,
+    Sample,
+    Scan,
+    checked_sample,
+    without_label,
+)
+from itrust.engines import one_blas_thread
+
+AT_HAND = 400_000  # rows of a population that are kept in memory; of smaller ones all are
+TESTED_LABELLED, TESTED_POPULATION = 8_000, 16_000
+LOOKED_AT = 10_000  # rows of the population that are compared with labelled ones for support
+SETTLING = 50_000  # rows that settle the scales of numbers
+MIN_ROWS = 10
+WEIGHTS_NOTE = (
+    "rows count by their weights: the test takes a random part of them that stands for all "
+    "without weights"
+)
+CLUSTER_NOTE = "the test takes one random row of every cluster of the labelled rows"
+
+
+@dataclass(frozen=True, eq=False)
+class RowPair:
+    """Labelled rows and rows of a population, ready to be balanced.
+
+    Attributes
+    ----------
+    labelled, population : Points
+        With the covariates that they share, and the same levels.
+    rows : RowsAtHand
+        The population, all of it or random rows.
+    features : Features
+        Functions that both are compared by.
+    here, there : (n, k) and (m, k) arrays
+        Features of both.
+    base, weights : (n,) and (m,) arrays
+        Weights of both; 1 where there are none.
+    """
+
+    labelled: Points
+    population: Points
+    rows: RowsAtHand
+    features: Features
+    here: FloatArray
+    there: FloatArray
+    base: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, labelled: Points, rows: RowsAtHand, base: FloatArray) -> RowPair:
+        """Settle and compute the features of both."""
+        ours, theirs = shared_points(labelled, rows.points)
+        some = smallest_tickets(tickets(0, len(theirs)), SETTLING)
+        few = smallest_tickets(tickets(0, len(ours)), SETTLING)
+        features = Features.of(pooled(ours.take(few), theirs.take(some)))
+        w = np.ones(len(theirs)) if rows.weights is None else rows.weights
+        here, there = features.matrix(ours), features.matrix(theirs)
+        return cls(ours, theirs, rows, features, here, there, base, w)
+
+    @property
+    def is_product(self) -> BoolArray:
+        """Which features read two covariates, (k,)."""
+        return np.arange(len(self.features)) >= len(self.features.singles)
+
+    def balance(self, here: FloatArray | None = None, there: FloatArray | None = None) -> Balance:
+        """Weights that make the labelled rows like the population.
+
+        Parameters
+        ----------
+        here, there : (n, j) and (m, j) arrays, optional
+            More features, of both; those are balanced softly.
+
+        Returns
+        -------
+        Balance
+            Means of single covariates are balanced exactly where that is possible, products up to
+            noise.
+        """
+        soft, ours = self.is_product, self.here
+        means, spread = self.moments
+        if here is not None and there is not None:
+            ours = np.hstack([ours, here])
+            more = self._moments_of(there)
+            means, spread = (np.concatenate(pair) for pair in zip(self.moments, more, strict=True))
+            soft = np.concatenate([soft, np.ones(here.shape[1], dtype=bool)])
+        return entropy_balance(ours, means, spread, self.base, soft)
+
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Means and standard deviations of the features in the population, (k,) each."""
+        return self._moments_of(self.there)
+
+    def _moments_of(self, there: FloatArray) -> tuple[FloatArray, FloatArray]:
+        w = self.weights / self.weights.sum()
+        means = w @ there
+        return means, np.sqrt(np.maximum(w @ np.square(there) - means**2, 0.0))
+
+    @cached_property
+    def plain_balance(self) -> Balance:
+        """Weights without features of a task."""
+        return self.balance()
+
+
+def resemblance(
+    labelled: Sample,
+    population: Population | PopulationScan | Scan,
+    *,
+    alpha: float = 0.05,
+    draws: int = 999,
+    rng: Rng = None,
+) -> Resemblance:
+    """Test whether labelled rows are like a population, on the prediction and the covariates.
+
+    Exact: which rows are labelled is permuted, and the means of trends, quadratics, cubics, levels
+    and products of all shared covariates are compared. No label is used, so the answer costs an
+    estimate nothing. Of very many rows random ones are permuted, which keeps the p-value exact.
+
+    Parameters
+    ----------
+    labelled : Sample
+        Rows with labels, which are not looked at. Of every cluster one random row is tested; of
+        rows with weights a random part that stands for all without them.
+    population : Population, PopulationScan or Scan
+        The rows that a number is wanted for; those of files are read once. Where it contains the
+        labelled rows, the test is somewhat conservative.
+    alpha : float
+        At which labelled rows are said to differ.
+    draws : int
+        Number of permutations.
+    rng : int, Generator or None
+        Seed to permute by; None takes a new one.
+
+    Returns
+    -------
+    Resemblance
+        P-value, differences in words, effective sample size of balancing weights, and parts of the
+        population that no labelled row resembles.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> town = it.simulate.survey(4_000, rng=0).sample
+    >>> young = town.take((town.column("age").values < 40).nonzero()[0])
+    >>> everyone = it.Population(town.p, {"age": town.column("age").values})
+    >>> found = it.resemblance(young, everyone, rng=0)
+    >>> found.differs, found.differences[0].name
+    (True, 'age')
+    """
+    checked_sample(labelled)
+    checked_alpha(alpha)
+    checked_count(draws, "draws")
+    rows = at_hand(population, labelled.names)
+    with one_blas_thread():  # many small products: threads would wait for each other
+        compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
+        return compare_rows(compared, labelled.design, alpha=alpha, draws=draws, rng=rng)
+
+
+def at_hand(population: object, names: Sequence[str]) -> RowsAtHand:
+    """Rows of a population in memory: all, or random ones of very many.
+
+    Parameters
+    ----------
+    population : Population, PopulationScan or Scan
+        All rows.
+    names : sequence of str
+        Covariates that are wanted; those that the population lacks are left out.
+
+    Returns
+    -------
+    RowsAtHand
+        At most 400,000.
+    """
+    if isinstance(population, Scan):
+        population = without_label(population)
+    if isinstance(population, PopulationScan):
+        shared = [name for name in names if name in population.names]
+        return population.with_names(shared).at_hand(AT_HAND)
+    if not isinstance(population, Population):
+        raise InputError(
+            "{argument} must be a Population(p, x), not a {kind}",
+            argument="population",
+            value=population,
+            details={"kind": type(population).__name__},
+        )
+    points, w = population.points, population.weights
+    if population.n > AT_HAND:
+        kept = smallest_tickets(tickets(0, population.n), AT_HAND)
+        points, w = points.take(kept), None if w is None else w[kept]
+    return RowsAtHand(points, w, population.n)
+
+
+def compare_rows(
+    compared: RowPair,
+    design: Design,
+    *,
+    alpha: float,
+    draws: int,
+    rng: Rng,
+    looked: LookedAt | None = None,
+) -> Resemblance:
+    """Test and describe rows whose features are known: see `resemblance`."""
+    seed = as_seed(rng)
+    random = as_generator(seed)
+    n, m = len(compared.labelled), len(compared.population)
+    ours, notes = _independent(design, random)
+    theirs = _thinned(compared.rows.weights, np.arange(m), random)
+    if (design.weights is not None) or compared.rows.weights is not None:
+        notes.append(WEIGHTS_NOTE)
+    ours, theirs = _some(ours, TESTED_LABELLED, random), _some(theirs, TESTED_POPULATION, random)
+    if min(ours.size, theirs.size) < MIN_ROWS:
+        raise InputError(
+            "{few} of the {side} can be compared with the others; at least {least} are needed",
+            argument="labelled" if ours.size < MIN_ROWS else "population",
+            count=int(min(ours.size, theirs.size)),
+            details={
+                "few": counted(int(min(ours.size, theirs.size)), "row"),
+                "side": "labelled rows" if ours.size < MIN_ROWS else "population",
+                "least": MIN_ROWS,
+            },
+        )
+    # Scales come from the rows that are permuted and no others, or they would tell who is who.
+    both = pooled(compared.labelled.take(ours), compared.population.take(theirs))
+    features = Features.of(both)
+    is_product = np.arange(len(features)) >= len(features.singles)
+    matrix = features.matrix(both)
+    found = permutation_test(matrix, ours.size, is_product, draws, random)
+    told = _differences(compared, features, matrix, ours.size, found)
+    balance = compared.plain_balance
+    looked = looked_for_support(compared) if looked is None else looked
+    return Resemblance(
+        pvalue=found.pvalue,
+        differences=tuple(one for one in told if one.pvalue <= alpha)
+        if found.pvalue <= alpha
+        else (),
+        compared=tuple(told),
+        n=n,
+        size=compared.rows.n,
+        effective=balance.effective,
+        trimmed=balance.trimmed,
+        unbalanced=balance.unbalanced,
+        gaps=looked.gaps(),
+        alpha=float(alpha),
+        draws=draws,
+        seed=seed,
+        tested=(int(ours.size), int(theirs.size)),
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LookedAt:
+    """Random rows of a population, and which of them no labelled row resembles.
+
+    Attributes
+    ----------
+    support : LabelledSupport
+        Where labelled rows lie.
+    points : Points
+        The rows, at most 10,000.
+    weights : (m,) array
+        Their weights.
+    lacks : (m,) array of bool
+        Whether no labelled row resembles them.
+    """
+
+    support: LabelledSupport
+    points: Points
+    weights: FloatArray
+    lacks: BoolArray
+
+    def gaps(self, counted: BoolArray | None = None) -> tuple[Gap, ...]:
+        """Name the parts that no labelled row resembles, among all rows or those that count."""
+        own = np.arange(len(self.points)) if counted is None else np.flatnonzero(counted)
+        if not self.lacks[own].any():
+            return ()
+        return self.support.gaps(self.points.take(own), self.lacks[own], self.weights[own])
+
+
+def looked_for_support(compared: RowPair) -> LookedAt:
+    """Look for rows of the population that no labelled row resembles.
+
+    Parameters
+    ----------
+    compared : RowPair
+        Both sets of rows.
+
+    Returns
+    -------
+    LookedAt
+        Of random rows, always the same ones.
+    """
+    w = compared.plain_balance.weights
+    support = LabelledSupport.of(compared.features, compared.labelled, w)
+    rows = smallest_tickets(tickets(0, len(compared.population)), LOOKED_AT)
+    points = compared.population.take(rows)
+    return LookedAt(support, points, compared.weights[rows], support.lacks(points))
+
+
+def _independent(design: Design, random: np.random.Generator) -> tuple[IntArray, list[str]]:
+    """Labelled rows that are independent and stand for all without weights."""
+    rows, notes = np.arange(design.n), []
+    if not design.rows_are_independent:
+        shuffled = random.permutation(design.n)
+        _, first = np.unique(design.drawn_together[shuffled], return_index=True)
+        rows = np.sort(shuffled[first])
+        notes.append(CLUSTER_NOTE)
+    return _thinned(design.weights, rows, random), notes
+
+
+def _thinned(weights: FloatArray | None, rows: IntArray, random: np.random.Generator) -> IntArray:
+    """Keep every row with a probability that its weight gives: what is left has none."""
+    if weights is None:
+        return rows
+    own = weights[rows]
+    return np.asarray(rows[random.random(rows.size) * own.max() < own])
+
+
+def _some(rows: IntArray, size: int, random: np.random.Generator) -> IntArray:
+    return rows if rows.size <= size else np.sort(random.permutation(rows)[:size])
+
+
+def _differences(
+    compared: RowPair, features: Features, matrix: FloatArray, labelled: int, found: Permuted
+) -> list[RowDifference]:
+    """The clearest comparison of every covariate, the clearest first, then one of products."""
+    best: dict[str, int] = {}
+    order = np.argsort(-np.abs(found.z), kind="stable")
+    for k in order.tolist():
+        feature = features.all[k]
+        if not feature.is_product:
+            best.setdefault(feature.names[0], k)
+    told = [_single(compared, features.all[k], found, k) for k in best.values()]
+    products = [k for k in order.tolist() if features.all[k].is_product]
+    clear = (
+        any(found.adjusted[k] <= found.adjusted[products[0]] for k in best.values())
+        if products
+        else True
+    )
+    if products and not clear:
+        k = products[0]
+        one, other = features.all[k].names
+        values = matrix[:labelled, k].mean(), matrix[labelled:, k].mean()
+        told.append(
+            RowDifference(
+                one,
+                FeatureKind.PRODUCT,
+                next((level for _, level in features.all[k].parts if level is not None), None),
+                other,
+                float(values[0]),
+                float(values[1]),
+                float(found.z[k]),
+                float(found.adjusted[k]),
+            )
+        )
+    return sorted(told, key=lambda one: -abs(one.z))
+
+
+def _single(compared: RowPair, feature: Feature, found: Permuted, k: int) -> RowDifference:
+    ((name, level),) = feature.parts
+    sides = []
+    for points, w in (
+        (compared.labelled, compared.base),
+        (compared.population, compared.weights),
+    ):
+        column = points.prediction if name is None else _named(points, name)
+        sides.append(_told(column, feature, w))
+    is_date = name is not None and _named(compared.labelled, name).kind == "date"
+    return RowDifference(
+        PREDICTION if name is None else name,
+        feature.kind,
+        level,
+        None,
+        sides[0],
+        sides[1],
+        float(found.z[k]),
+        float(found.adjusted[k]),
+        is_date and feature.kind is FeatureKind.TREND,
+    )
+
+
+def _named(points: Points, name: str) -> Column:
+    return next(column for column in points.columns if column.name == name)
+
+
+def _told(column: Column, feature: Feature, w: FloatArray) -> float:
+    """What people are shown of a feature: a mean, a share, or a standard deviation."""
+    if feature.kind is FeatureKind.LEVEL:
+        return float(np.average(has_level(column, feature.parts[0][1]), weights=w))
+    missing = column.missing
+    if feature.kind is FeatureKind.MISSING:
+        return float(np.average(missing, weights=w))
+    values, own = np.asarray(column.values[~missing], dtype=float), w[~missing]
+    if not values.size or not own.sum() > 0:
+        return float("nan")
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(np.average(values, weights=own))
+        if feature.kind is FeatureKind.TREND:
+            return mean
+        return float(np.sqrt(np.average(np.square(values - mean), weights=own)))

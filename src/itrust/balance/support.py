@@ -1,0 +1,194 @@
+"""Which rows of a population does no labelled row resemble? Never sees a label.
+
+A row is near its nearest labelled row if it is no farther from it than labelled rows are from each
+other. Distances are Euclidean, numbers and predictions by their height between 0 and 1, and another
+level is a distance of 1. What is usual among labelled rows counts by the weights that make them
+like the population, so that a part where labelled rows are few but present is no gap. A number
+beyond all those of labelled rows is far sooner: random rows would reach beyond by little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from itrust._core import BoolArray, FloatArray
+from itrust.balance.features import PREDICTION, Features, has_level
+from itrust.balance.results import Gap
+from itrust.data import Points
+
+PLACES = 2_000  # labelled rows that others are compared with, at most
+AT_ONCE = 2_048
+USUAL, FAR = 0.99, 1.5  # share of labelled rows, by weight, and times what is usual there
+LEAST = 0.1  # of a covariate's range: as near as that is never far
+# Beyond the labelled rows' own range of a number: so much of its height, or so many rows, in turn.
+EDGE, EDGE_ROWS = 0.02, 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledSupport:
+    """Where labelled rows lie.
+
+    Attributes
+    ----------
+    features : Features
+        The scales of the covariates.
+    places : (m, d) array
+        Labelled rows as numbers.
+    limit : float
+        How far from the nearest of them a row may be.
+    margin : float
+        How far beyond their range a single number may be.
+    labelled : Points
+        The labelled rows.
+    """
+
+    features: Features
+    places: FloatArray
+    limit: float
+    margin: float
+    labelled: Points
+
+    @classmethod
+    def of(cls, features: Features, labelled: Points, weights: FloatArray) -> LabelledSupport:
+        """Settle how far is far.
+
+        Parameters
+        ----------
+        features : Features
+            The scales of the covariates.
+        labelled : Points
+            The labelled rows.
+        weights : (n,) array
+            Weights that make them like the population.
+
+        Returns
+        -------
+        LabelledSupport
+            Of at most 2,000 labelled rows; cost O(2,000^2).
+        """
+        rows = np.arange(len(labelled))
+        if rows.size > PLACES:
+            rows = np.sort(np.random.default_rng(0).permutation(rows.size)[:PLACES])
+        places = _numbers(features, labelled.take(rows))
+        nearest = _nearest(places, places, apart=True)
+        order = np.argsort(nearest)
+        mass = np.cumsum(weights[rows][order])
+        usual = float(nearest[order][np.searchsorted(mass, USUAL * mass[-1])]) if rows.size else 0.0
+        usual = usual if np.isfinite(usual) else 0.0
+        margin = max(EDGE, EDGE_ROWS / max(len(labelled), 1))
+        return cls(features, places, max(LEAST, FAR * usual), margin, labelled)
+
+    def lacks(self, points: Points) -> BoolArray:
+        """Mark the rows that no labelled row resembles.
+
+        Parameters
+        ----------
+        points : Points
+            Rows of the population, with the levels of the labelled rows.
+
+        Returns
+        -------
+        (n,) array of bool
+            Those with a level that no labelled row has, and those that are far from all.
+        """
+        marked = np.asarray(_nearest(_numbers(self.features, points), self.places) > self.limit)
+        for own, seen in zip(points.columns, self.labelled.columns, strict=True):
+            if own.is_category:
+                known = np.isin(np.arange(-1, len(own.levels)), seen.values)
+                marked |= ~known[own.values + 1]
+            elif not seen.missing.any():
+                marked |= own.missing
+        here, there = (_heights(self.features, some) for some in (self.labelled, points))
+        for name, height in there.items():
+            seen_heights = here[name][~np.isnan(here[name])]
+            if seen_heights.size:
+                low, high = seen_heights.min() - self.margin, seen_heights.max() + self.margin
+                marked |= (height > high) | (height < low)
+        return marked
+
+    def gaps(self, points: Points, marked: BoolArray, weights: FloatArray) -> tuple[Gap, ...]:
+        """Name the parts that no labelled row resembles, the largest first.
+
+        Parameters
+        ----------
+        points : Points
+            Rows of the population.
+        marked : (n,) array of bool
+            Which of them lack support.
+        weights : (n,) array
+            Their weights.
+
+        Returns
+        -------
+        tuple of Gap
+            New levels, then numbers beyond those of the labelled rows, then the rest; every row
+            counts once.
+        """
+        total, left = float(weights.sum()), marked.copy()
+        found: list[Gap] = []
+
+        def told(name: str | None, level: Any, side: str, bound: float | None, own: Any) -> None:
+            rows = left & own
+            if rows.any():
+                found.append(Gap(name, level, side, bound, float(weights[rows].sum()) / total))
+                left[rows] = False
+
+        pairs = list(zip(points.columns, self.labelled.columns, strict=True))
+        for own, seen in pairs:
+            if own.is_category:
+                for code in np.setdiff1d(own.values[left], seen.values):
+                    level = None if code < 0 else own.levels[int(code)]
+                    side = "missing" if code < 0 else "level"
+                    told(own.name, level, side, None, own.values == code)
+            elif not seen.missing.any():
+                told(own.name, None, "missing", None, own.missing)
+        numbers = [(a.name, a.values, b.values) for a, b in pairs if not a.is_category]
+        for name, values, ours in [*numbers, (PREDICTION, points.p, self.labelled.p)]:
+            present = ours[~np.isnan(ours)]
+            if present.size:
+                low, high = float(present.min()), float(present.max())
+                told(name, None, "above", high, values > high)
+                told(name, None, "below", low, values < low)
+        told(None, None, "far", None, left)
+        return tuple(sorted(found, key=lambda gap: -gap.share))
+
+
+def _heights(features: Features, points: Points) -> dict[str | None, FloatArray]:
+    """Where numbers lie between 0 and 1, (n,) each; NaN where they are missing."""
+    columns = {column.name: column for column in points.columns}
+    found = {}
+    for name, scale in features.scales.items():
+        column = points.prediction if name is None else columns[name]
+        missing = column.missing
+        found[name] = np.where(missing, np.nan, scale(np.where(missing, 0.0, column.values)))
+    return found
+
+
+def _numbers(features: Features, points: Points) -> FloatArray:
+    """Rows as numbers whose Euclidean distances count, (n, d)."""
+    columns = {column.name: column for column in points.columns}
+    heights = _heights(features, points).values()
+    found: list[Any] = [np.where(np.isnan(height), 0.5, height) for height in heights]
+    for feature in features.singles:
+        ((name, level),) = feature.parts
+        if level is not None:
+            found.append(has_level(columns[str(name)], level) / np.sqrt(2))
+    return np.column_stack(found)
+
+
+def _nearest(rows: FloatArray, places: FloatArray, *, apart: bool = False) -> FloatArray:
+    """Distance of every row to the nearest place; `apart`: to the nearest other one, (n,)."""
+    found = np.empty(rows.shape[0])
+    places = places.astype(np.float32)  # distances below a thousandth are near either way
+    squares = np.square(places).sum(axis=1)
+    for first in range(0, rows.shape[0], AT_ONCE):
+        some = rows[first : first + AT_ONCE].astype(np.float32)
+        distances = np.square(some).sum(axis=1)[:, None] - 2 * some @ places.T + squares
+        if apart:
+            own = np.arange(some.shape[0])
+            distances[own, first + own] = np.inf
+        found[first : first + AT_ONCE] = distances.min(axis=1, initial=np.inf)
+    return np.sqrt(np.maximum(found, 0.0))

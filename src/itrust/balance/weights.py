@@ -1,0 +1,176 @@
+"""Weights that make labelled rows like the population: entropy balancing.
+
+Of all weights that give the labelled rows the population's means of some features, those nearest
+to the rows' own in relative entropy (Hainmueller 2012): w_i = d_i exp(b'f_i) / sum. Newton's steps
+in b minimise the convex dual, log sum d_i exp(b'(f_i - m)) + sum r_k b_k^2 / 2. Features with a
+penalty r_k are balanced up to r_k b_k.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from itrust._core import BoolArray, FloatArray
+
+STEPS, HALVINGS = 100, 30
+FIRST_ROWS = 10_000  # of very many rows, for a first solution
+ENOUGH = 1e-10  # largest imbalance, in standard deviations, where balance is exact
+CLOSE = 1e-8
+SOFT = 0.5  # penalty of products, over the root of the number of rows: below the noise of means
+SOFTER = (0.25, 1.0, 4.0, 16.0, 64.0)  # the same of all features, where balance is out of reach
+NOTED = 0.1  # imbalance in standard deviations that is counted
+MAX_CUT = 0.02  # mass of weights that may be cut before balance is softened
+TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """Weights of the labelled rows, and how well they do.
+
+    Attributes
+    ----------
+    weights : (n,) array
+        Not negative; their sum is 1.
+    imbalance : (k,) array
+        Weighted mean of every feature less the population's, in standard deviations of the
+        population.
+    trimmed : int
+        How many weights were cut to `largest`.
+    largest : float
+        The largest share of one row that is allowed: one over the root of the number of rows.
+    is_exact : bool
+        Whether the features that had to be balanced are.
+    """
+
+    weights: FloatArray
+    imbalance: FloatArray
+    trimmed: int
+    largest: float
+    is_exact: bool
+
+    @property
+    def effective(self) -> float:
+        """Effective sample size: how many equal weights have the same sum of squares."""
+        return float(1 / np.square(self.weights).sum())
+
+    @property
+    def unbalanced(self) -> int:
+        """How many features differ by more than a tenth of a standard deviation."""
+        return int((np.abs(self.imbalance) > NOTED).sum())
+
+
+def entropy_balance(
+    features: FloatArray,
+    means: FloatArray,
+    spread: FloatArray,
+    base: FloatArray | None = None,
+    soft: BoolArray | None = None,
+) -> Balance:
+    """Weights of rows that give features the means of a population.
+
+    Exact balance is tried first. Weights of rows that count more than the root of n rows are cut
+    to that. Where exact balance is out of reach, or more than 2 % of the mass would be
+    cut, all features are balanced softly, the softest way last.
+
+    Parameters
+    ----------
+    features : (n, k) array
+        Of the rows.
+    means, spread : (k,) arrays
+        Means and standard deviations in the population.
+    base : (n,) array, optional
+        Weights that the rows have by themselves; default: all alike.
+    soft : (k,) array of bool, optional
+        Features that are balanced up to noise; default: none.
+
+    Returns
+    -------
+    Balance
+        Cost O(n k^2) a step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> found = entropy_balance(x, np.array([1.8]), np.array([1.0]))
+    >>> float(np.round(found.weights @ x[:, 0], 9))
+    1.8
+    """
+    n, k = features.shape
+    base = np.full(n, 1 / n) if base is None else base / base.sum()
+    soft = np.zeros(k, dtype=bool) if soft is None else soft
+    kept = (spread > TINY) & (np.ptp(features, axis=0) > TINY) if n > 1 else np.zeros(k, dtype=bool)
+    scale = np.where(spread > TINY, spread, 1.0)
+    centred = (features - means) / scale
+    size = 1 / float(np.square(base).sum())
+    largest = max(1 / math.sqrt(size), float(base.max()))
+    own, ridge = centred[:, kept], np.where(soft[kept], SOFT / math.sqrt(size), 0.0)
+    weights, is_exact = base, False
+    few = np.arange(0, n, n // FIRST_ROWS) if n > 2 * FIRST_ROWS else None
+    for more in (0.0, *(step / math.sqrt(size) for step in SOFTER)):
+        start = np.zeros(own.shape[1])
+        if few is not None:  # a tenth of the rows is near enough to begin at
+            _, start, is_near = _solved(own[few], base[few] / base[few].sum(), ridge + more, start)
+            start = start if is_near else np.zeros(start.size)
+        weights, _, is_solved = _solved(own, base, ridge + more, start)
+        over = float(np.maximum(weights - largest, 0.0).sum())
+        if is_solved and over <= MAX_CUT:
+            is_exact = more == 0
+            break
+    weights, trimmed = _trimmed(weights, largest)
+    return Balance(weights, weights @ centred, trimmed, largest, is_exact and not trimmed)
+
+
+def _solved(
+    centred: FloatArray, base: FloatArray, ridge: FloatArray, start: FloatArray
+) -> tuple[FloatArray, FloatArray, bool]:
+    """Newton's steps in the dual; the weights, their coefficients, and whether they balance."""
+    k = centred.shape[1]
+    b, told = start, math.inf
+    weights, value = _tilted(centred, base, ridge, b)
+    for _ in range(STEPS):
+        mean = weights @ centred
+        slope = mean + ridge * b
+        if np.abs(slope).max(initial=0.0) < ENOUGH:
+            return weights, b, True
+        curve = (centred * weights[:, None]).T @ centred - np.outer(mean, mean)
+        curve[np.diag_indices(k)] += ridge + TINY * max(1.0, float(np.trace(curve)))
+        step = np.linalg.lstsq(curve, slope, rcond=TINY)[0]
+        gain, length = float(slope @ step), 1.0
+        for _ in range(HALVINGS):
+            weights, told = _tilted(centred, base, ridge, b - length * step)
+            if told <= value - 1e-4 * length * gain:
+                break
+            length /= 2
+        else:
+            break
+        b, value = b - length * step, told
+        if not np.isfinite(value):
+            break
+    slope = weights @ centred + ridge * b
+    return weights, b, bool(np.abs(slope).max(initial=0.0) < CLOSE)
+
+
+def _tilted(
+    centred: FloatArray, base: FloatArray, ridge: FloatArray, b: FloatArray
+) -> tuple[FloatArray, float]:
+    """Weights at b, and the dual there."""
+    logs = centred @ b
+    top = float(logs.max())
+    raw = base * np.exp(logs - top)
+    total = float(raw.sum())
+    return raw / total, math.log(total) + top + float(ridge @ np.square(b)) / 2
+
+
+def _trimmed(weights: FloatArray, largest: float) -> tuple[FloatArray, int]:
+    """Cut weights to the largest share that is allowed; the rest share what is left over."""
+    cut = np.zeros(weights.size, dtype=bool)
+    while (over := (weights > largest * (1 + CLOSE)) & ~cut).any():
+        cut |= over
+        rest = float(weights[~cut].sum())
+        left = 1 - largest * cut.sum()
+        weights = np.where(cut, largest, weights * (left / rest if rest > 0 else 0.0))
+    return weights, int(cut.sum())

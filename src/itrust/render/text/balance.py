@@ -1,0 +1,171 @@
+"""Whether labelled rows are like a population, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from itrust._core import listed, wrapped
+from itrust.balance import FeatureKind, Gap, Resemblance, RowDifference
+from itrust.render.showing import WIDTH, as_text
+
+MAX_TOLD = 4  # differences and gaps in one sentence
+NOTED = 0.01  # share of a population that is worth a warning
+FEW = 0.3  # effective size over the number of rows that is worth a warning
+
+
+def percent(share: float) -> str:
+    """A share as people write it.
+
+    >>> percent(0.123), percent(0.0042), percent(0.0)
+    ('12 %', '0.42 %', '0 %')
+    """
+    return f"{100 * share:.0f} %" if share >= 0.095 or share == 0 else f"{100 * share:.2g} %"
+
+
+def difference_words(found: RowDifference) -> str:
+    """Say how labelled rows differ in one covariate.
+
+    Parameters
+    ----------
+    found : RowDifference
+        What was compared.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop, such as "labelled rows have a lower age: mean 38.2 against
+        51.9".
+    """
+    here, there = (_number(value, found) for value in (found.labelled, found.population))
+    more = found.labelled > found.population
+    if found.kind is FeatureKind.LEVEL:
+        often = "more often" if more else "less often"
+        return f"labelled rows are {often} {found.name} = {found.level}: {here} against {there}"
+    if found.kind is FeatureKind.MISSING:
+        often = "more often" if more else "less often"
+        return f"labelled rows {often} lack {found.name}: {here} against {there}"
+    if found.kind is FeatureKind.PRODUCT:
+        return f"labelled rows differ in how {found.name} and {found.other} go together"
+    if found.kind is FeatureKind.TREND:
+        size = "higher" if more else "lower"
+        if found.is_date:
+            size = "later" if more else "earlier"
+        if here == there:  # means hide what ranks show
+            size = "higher" if found.z > 0 else "lower"
+            return f"labelled rows have a {size} {found.name}, by ranks"
+        return f"labelled rows have a {size} {found.name}: mean {here} against {there}"
+    if here == there:
+        return f"labelled rows have another spread of {found.name}"
+    wide = "more" if more else "less"
+    return (
+        f"labelled rows are {wide} spread in {found.name}: standard deviation {here} against "
+        f"{there}"
+    )
+
+
+def _number(value: float, found: RowDifference) -> str:
+    if found.kind in (FeatureKind.LEVEL, FeatureKind.MISSING):
+        return f"{value:.2f}".removeprefix("0") if value < 0.995 else "1"
+    if found.is_date:
+        return str(np.datetime64(0, "D") + np.timedelta64(round(value), "D"))
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def gap_words(gaps: Sequence[Gap]) -> str:
+    """Name parts of a population that no labelled row resembles, with their shares.
+
+    Parameters
+    ----------
+    gaps : sequence of Gap
+        The parts.
+
+    Returns
+    -------
+    str
+        Such as "region = island (5 %), age above 64 (2 %)".
+    """
+    told = [f"{_gap(gap)} ({percent(gap.share)})" for gap in gaps[:MAX_TOLD]]
+    more = len(gaps) - MAX_TOLD
+    return ", ".join([*told, *([f"and {more} more"] if more > 0 else [])])
+
+
+def _gap(gap: Gap) -> str:
+    if gap.side == "far":
+        return "values that do not occur together"
+    if gap.side == "missing":
+        return f"{gap.name} is missing"
+    if gap.side == "level":
+        return f"{gap.name} = {gap.level}"
+    if gap.bound is None:
+        return f"{gap.name} {gap.side} that of all labelled rows"
+    bound = f"{gap.bound:,.0f}" if abs(gap.bound) >= 1000 else f"{gap.bound:.3g}"
+    return f"{gap.name} {gap.side} {bound}"
+
+
+def resemblance_warnings(found: Resemblance) -> tuple[str, ...]:
+    """Say what whoever reports a number for this population has to know.
+
+    Parameters
+    ----------
+    found : Resemblance
+        What the look at the rows said.
+
+    Returns
+    -------
+    tuple of str
+        Sentences without a full stop; none if there is nothing to warn of.
+    """
+    told = []
+    if found.differs:
+        names = listed([one.name for one in found.differences[:MAX_TOLD]])
+        where = f" in {names}" if found.differences else ""
+        told.append(
+            f"labelled rows are no random sample of the population: they differ{where} "
+            f"(p = {found.pvalue:.3g})"
+        )
+    if found.unlike > NOTED:
+        told.append(
+            f"no labelled row resembles {percent(found.unlike)} of the population: "
+            f"{gap_words(found.gaps)}"
+        )
+    if found.effective < FEW * found.n:
+        told.append(
+            f"weighted to be like the population, {found.n:,} labelled rows say as much as "
+            f"{found.effective:,.0f}"
+        )
+    return tuple(told)
+
+
+@as_text.register
+def _(result: RowDifference, width: int = WIDTH) -> str:  # noqa: ARG001
+    return f"{difference_words(result)} (p = {result.pvalue:.3g})"
+
+
+@as_text.register
+def _(result: Resemblance, width: int = WIDTH) -> str:
+    head = f"{result.n:,} labelled rows against a population of {result.size:,}"
+    verdict = "labelled rows differ from the population"
+    if not result.differs:
+        verdict = "no difference is shown"
+    rows = [
+        ("finding", f"{verdict}, p = {result.pvalue:.3g} (exact, {result.draws:,} permutations)"),
+        *(("", difference_words(found)) for found in result.differences),
+        ("effective size", f"{result.effective:,.0f} rows, weighted to be like the population"),
+        ("unlike", unlike_words(result)),
+    ]
+    lines = [head]
+    for name, text in rows:
+        lines += wrapped(f"{name:<14}  {text}", width, "  ", " " * 18)
+    return "\n".join([*lines, *(f"  note: {note}" for note in result.notes)])
+
+
+def unlike_words(result: Resemblance) -> str:
+    """Say how much of the population no labelled row resembles."""
+    if not result.gaps:
+        return "every part of the population has labelled rows like it"
+    return (
+        f"no labelled row resembles {percent(result.unlike)} of the population: "
+        f"{gap_words(result.gaps)}"
+    )

@@ -1,0 +1,239 @@
+"""Prediction-powered estimates: labels, and what probabilities say about rows without any.
+
+Means, shares and rates are those of labels plus `lam` times the plug-in on the population less the
+plug-in on the labelled rows. Coefficients solve the estimating equation that is so corrected, with
+its derivative from all rows (Angelopoulos, Duchi and Zrnic 2024).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from itrust._core import FloatArray, IntArray
+from itrust.data import Design, Sample, design_variance
+from itrust.tasks.differentials import Dual, Linearised
+from itrust.tasks.expressions import Leaf, Task, TaskRows
+from itrust.tasks.links import NewtonStep, solved
+from itrust.tasks.regressions import Coefficient, has_regression
+from itrust.tasks.uncertainty import LabelledTask, Uncertainty
+
+ROUNDS = 2  # of choosing `lam` and solving with it
+
+
+@dataclass(frozen=True, eq=False)
+class Powered:
+    """A prediction-powered estimate.
+
+    Attributes
+    ----------
+    value : float
+        What the number is estimated to be.
+    error : Uncertainty
+        How far it may be off.
+    lam : float
+        How much weight the probabilities have.
+    """
+
+    value: float
+    error: Uncertainty
+    lam: float
+
+
+def prediction_powered(
+    task: Task,
+    told: LabelledTask,
+    labelled: Sample,
+    out: TaskRows,
+    plugin: float,
+    sampling: float,
+) -> Powered:
+    """Estimate a task on a population by labels and probabilities.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    told : LabelledTask
+        The task on the labelled rows.
+    labelled : Sample
+        These rows.
+    out : TaskRows
+        The population, with probabilities in place of labels.
+    plugin, sampling : float
+        The plug-in estimate there, and its standard error.
+
+    Returns
+    -------
+    Powered
+        With the weight of the probabilities that makes its interval shortest.
+    """
+    lam = best_weight(told.labels, told.predicted, labelled.design, sampling)
+    leaves = list(dict.fromkeys(task.leaves()))
+    if not has_regression(task):
+        # Labels, plus what probabilities say about the population less about the labelled rows.
+        value = told.labels.value + lam * (plugin - told.predicted.value)
+        return Powered(value, told.less(lam).plus(lam * sampling), lam)
+    for _ in range(ROUNDS):
+        found = _of_leaves(task, leaves, told, labelled, out, lam)
+        lam = best_weight(
+            Linearised(found.value, found.labels),
+            Linearised(found.value, found.predicted),
+            labelled.design,
+            spread(found.population),
+        )
+    found = _of_leaves(task, leaves, told, labelled, out, lam)
+    other = lam * found.predicted
+    moves = None if told.moves is None else told.moves[0] - lam * told.moves[1]
+    error = told.law.uncertainty(found.labels - other, found.expected - other, found.lean, moves)
+    return Powered(found.value, error.plus(lam * spread(found.population)), lam)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """A number and the shares of rows in it.
+
+    `labels`, `predicted` and `expected` are of the labelled rows with labels, with probabilities
+    and with those of the smoothed law; `lean` is what their labels move; `population` are the
+    shares of rows without labels.
+    """
+
+    value: float
+    labels: FloatArray
+    predicted: FloatArray
+    expected: FloatArray
+    lean: FloatArray
+    population: FloatArray
+
+
+def _of_leaves(
+    task: Task,
+    leaves: Sequence[Leaf],
+    told: LabelledTask,
+    labelled: Sample,
+    out: TaskRows,
+    lam: float,
+) -> _Shares:
+    """A task whose leaves are prediction-powered one by one."""
+    parts = [
+        _coefficient(leaf, told, labelled, out, lam)
+        if isinstance(leaf, Coefficient)
+        else _ratio(leaf, told, labelled, out, lam)
+        for leaf in leaves
+    ]
+    units = np.eye(len(parts))
+    duals = [Dual(np.array([part.value]), units[:, [k]]) for k, part in enumerate(parts)]
+    joined = task.dual(duals, {leaf: k for k, leaf in enumerate(leaves)})
+    slopes = joined.slope[:, 0]
+
+    def summed(name: str) -> FloatArray:
+        pairs = zip(slopes, parts, strict=True)
+        return np.asarray(sum(slope * getattr(part, name) for slope, part in pairs))
+
+    return _Shares(
+        float(joined.value[0]),
+        *(summed(name) for name in ("labels", "predicted", "expected", "lean", "population")),
+    )
+
+
+def _ratio(leaf: Leaf, told: LabelledTask, labelled: Sample, out: TaskRows, lam: float) -> _Shares:
+    with_y, with_p = TaskRows.labelled(labelled), TaskRows.predicted(labelled)
+    smooth = TaskRows(with_y.points, with_y.weights, told.law.q)
+    labels, predicted, there = leaf.linear(with_y), leaf.linear(with_p), leaf.linear(out)
+    return _Shares(
+        labels.value + lam * (there.value - predicted.value),
+        labels.influence,
+        predicted.influence,
+        leaf.linear(smooth).influence,
+        leaf.leaning(smooth).influence,
+        there.influence,
+    )
+
+
+def _coefficient(
+    leaf: Coefficient, told: LabelledTask, labelled: Sample, out: TaskRows, lam: float
+) -> _Shares:
+    """Solve the corrected equation; what all rows say of its derivative gives the shares."""
+    frame = leaf.frame(TaskRows.labelled(labelled))
+    here, z = frame.rows_of(labelled.points, labelled.weights_or_ones)
+    there, z_out = frame.rows_of(out.points, out.weights)
+    w, w_out = labelled.weights_or_ones[here], out.weights[there]
+    mass, mass_out = float(w.sum()), float(w_out.sum())
+    w, w_out = w / mass, w_out / mass_out
+    y, p, p_out = labelled.y[here], labelled.p[here], out.stand_in[there]
+    both = np.concatenate([z, z_out])
+    moment = z.T @ (w * (y - lam * p)) + lam * (z_out.T @ (w_out * p_out))
+    beta = solved(frame.link, both, np.concatenate([(1 - lam) * w, lam * w_out]), moment)
+    if beta is None:  # a correction that leaves the range of means: labels alone have a solution
+        beta = leaf.fit(TaskRows.labelled(labelled)).beta
+    size = here.size / (here.size + there.size)
+    everyone = np.concatenate([size * w, (1 - size) * w_out])
+    curve = NewtonStep.at(frame.link, beta, both, everyone, np.zeros(everyone.size)).curve
+    contrast = frame.contrast(leaf.position(frame.columns, labelled.points))
+    direction = np.linalg.solve(curve, contrast)
+    lean, mean = w * (z @ direction), frame.link.mean(z @ beta)
+
+    def among(n: int, rows: IntArray, own: FloatArray, weights: FloatArray) -> FloatArray:
+        found = np.zeros(n)
+        found[rows] = own - weights * own.sum()
+        return found
+
+    lean_out = w_out * (z_out @ direction)
+    left_out = lean_out * (p_out - frame.link.mean(z_out @ beta))
+    moved = np.zeros(labelled.n)
+    moved[here] = lean
+    q = told.law.q[here]
+    return _Shares(
+        value=float(contrast @ beta),
+        labels=among(labelled.n, here, lean * (y - mean), w),
+        predicted=among(labelled.n, here, lean * (p - mean), w),
+        expected=among(labelled.n, here, lean * (q - mean), w),
+        lean=moved,
+        population=among(len(out.points), there, left_out, w_out),
+    )
+
+
+def spread(influence: FloatArray) -> float:
+    """Standard error of an estimate from independent rows with these shares."""
+    n = influence.size
+    return math.sqrt(n / max(n - 1, 1) * float(np.square(influence).sum()))
+
+
+def _variance(influence: FloatArray, design: Design) -> float:
+    """Variance of an estimate from labelled rows, with these shares."""
+    return spread(influence) ** 2 if design.is_simple else design_variance(design, influence)
+
+
+def best_weight(
+    labels: Linearised, predicted: Linearised, design: Design, sampling: float
+) -> float:
+    """Give the share of the probabilities that makes the interval shortest, within [0, 1].
+
+    Parameters
+    ----------
+    labels, predicted : Linearised
+        Of the labelled rows.
+    design : Design
+        How these were drawn.
+    sampling : float
+        Standard error of the plug-in on the population.
+
+    Returns
+    -------
+    float
+        Often called lambda.
+    """
+    own, both, alone = (
+        _variance(shares, design)
+        for shares in (
+            predicted.influence,
+            labels.influence + predicted.influence,
+            labels.influence,
+        )
+    )
+    covariance = (both - own - alone) / 2
+    below = own + sampling**2
+    return float(np.clip(covariance / below, 0.0, 1.0)) if below > 0 else 0.0

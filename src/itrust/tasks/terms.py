@@ -1,0 +1,470 @@
+"""What stands on the right side of a regression: terms, and the columns that rows make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from itrust._core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    checked_choice,
+    counted,
+    did_you_mean,
+)
+from itrust.data import Level, Points, Predicate, column_of, position_of, quoted, written
+from itrust.tasks.expressions import LARGEST_VALUE
+from itrust.tasks.links import LINKS, Link
+from itrust.tasks.nodes import Node
+from itrust.tasks.quantities import Covariate, Formula, Indicator, Quantity, needs_parentheses
+
+MAX_COLUMNS = 200  # of a regression, levels counted
+MAX_FACTORS = 2
+PREDICTIONS = ("prediction", "p (the model's)")
+NO_PREDICTION = (
+    "{name} is the model's prediction, and a prediction on the right side of a regression carries "
+    "the model's error into its coefficients, where labels of {rows} rows cannot mend it; "
+    "take covariates that were observed"
+)
+
+
+@dataclass(frozen=True)
+class LevelOf(Quantity):
+    """1 for rows with one level of a category, 0 for others.
+
+    Parameters
+    ----------
+    name : str
+        The category.
+    level : object
+        One of its levels.
+    """
+
+    name: str
+    level: Any
+
+    def __str__(self) -> str:
+        return f"{quoted(self.name)}[{written(self.level)}]"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The category."""
+        return frozenset([self.name])
+
+    @property
+    def where(self) -> Predicate:
+        """The rows with that level."""
+        return Level(self.name, self.level)
+
+    def of(self, points: Points) -> FloatArray:
+        """Mark the rows of the level by 1, (n,)."""
+        return Indicator(self.where).of(points)
+
+
+@dataclass(frozen=True)
+class RegressionTerm(Node):
+    """What a regression has coefficients of: a quantity, a category, or two of these multiplied.
+
+    Parameters
+    ----------
+    factors : tuple of Quantity
+        One, or two for an interaction. A `Covariate` that is a category stands for all its
+        levels but one.
+    """
+
+    factors: tuple[Quantity, ...]
+
+    def __post_init__(self) -> None:
+        self._refuse_depth()
+        if not 1 <= len(self.factors) <= MAX_FACTORS:
+            raise InputError(
+                "an interaction is of two covariates, as in age:race, not of {count}",
+                argument="on",
+                count=len(self.factors),
+            )
+        for factor in self.factors:
+            if not factor.names:
+                raise InputError(
+                    "a term of a regression reads a covariate, and {value} reads none; the "
+                    "constant is always there",
+                    argument="on",
+                    value=str(factor),
+                )
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        """The factors."""
+        return self.factors
+
+    def __str__(self) -> str:
+        return ":".join(_in_term(factor) for factor in self.factors)
+
+    @property
+    def key(self) -> frozenset[Quantity]:
+        """The factors in no order, with categories in place of their levels."""
+        return frozenset(
+            Covariate(factor.name) if isinstance(factor, LevelOf) else factor
+            for factor in self.factors
+        )
+
+    @property
+    def categories(self) -> Iterator[str]:
+        """Covariates that stand alone, and so may be categories."""
+        return (factor.name for factor in self.factors if isinstance(factor, Covariate))
+
+
+def _in_term(factor: Quantity) -> str:
+    """A factor, in parentheses where it is a sum."""
+    return f"({factor})" if needs_parentheses("*", factor, second=False) else str(factor)
+
+
+@dataclass(frozen=True)
+class Regression(Node):
+    """A canonical GLM of the label on terms, with a constant, among some rows.
+
+    Parameters
+    ----------
+    terms : tuple of RegressionTerm
+        What stands on the right side.
+    link : {"logit", "identity", "log"}
+        Log odds, means, or logs of means are sums of the terms.
+    where : Predicate
+        Rows that count.
+    references : tuple of pairs of str and object
+        Categories, each with the level that its others are compared with. Others take their
+        first level among the rows that count.
+    """
+
+    terms: tuple[RegressionTerm, ...]
+    link: str
+    where: Predicate
+    references: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        checked_choice(self.link, "link", tuple(LINKS))
+        if not self.terms:
+            raise InputError(
+                "a regression needs a covariate, as in coef(age ; age + income)", argument="on"
+            )
+        seen: set[frozenset[Quantity]] = set()
+        for term in self.terms:
+            if term.key in seen or len(term.key) < len(term.factors):
+                raise InputError(
+                    "{value} stands twice in one regression", argument="on", value=str(term)
+                )
+            if any(isinstance(factor, LevelOf) for factor in term.factors):
+                raise InputError(
+                    "{value} is one level: a regression takes the whole category, and coef names "
+                    'the level, as in coef(race["b"] ; age + race)',
+                    argument="on",
+                    value=str(term),
+                )
+            seen.add(term.key)
+        known = list(dict.fromkeys(name for term in self.terms for name in term.categories))
+        for name, _ in self.references:
+            if name not in known:
+                raise InputError(
+                    "{value} has a reference level but is no term of the regression",
+                    argument="reference",
+                    value=name,
+                )
+        # In the order of the terms, as the text has them: equal regressions are equal.
+        in_order = sorted(self.references, key=lambda pair: known.index(pair[0]))
+        object.__setattr__(self, "references", tuple(in_order))
+
+    @cached_property
+    def depth(self) -> int:
+        """One more than that of the terms, or of the predicate."""
+        return 1 + max([*(term.depth for term in self.terms), self.where.depth])
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Covariates of the terms and of the predicate."""
+        return frozenset[str]().union(*(term.names for term in self.terms)) | self.where.names
+
+    def __str__(self) -> str:
+        left = dict(self.references)
+
+        def told(factor: Quantity) -> str:
+            text = _in_term(factor)
+            if isinstance(factor, Covariate) and factor.name in left:
+                text += f" against {written(left.pop(factor.name))}"
+            return text
+
+        terms = " + ".join(":".join(told(one) for one in term.factors) for term in self.terms)
+        link = "" if self.link == "logit" else f" ; {self.link}"
+        given = self.where.formula
+        return f"{terms}{link}{' | ' if given else ''}{given}"
+
+    def reference_of(self, name: str) -> Any | None:
+        """The level that a category's others are compared with; None where none was chosen."""
+        return dict(self.references).get(name)
+
+
+@dataclass(frozen=True)
+class RegressionColumn:
+    """A column of a regression: factors that are multiplied.
+
+    Parameters
+    ----------
+    factors : tuple of Quantity
+        Numbers, and levels in place of categories.
+    """
+
+    factors: tuple[Quantity, ...]
+
+    def __str__(self) -> str:
+        return ":".join(_in_term(factor) for factor in self.factors)
+
+    @property
+    def quantity(self) -> Quantity:
+        """The product."""
+        if len(self.factors) == 1:
+            return self.factors[0]
+        return Formula(self.factors[0], "*", self.factors[1])
+
+    @property
+    def key(self) -> frozenset[Quantity]:
+        """The factors in no order."""
+        return frozenset(self.factors)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The columns of a regression, moved and scaled so that Newton's steps lose no digits.
+
+    Attributes
+    ----------
+    regression : Regression
+        What they belong to.
+    columns : tuple of RegressionColumn
+        Without the constant.
+    centre, scale : (k,) arrays
+        What is subtracted from each, and what it is divided by.
+    """
+
+    regression: Regression
+    columns: tuple[RegressionColumn, ...]
+    centre: FloatArray
+    scale: FloatArray
+
+    @property
+    def link(self) -> Link:
+        """How linear predictors give means."""
+        return LINKS[self.regression.link]
+
+    def values(self, points: Points, rows: IntArray, first: int = 0) -> FloatArray:
+        """The columns as they are, (m, k), for some of the rows; all have to be finite."""
+        return column_values(self.regression, self.columns, points, rows, first)
+
+    def design(self, points: Points, rows: IntArray, first: int = 0) -> FloatArray:
+        """A constant and the scaled columns of some of the rows, (m, 1 + k)."""
+        scaled = (self.values(points, rows, first) - self.centre) / self.scale
+        return np.concatenate([np.ones((rows.size, 1)), scaled], axis=1)
+
+    def rows_of(self, points: Points, weights: FloatArray) -> tuple[IntArray, FloatArray]:
+        """The rows that count, and their design."""
+        rows = np.flatnonzero(self.regression.where.rows(points) & (weights > 0))
+        return rows, self.design(points, rows)
+
+    def contrast(self, position: int | None) -> FloatArray:
+        """What a coefficient is of the scaled ones, (1 + k,); None is the constant."""
+        found = np.zeros(1 + len(self.columns))
+        if position is None:
+            found[0], found[1:] = 1.0, -self.centre / self.scale
+        else:
+            found[1 + position] = 1 / self.scale[position]
+        return found
+
+
+def observed(points: Points, name: str) -> Any:
+    """A covariate by name; the prediction is refused with the reason."""
+    if name in PREDICTIONS and name not in {column.name for column in points.columns}:
+        raise InputError(
+            NO_PREDICTION,
+            argument="tasks",
+            value=name,
+            details={"name": name, "rows": f"{len(points):,}"},
+        )
+    return column_of(points, name, prediction=False)
+
+
+def levels_of(regression: Regression, points: Points, inside: BoolArray) -> dict[str, IntArray]:
+    """Count the rows that count for every level of the categories of a regression.
+
+    Parameters
+    ----------
+    regression : Regression
+        What is asked.
+    points : Points
+        The rows.
+    inside : (n,) array of bool
+        Those that count.
+
+    Returns
+    -------
+    dict of str to (levels,) array
+        By category; a number is none.
+    """
+    found = {}
+    for name in dict.fromkeys(name for term in regression.terms for name in term.categories):
+        column = observed(points, name)
+        if column.is_category:
+            codes = column.values[inside]
+            found[name] = np.bincount(codes[codes >= 0], minlength=len(column.levels))
+    return found
+
+
+def columns_of(
+    regression: Regression, points: Points, counts: Mapping[str, IntArray]
+) -> tuple[RegressionColumn, ...]:
+    """Turn the terms of a regression into columns.
+
+    Parameters
+    ----------
+    regression : Regression
+        What is asked.
+    points : Points
+        Rows with the columns of the data, for their kinds and levels.
+    counts : mapping of str to (levels,) array
+        From `levels_of`, of all rows.
+
+    Returns
+    -------
+    tuple of RegressionColumn
+        Without the constant; a category has one for each level that occurs, but for its
+        reference.
+    """
+    coded: dict[str, list[Quantity]] = {}
+    for name in dict.fromkeys(name for term in regression.terms for name in term.categories):
+        column = observed(points, name)
+        chosen = regression.reference_of(name)
+        if not column.is_category:
+            if chosen is not None:
+                raise InputError(
+                    "{column} is a {kind} and has no reference level",
+                    column=name,
+                    hint="categories=[...] makes codes a category",
+                    details={"kind": column.kind},
+                )
+            coded[name] = [Covariate(name)]
+            continue
+        own = [k for k, count in enumerate(counts[name]) if count]
+        first = _reference(column, chosen, own)
+        coded[name] = [LevelOf(name, column.levels[k]) for k in own if k != first]
+    found = []
+    for term in regression.terms:
+        sides = [
+            coded[factor.name] if isinstance(factor, Covariate) else [factor]
+            for factor in term.factors
+        ]
+        if len(sides) == 1:
+            found += [RegressionColumn((one,)) for one in sides[0]]
+        else:
+            found += [RegressionColumn((one, other)) for one in sides[0] for other in sides[1]]
+    if len(found) > MAX_COLUMNS:
+        raise InputError(
+            "a regression has at most {most} coefficients, and this one would have {count}: leave "
+            "out categories of many levels, or join levels",
+            argument="tasks",
+            count=len(found),
+            details={"most": MAX_COLUMNS},
+        )
+    return tuple(found)
+
+
+def _reference(column: Any, chosen: Any | None, own: Sequence[int]) -> int | None:
+    """The position of the level that the others of a category are compared with."""
+    if chosen is None:
+        return own[0] if own else None
+    position = position_of(column, chosen)
+    if position is None:
+        raise InputError(
+            "{column} has no level {value}",
+            column=column.name,
+            value=chosen,
+            hint=did_you_mean(str(chosen), [str(level) for level in column.levels]),
+        )
+    if position not in own:
+        raise InputError(
+            "no row that counts has {column} = {value}, the reference level; choose another one",
+            column=column.name,
+            value=chosen,
+        )
+    return position
+
+
+def first_levels(
+    regression: Regression, points: Points, counts: Mapping[str, IntArray]
+) -> dict[str, Any]:
+    """The levels that categories are compared with, where none was chosen, by name."""
+    return {
+        name: observed(points, name).levels[int(np.argmax(own > 0))]
+        for name, own in counts.items()
+        if regression.reference_of(name) is None and own.any()
+    }
+
+
+def column_values(
+    regression: Regression,
+    columns: Sequence[RegressionColumn],
+    points: Points,
+    rows: IntArray,
+    first: int = 0,
+) -> FloatArray:
+    """The columns of a regression, (m, k), for some of the rows; what is not finite is refused."""
+    some = points if rows.size == len(points) else points.take(rows)
+    found = np.empty((rows.size, len(columns)))
+    for k, column in enumerate(columns):
+        found[:, k] = column.quantity.of(some)
+        wrong = ~(np.abs(found[:, k]) <= LARGEST_VALUE)
+        if wrong.any():
+            raise _odd_values(regression, column, found[:, k], wrong, rows, first)
+    return found
+
+
+def _odd_values(
+    regression: Regression,
+    column: RegressionColumn,
+    values: FloatArray,
+    wrong: BoolArray,
+    rows: IntArray,
+    first: int,
+) -> InputError:
+    row = first + int(rows[int(np.argmax(wrong))])
+    told = {"column": str(column), "regression": str(regression)}
+    if not np.isfinite(values[wrong]).all():
+        name = quoted(min(column.quantity.names))
+        return InputError(
+            "{column} has no finite value in {rows} (first: {row}) that the regression on "
+            "{regression} counts; leave them out with a condition, as in "
+            "coef(... | {name} is not missing)",
+            argument="tasks",
+            row=row,
+            count=int(wrong.sum()),
+            details={**told, "rows": counted(int(wrong.sum()), "row"), "name": name},
+        )
+    return InputError(
+        "{column} is {size} in {row}, too large for the regression on {regression}; take a larger "
+        "unit",
+        argument="tasks",
+        row=row,
+        count=int(wrong.sum()),
+        details={**told, "size": f"{values[int(np.argmax(wrong))]:.3g}"},
+    )
+
+
+def scaled_frame(
+    regression: Regression, columns: tuple[RegressionColumn, ...], values: FloatArray
+) -> Frame:
+    """Centre and scale columns by what some rows hold of them, (m, k)."""
+    centre = values.mean(axis=0) if len(values) else np.zeros(len(columns))
+    spread = values.std(axis=0) if len(values) else np.ones(len(columns))
+    size = np.maximum(spread, 1e-12 * np.abs(centre))
+    return Frame(regression, columns, centre, np.where(size > 0, size, 1.0))

@@ -1,0 +1,496 @@
+"""A task where labelled rows are no random sample: corrected probabilities and balanced rows.
+
+theta = mean over the population of g q, plus the weighted mean of g (y - q) over the labelled rows:
+q is a correction of p that was learned from other labelled rows, and weights make the labelled rows
+like the population. The error is small if either q or the weights are good, and it vanishes
+with the product of their errors. Regressions solve their estimating equation with labels'
+sums so carried over: sum of z mean(z'b) = sum of z q, plus the weighted sum of z (y - q).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from itrust._core import FloatArray, IntArray, smallest_tickets, tickets
+from itrust.balance import Balance, RowPair
+from itrust.data import (
+    Everywhere,
+    Points,
+    Population,
+    PopulationScan,
+    RowsAtHand,
+    Sample,
+    Scan,
+    without_label,
+)
+from itrust.recalibrate import HeightScale, UntestedCorrection, untested_correction
+from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
+from itrust.tasks.fits import LeafFit
+from itrust.tasks.links import NewtonStep, solved
+from itrust.tasks.passes import slopes_at, value_at
+from itrust.tasks.powering import spread
+from itrust.tasks.regressions import Coefficient, CoefficientFit, frame_of
+from itrust.tasks.uncertainty import ADDED, LabelLaw, Uncertainty
+
+FOLDS = 2
+MIN_TO_LEARN = 15  # labels of either kind in a fold, below which probabilities stay as they are
+MAX_TO_LEARN = 25_000
+CHUNK = 65_536
+MAX_OWN = 40  # features that a task adds to those that are balanced
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """Probabilities, corrected by labels of other rows.
+
+    Attributes
+    ----------
+    here : (n,) array
+        Of the labelled rows; the correction of a row was learned without it.
+    there : (m,) array
+        Of the rows of the population at hand, the mean of both corrections.
+    """
+
+    here: FloatArray
+    there: FloatArray
+
+
+def cross_fitted(labelled: Sample, population: Points, seed: int) -> Corrected:
+    """Correct probabilities smoothly in (p, x), as learned on the other half of the rows.
+
+    Parameters
+    ----------
+    labelled : Sample
+        Rows with labels; clusters are never torn apart.
+    population : Points
+        Rows without labels, with the same covariates.
+    seed : int
+        Divides the labelled rows.
+
+    Returns
+    -------
+    Corrected
+        Probabilities as they are where a half has fewer than 15 labels of either kind.
+    """
+    units = labelled.design.drawn_together
+    fold = (np.random.default_rng(seed).permutation(int(units.max()) + 1) % FOLDS)[units]
+    here, there = np.array(labelled.p), np.zeros(len(population))
+    for held in range(FOLDS):
+        learn, out = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
+        method = _learned(labelled, learn)
+        if method is None:
+            there += population.p / FOLDS
+            continue
+        here[out] = method(labelled.points.take(out))
+        there += method(population) / FOLDS
+    return Corrected(here, there)
+
+
+def _learned(labelled: Sample, rows: IntArray) -> UntestedCorrection | None:
+    if rows.size > MAX_TO_LEARN:
+        rows = rows[smallest_tickets(tickets(0, rows.size), MAX_TO_LEARN)]
+    if min(labelled.y[rows].sum(), (1 - labelled.y[rows]).sum()) < MIN_TO_LEARN:
+        return None
+    return untested_correction(labelled.take(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationTotals:
+    """Sums over all rows of a population for k ratios, with probabilities.
+
+    Attributes
+    ----------
+    mass : float
+        Of the weights.
+    sums : (2 k,) array
+        Of w g p, and of w h p (among positives) or w h.
+    moments : (2 k, 2 k) array
+        Of products of these.
+    low, high : (k,) arrays
+        Smallest and largest g of rows that count.
+    n : int
+        Number of rows.
+    """
+
+    mass: float
+    sums: FloatArray
+    moments: FloatArray
+    low: FloatArray
+    high: FloatArray
+    n: int
+
+    def __add__(self, other: PopulationTotals) -> PopulationTotals:
+        return PopulationTotals(
+            self.mass + other.mass,
+            self.sums + other.sums,
+            self.moments + other.moments,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            self.n + other.n,
+        )
+
+    @classmethod
+    def of(
+        cls, ratios: Sequence[Ratio], points: Points, weights: FloatArray, first: int = 0
+    ) -> PopulationTotals:
+        """Sum over some rows."""
+        terms = [ratio.terms_of(points, weights, first) for ratio in ratios]
+        above = [g * points.p for g, _ in terms]
+        below = [
+            h * points.p if ratio.among_positives else h
+            for ratio, (_, h) in zip(ratios, terms, strict=True)
+        ]
+        both = weights * np.array([*above, *below])
+        return cls(
+            mass=float(weights.sum()),
+            sums=both.sum(axis=1),
+            moments=both @ both.T,
+            low=np.array([np.where(h > 0, g, np.inf).min() for g, h in terms]),
+            high=np.array([np.where(h > 0, g, -np.inf).max() for g, h in terms]),
+            n=len(points),
+        )
+
+    def only(self, every: Sequence[Ratio], own: Sequence[Ratio]) -> PopulationTotals:
+        """The sums of some of the ratios."""
+        at = np.array([every.index(ratio) for ratio in own], dtype=int)
+        both = np.concatenate([at, at + len(every)])
+        return replace(
+            self,
+            sums=self.sums[both],
+            moments=self.moments[np.ix_(both, both)],
+            low=self.low[at],
+            high=self.high[at],
+        )
+
+    def means(self) -> FloatArray:
+        """Both sums of every ratio over that of the weights, (2, k)."""
+        return (self.sums / self.mass).reshape(2, -1)
+
+    def values(self) -> FloatArray:
+        """The ratios, (k,); NaN over nothing."""
+        above, below = np.split(self.sums, 2)
+        unknown = np.full(above.size, np.nan)
+        return np.asarray(np.divide(above, below, out=unknown, where=below > 0))
+
+    def stderr(self, slopes: FloatArray, values: FloatArray) -> float:
+        """Of a number with these derivatives in the ratios: sampling of the rows alone."""
+        below = np.split(self.sums, 2)[1]
+        lean = np.concatenate([slopes / below, -slopes * values / below])
+        scale = self.n / max(self.n - 1, 1)
+        return math.sqrt(max(scale * float(lean @ self.moments @ lean), 0.0))
+
+
+def population_totals(
+    ratios: Sequence[Ratio], population: Population | PopulationScan | Scan
+) -> PopulationTotals:
+    """Sums over all rows of a population, some rows at a time.
+
+    Parameters
+    ----------
+    ratios : sequence of Ratio
+        What is summed.
+    population : Population, PopulationScan or Scan
+        All rows; those of files are read once.
+
+    Returns
+    -------
+    PopulationTotals
+        Of all rows.
+    """
+    if isinstance(population, Scan):
+        population = without_label(population)
+    parts: Iterable[PopulationTotals]
+    if isinstance(population, PopulationScan):
+        parts = (
+            PopulationTotals.of(
+                ratios,
+                chunk.points,
+                np.ones(chunk.p.size) if chunk.weights is None else chunk.weights,
+                chunk.first,
+            )
+            for chunk in population.chunks(CHUNK)
+        )
+    else:
+        w = np.ones(population.n) if population.weights is None else population.weights
+        cuts = [slice(at, at + CHUNK) for at in range(0, population.n, CHUNK)]
+        parts = (
+            PopulationTotals.of(ratios, population.points.take(cut), w[cut], cut.start)
+            for cut in cuts
+        )
+    found: PopulationTotals | None = None
+    for part in parts:
+        found = part if found is None else found + part
+    assert found is not None
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class TransportedValue:
+    """A number carried over to a population, and how far it may be off.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    error : Uncertainty
+        Noise of labels, and sampling of the population.
+    effective : float
+        Effective sample size of the weights.
+    trimmed, unbalanced : int
+        Weights that were cut; features that still differ by a tenth of a standard deviation.
+    smoothed : float
+        The value with two rows of either kind added, for the interval of a rate.
+    """
+
+    value: float
+    error: Uncertainty
+    effective: float
+    trimmed: int
+    unbalanced: int
+    smoothed: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Carried:
+    """A mean, a rate or a coefficient, carried over.
+
+    `lean` is what labels of the labelled rows move, times their weights; `shares` are those of the
+    population's rows, and `moved` what correcting their probabilities has changed.
+    """
+
+    value: float
+    lean: FloatArray
+    shares: FloatArray
+    moved: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Transport:
+    """Labelled rows and a population, ready for any task.
+
+    Attributes
+    ----------
+    labelled : Sample
+        Rows with labels.
+    compared : RowPair
+        Both sets of rows and their features.
+    q : Corrected
+        Corrected probabilities of both.
+    selection : (n,) array or None
+        Known probabilities of labelling; None where weights are balanced.
+    """
+
+    labelled: Sample
+    compared: RowPair
+    q: Corrected
+    selection: FloatArray | None = None
+
+    def weights(self, leaves: Sequence[Leaf]) -> Balance:
+        """Weights of the labelled rows for a task made of these leaves."""
+        if self.selection is not None:
+            raw = self.labelled.weights_or_ones / self.selection
+            nothing = np.zeros(0)
+            return Balance(raw / raw.sum(), nothing, 0, 1.0, True)
+        fits = gradients_of(leaves, self.compared)
+        here, there = (
+            own_features(leaves, points, self.compared, fits)
+            for points in (self.compared.labelled, self.compared.population)
+        )
+        return self.compared.balance(here, there) if here.shape[1] else self.compared.plain_balance
+
+    def value(self, task: Task, totals: PopulationTotals | None) -> TransportedValue | None:
+        """Carry a task over.
+
+        Parameters
+        ----------
+        task : Task
+            The number.
+        totals : PopulationTotals or None
+            Sums over all rows, where those at hand are not all.
+
+        Returns
+        -------
+        TransportedValue or None
+            None where nothing is left to divide by.
+        """
+        leaves = list(dict.fromkeys(task.leaves()))
+        balance = self.weights(leaves)
+        w, e = balance.weights, self.labelled.y - self.q.here
+        known = [None] * len(leaves) if totals is None else list(totals.means().T)
+        parts: list[_Carried] = []
+        for leaf, own in zip(leaves, known, strict=True):
+            if isinstance(leaf, Coefficient):
+                part = self._coefficient(leaf, w * e)
+            else:
+                part = self._ratio(leaf, w * e, own)
+            if part is None:
+                return None
+            parts.append(part)
+        values, lean, shares, moved = (
+            np.array([getattr(part, name) for part in parts])
+            for name in ("value", "lean", "shares", "moved")
+        )
+        slopes = slopes_at(task, leaves, values)
+        found = value_at(task, leaves, values)
+        if not math.isfinite(found) or not np.isfinite(slopes).all():
+            return None
+        sampling = self._sampling(slopes, values, shares, moved, totals)
+        error = self._noise(leaves, w, slopes @ lean, e).plus(sampling)
+        error = replace(error, units=error.freedom + 1)
+        size = balance.effective
+        smoothed = (size * min(max(found, 0.0), 1.0) + ADDED) / (size + 2 * ADDED)
+        return TransportedValue(found, error, size, balance.trimmed, balance.unbalanced, smoothed)
+
+    @property
+    def _omega(self) -> FloatArray:
+        """Shares of the rows of the population, (m,)."""
+        return self.compared.weights / self.compared.weights.sum()
+
+    def _ratio(self, ratio: Leaf, left: FloatArray, known: FloatArray | None) -> _Carried | None:
+        """Carry both sums of a ratio over; None where nothing is left to divide by."""
+        there, omega, q = self.compared.population, self._omega, self.q.there
+        g, h = ratio.terms_of(there, self.compared.weights)
+        gl, hl = ratio.terms_of(self.compared.labelled, np.ones(self.labelled.n))
+        positive = ratio.among_positives
+        if known is None:
+            above = float(omega @ (g * q))
+            below = float(omega @ (h * q if positive else h))
+        else:
+            above = float(known[0] + omega @ (g * (q - there.p)))
+            below = float(known[1] + (omega @ (h * (q - there.p)) if positive else 0.0))
+        above += float(gl @ left)
+        below += float(hl @ left) if positive else 0.0
+        if not below > 0:
+            return None
+        value = above / below
+        return _Carried(
+            value=value,
+            lean=(gl - (value * hl if positive else 0.0)) / below,
+            shares=omega * (g * q - value * (h * q if positive else h)) / below,
+            moved=omega * (g - (value * h if positive else 0.0)) * (q - there.p) / below,
+        )
+
+    def _coefficient(self, leaf: Coefficient, left: FloatArray) -> _Carried | None:
+        """Solve the equation whose sums are carried over; None where it has no solution."""
+        omega, q = self._omega, self.q.there
+        rows = TaskRows(self.compared.population, omega, q)
+        frame, at, design = frame_of(leaf, rows)
+        here, design_here = frame.rows_of(self.compared.labelled, np.ones(self.labelled.n))
+        moment = design.T @ (omega[at] * q[at]) + design_here.T @ left[here]
+        beta = solved(frame.link, design, omega[at], moment)
+        if beta is None:
+            return None
+        curve = NewtonStep.at(frame.link, beta, design, omega[at], q[at]).curve
+        fit = CoefficientFit.at(frame, beta, curve, leaf.position(frame.columns, rows.points))
+        return _Carried(
+            value=fit.value,
+            lean=fit.lean((here, design_here), np.ones(self.labelled.n)),
+            shares=fit.shares((at, design), omega, q),
+            moved=np.zeros(q.size),  # all sums are of the rows at hand
+        )
+
+    def _noise(
+        self, leaves: Sequence[Leaf], w: FloatArray, lean: FloatArray, e: FloatArray
+    ) -> Uncertainty:
+        """What labels of the rows may have done, with the floors of tasks."""
+        law = LabelLaw.of(self.labelled, leaves, self.q.here)
+        shares = w * lean * e
+        if self.selection is not None:  # who is labelled is drawn, too: a ratio of two sums
+            shares = shares - w * float(shares.sum())
+        return law.uncertainty(shares, np.zeros(w.size), w * lean)
+
+    def _sampling(
+        self,
+        slopes: FloatArray,
+        values: FloatArray,
+        shares: FloatArray,
+        moved: FloatArray,
+        totals: PopulationTotals | None,
+    ) -> float:
+        """Standard error of the population's part: of all rows, and of those at hand among them."""
+        if totals is None:
+            return spread(slopes @ shares)
+        some = slopes @ moved
+        left = 1 - min(some.size / totals.n, 1.0)
+        return math.hypot(
+            totals.stderr(slopes, values), math.sqrt(left) * spread(some - some.mean())
+        )
+
+
+def gradients_of(leaves: Sequence[Leaf], compared: RowPair) -> dict[Leaf, LeafFit]:
+    """Coefficients as the population has them with probabilities, for what rows' labels move."""
+    w = compared.weights / compared.weights.mean()
+    rows = TaskRows(compared.population, w, compared.population.p)
+    return {leaf: leaf.fit(rows) for leaf in leaves if isinstance(leaf, Coefficient)}
+
+
+def own_features(
+    leaves: Sequence[Leaf], points: Points, compared: RowPair, fits: Mapping[Leaf, LeafFit]
+) -> FloatArray:
+    """What a task reads, alone and times every trend, (n, j): its own rows are to be balanced.
+
+    Of a coefficient that is how far the label of a row moves it, a sum of its columns; levels
+    count as trends there.
+
+    Parameters
+    ----------
+    leaves : sequence of Leaf
+        What the task is made of.
+    points : Points
+        Rows of either kind.
+    compared : RowPair
+        Both kinds; the scales of quantities come from the population.
+    fits : mapping of Leaf to LeafFit
+        From `gradients_of`.
+
+    Returns
+    -------
+    (n, j) array
+        At most 40 columns.
+    """
+    plain = compared.features.singles
+    trends = [k for k, own in enumerate(plain) if own.kind == "trend"]
+    matrix = compared.here if points is compared.labelled else compared.there
+    found: list[FloatArray] = []
+    seen: set[Any] = set()
+    ones, there_ones = np.ones(len(points)), np.ones(len(compared.population))
+    for leaf in leaves:
+        g, h = leaf.terms_of(points, ones)
+        if not isinstance(leaf.where, Everywhere) and leaf.where not in seen:
+            seen.add(leaf.where)
+            found += [h, *(h * matrix[:, k] for k in trends)]
+        if leaf in fits:
+            lean = _clipped_lean(fits[leaf], points, compared.population)
+            found += [lean, *(lean * matrix[:, k] for k in compared.features.trends())]
+            continue
+        assert isinstance(leaf, Ratio)
+        if not leaf.is_rate and (leaf.quantity, leaf.where) not in seen:
+            seen.add((leaf.quantity, leaf.where))
+            g_there, h_there = leaf.terms_of(compared.population, there_ones)
+            scale = HeightScale.of(g_there[h_there > 0])
+            height = np.where(h > 0, scale(g) - 0.5, 0.0)
+            found += [height, *(height * matrix[:, k] for k in trends)]
+        elif leaf.is_rate and leaf.among_positives and (leaf.quantity, leaf.where) not in seen:
+            seen.add((leaf.quantity, leaf.where))
+            found += [g, *(g * matrix[:, k] for k in trends)]
+    return np.column_stack(found[:MAX_OWN]) if found else np.zeros((len(points), 0))
+
+
+def _clipped_lean(fit: LeafFit, points: Points, population: Points) -> FloatArray:
+    """What labels of some rows move a coefficient, (n,), without the outermost thousandths."""
+    there = fit.lean(fit.read(population, np.ones(len(population))), np.ones(len(population)))
+    own = there
+    if points is not population:
+        own = fit.lean(fit.read(points, np.ones(len(points))), np.ones(len(points)))
+    return np.clip(own, *np.quantile(there, [0.001, 0.999]))
+
+
+def rows_kept(rows: RowsAtHand, kept: Any) -> RowsAtHand:
+    """The rows at hand that a mask keeps, as a population of their own."""
+    found = rows.take(kept)
+    return RowsAtHand(found.points, found.weights, len(found.points))

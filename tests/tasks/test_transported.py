@@ -1,0 +1,298 @@
+"""Numbers where labelled rows are no random sample: closed forms, coverage, refusals."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import itrust as it
+from itrust import tasks
+from itrust.balance import RowPair, at_hand
+from itrust.tasks import BestReason, estimate_tasks
+from itrust.tasks.powering import spread
+from itrust.tasks.transported import Corrected, Transport, population_totals
+
+GAP = tasks.parse('prevalence(region == "south") - prevalence(region == "west")')
+
+
+def selected(seed, slope=0.05, rows=2_000, labelled=500):
+    """The survey, in which the young are likelier to be labelled; the rows and who is labelled."""
+    made = it.simulate.survey(rows, rng=seed)
+    age = made.sample.column("age").values
+    share = np.exp(-slope * age)
+    rng = np.random.default_rng([seed, 7])
+    chosen = np.sort(rng.choice(rows, labelled, replace=False, p=share / share.sum()))
+    return made, made.sample.take(chosen), chosen
+
+
+def covariates(sample):
+    return {
+        c.name: np.array(c.levels)[c.values] if c.is_category else c.values for c in sample.columns
+    }
+
+
+def unlabelled(sample):
+    return it.Population(sample.p, covariates(sample), weights=sample.weights)
+
+
+def transport(labelled, population, q=None, selection=None):
+    rows = at_hand(population, labelled.names)
+    pair = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
+    here, there = (labelled.p, population.p) if q is None else q
+    return Transport(labelled, pair, Corrected(here, there), selection)
+
+
+def test_it_is_the_augmented_mean_by_hand():
+    made, few, _ = selected(0)
+    everyone = unlabelled(made.sample)
+    own = transport(few, everyone)
+    w = own.weights([]).weights
+    found = own.value(tasks.prevalence(), None)
+    assert np.isclose(found.value, everyone.p.mean() + w @ (few.y - few.p))
+    age, older = few.column("age").values, made.sample.column("age").values
+    w = own.weights(list(tasks.mean("age").ratios())).weights
+    above = (older * everyone.p).mean() + w @ (age * (few.y - few.p))
+    below = everyone.p.mean() + w @ (few.y - few.p)
+    assert np.isclose(own.value(tasks.mean("age"), None).value, above / below)
+
+
+def test_a_straight_line_is_the_corrected_least_squares_by_hand():
+    made, few, _ = selected(0)
+    everyone = unlabelled(made.sample)
+    own, task = transport(few, everyone), tasks.parse("coef(age ; age ; identity)")
+    w = own.weights(list(task.leaves())).weights
+    here, there = (
+        np.column_stack([np.ones(rows.n), rows.column("age").values]) for rows in (few, made.sample)
+    )
+    moment = there.T @ everyone.p / everyone.n + here.T @ (w * (few.y - few.p))
+    curve = there.T @ there / everyone.n
+    found = own.value(task, None)
+    assert np.isclose(found.value, np.linalg.solve(curve, moment)[1])
+    # The variance has both parts; few labels carry the number, so the floor of tasks adds to it.
+    g = np.linalg.solve(curve, here.T)[1]
+    left = everyone.p - there @ np.linalg.solve(curve, moment)
+    noise = np.square(w * g * (few.y - few.p)).sum()
+    sampling = np.square(np.linalg.solve(curve, there.T)[1] * left / everyone.n).sum()
+    assert 1 <= found.error.stderr / np.sqrt(noise + sampling) < 1.2
+
+
+def test_a_coefficient_of_levels_alone_is_a_gap():
+    """Both sums are the same; with known probabilities so are the weights."""
+    made, few, _ = selected(3)
+    pi = np.random.default_rng(0).uniform(0.1, 0.9, few.n)
+    slope = tasks.parse('coef(region["south"] ; region against "west" ; identity)')
+    for rows in (few, few.take(np.arange(0, few.n, 2))):
+        own = transport(rows, unlabelled(made.sample), selection=pi[: rows.n])
+        one, other = own.value(slope, None), own.value(GAP, None)
+        assert np.isclose(one.value, other.value)
+        assert np.isclose(one.error.stderr, other.error.stderr, rtol=0.02)
+    # Arithmetic joins both kinds.
+    assert np.isclose(own.value(slope - GAP, None).value, 0, atol=1e-9)
+
+
+def test_coefficients_are_right_where_the_random_sample_form_is_not():
+    """The gap of south and west grows with age, and the young are labelled."""
+    task = tasks.parse('coef(region["south"] ; age + region against "west")')
+    truth = -0.0635  # of 200,000 rows
+    for seed in range(3):
+        made, few, _ = selected(seed, rows=3_000, labelled=800)
+        found = task.estimate(unlabelled(made.sample), few)
+        assert found.best_way == "transported"
+        assert found.best.lower < truth < found.best.upper
+        assert found.prediction_powered.upper < truth
+
+
+def test_coefficients_leave_out_levels_that_no_labelled_row_has():
+    made, few, _ = selected(1)
+    everyone, task = unlabelled(made.sample), tasks.parse('coef(age ; age + region against "west")')
+    x = {name: np.array(column) for name, column in covariates(everyone).items()}
+    x["region"] = np.where(np.arange(everyone.n) % 10 == 0, "moon", x["region"])
+    new = it.Population(everyone.p, x)
+    with pytest.raises(it.InputError, match=r'of region\["moon"\], and no labelled row'):
+        task.estimate(new, few)
+    found = task.estimate(new, few, support="exclude")
+    assert found.best_way == "transported"
+    assert found.size <= 1_800
+    assert "region = moon" in str(found)
+
+
+def test_random_rows_of_a_large_population_serve_regressions(monkeypatch):
+    made, few, _ = selected(1)
+    everyone, task = unlabelled(made.sample), tasks.parse("coef(age ; age)")
+    whole = task.estimate(everyone, few)
+    monkeypatch.setattr("itrust.balance.resembling.AT_HAND", 1_000)
+    some, mean = estimate_tasks([task, tasks.mean("age")], everyone, few)
+    assert "1,000 random rows of the population serve coef(age ; age)" in str(some)
+    assert np.isclose(some.plugin.stderr / whole.plugin.stderr, np.sqrt(2), rtol=0.1)
+    assert abs(some.transported.value - whole.transported.value) < whole.transported.stderr
+    assert some.recalibrated is None
+    assert "serve" not in str(mean)
+
+
+def test_with_labelled_rows_as_population_it_is_the_estimate_from_labels():
+    """Weights are then equal, and probabilities cancel."""
+    few = it.simulate.survey(400, rng=0).sample
+    slope = tasks.parse("coef(age ; age + region)")
+    for task in (tasks.prevalence(), tasks.mean("age"), GAP, slope):
+        found = transport(few, unlabelled(few)).value(task, None)
+        labels = tasks.expressions.TaskRows.labelled(few)
+        assert np.isclose(found.value, task.linear(labels).value)
+        assert np.isclose(found.effective, 400)
+
+
+def test_probabilities_that_are_the_labels_leave_no_noise():
+    made, few, chosen = selected(1)
+    y = made.sample.y
+    found = transport(few, unlabelled(made.sample), (y[chosen], y)).value(tasks.prevalence(), None)
+    assert np.isclose(found.value, y.mean())
+
+
+def test_known_probabilities_weigh_rows_by_one_over_them():
+    made, few, _ = selected(2)
+    pi = np.random.default_rng(0).uniform(0.1, 0.9, few.n)
+    found = transport(few, unlabelled(made.sample), selection=pi).value(tasks.prevalence(), None)
+    assert np.isclose(found.value, made.sample.p.mean() + np.average(few.y - few.p, weights=1 / pi))
+    estimate = tasks.prevalence().estimate(unlabelled(made.sample), few, selection=pi)
+    assert estimate.best_way == "transported"
+    assert estimate.reason is BestReason.KNOWN
+    assert "as given" in str(estimate)
+
+
+def test_order_of_rows_and_units_of_covariates_do_not_matter():
+    made, few, _ = selected(3)
+    found = transport(few, unlabelled(made.sample)).value(tasks.prevalence(), None)
+    order = np.random.default_rng(0).permutation(few.n)
+    turned = transport(few.take(order), unlabelled(made.sample)).value(tasks.prevalence(), None)
+
+    def in_months(sample):
+        x = {"age": 12 * sample.column("age").values, "income": sample.column("income").values}
+        return x | {"region": [str(sample.column("region").cell(k)) for k in range(sample.n)]}
+
+    scaled = transport(
+        it.Sample(few.y, few.p, in_months(few)),
+        it.Population(made.sample.p, in_months(made.sample)),
+    ).value(tasks.prevalence(), None)
+    for other in (turned, scaled):
+        assert np.isclose(other.value, found.value, atol=1e-6)
+        assert np.isclose(other.error.stderr, found.error.stderr, rtol=1e-3)
+
+
+def test_intervals_cover_where_those_of_random_samples_do_not():
+    many = it.simulate.survey(400_000, rng=99)
+    rows = tasks.expressions.TaskRows(many.sample.points, np.ones(400_000), many.truth)
+    truth, runs = GAP.linear(rows).value, 10
+    kinds = ("transported", "best", "prediction_powered")
+    covered = dict.fromkeys(kinds, 0)
+    for seed in range(runs):
+        made, few, _ = selected(seed)
+        found = GAP.estimate(unlabelled(made.sample), few)
+        assert found.resemblance.differs
+        assert found.resemblance.differences[0].name == "age"
+        for kind in kinds:
+            way = getattr(found, kind)
+            covered[kind] += way.lower <= truth <= way.upper
+    assert covered["transported"] >= 8
+    assert covered["best"] == covered["transported"]
+    assert covered["prediction_powered"] < 7
+
+
+def test_random_labels_get_the_random_form_or_one_hardly_wider():
+    widths, ways = [], set()
+    for seed in range(6):
+        made = it.simulate.survey(2_000, rng=seed).sample
+        few, _ = made.split([0.3, 0.7], rng=seed)
+        found = tasks.prevalence().estimate(unlabelled(made), few)
+        widths.append(found.transported.width / found.prediction_powered.width)
+        ways.add(found.best_way)
+        assert (found.best_way == "prediction_powered") == (found.resemblance.pvalue > 0.5)
+    assert np.mean(widths) < 1.1
+    assert "prediction_powered" in ways
+
+
+def test_a_part_without_support_is_refused_or_excluded_and_named():
+    made = it.simulate.survey(1_500, rng=0).sample
+    young = made.take(np.flatnonzero(made.column("age").values < 45))
+    everyone = unlabelled(made)
+    found = tasks.prevalence().estimate(everyone, young)
+    assert found.transported is None
+    assert found.best is None
+    assert found.reason is BestReason.UNSUPPORTED
+    assert "report none of them" in str(found)
+    assert "age above 44" in str(found)
+    left = tasks.prevalence().estimate(everyone, young, support="exclude")
+    assert left.best_way == "transported"
+    assert left.size < 700
+    assert "age above 44 (57 %)" in str(left)
+    here = tasks.parse("prevalence(age < 44)").estimate(everyone, young)
+    assert here.transported is not None
+    assert here.gaps == ()
+
+
+def test_rows_of_files_give_what_rows_in_memory_give(tmp_path, monkeypatch):
+    made, few, _ = selected(4)
+    everyone = unlabelled(made.sample)
+    x = covariates(everyone)
+    pa.parquet.write_table(pa.table({"score": everyone.p, **x}), tmp_path / "all.parquet")
+    files = it.Population.scan(
+        tmp_path / "all.parquet", prob="score", on=["income", "age", "region"]
+    )
+    wanted = [tasks.prevalence(), tasks.mean("age"), GAP]
+    memory, streamed = (estimate_tasks(wanted, rows, few) for rows in (everyone, files))
+    assert [one.to_dict() for one in memory] == [one.to_dict() for one in streamed]
+    # Fewer rows at hand than there are: the plug-in is that of all, the rest is near.
+    monkeypatch.setattr("itrust.balance.resembling.AT_HAND", 1_200)
+    for rows in (everyone, files):
+        for some, whole in zip(estimate_tasks(wanted, rows, few), memory, strict=True):
+            assert np.isclose(some.plugin.value, whole.plugin.value)
+            assert np.isclose(some.plugin.stderr, whole.plugin.stderr)
+            assert abs(some.transported.value - whole.transported.value) < whole.transported.stderr
+            assert some.recalibrated is None
+            assert some.size == 2_000
+
+
+def test_sums_over_chunks_are_those_over_all_rows():
+    made, _, _ = selected(5)
+    ratios = list(GAP.ratios())
+    totals = population_totals(ratios, unlabelled(made.sample))
+    out = tasks.expressions.TaskRows.predicted(made.sample)
+    assert np.allclose(totals.values(), [ratio.linear(out).value for ratio in ratios])
+    influence = GAP.linear(out).influence
+    error = totals.stderr(np.array([1.0, -1.0]), totals.values())
+    assert np.isclose(error, spread(influence))
+
+
+def test_clusters_widen_the_interval():
+    made, few, _ = selected(6, labelled=400)
+    unit = np.repeat(np.arange(40), 10)
+    y = np.repeat(few.y[::10], 10)  # one label a cluster
+    x = {c.name: np.array(c.levels)[c.values] if c.is_category else c.values for c in few.columns}
+    alone, together = (it.Sample(y, few.p, x, cluster=own) for own in (None, unit))
+    widths = [
+        transport(own, unlabelled(made.sample)).value(tasks.prevalence(), None).error.stderr
+        for own in (alone, together)
+    ]
+    assert widths[1] > 1.8 * widths[0]
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        ([0.5], "has 1 entries and there are 500 labelled rows"),
+        (np.zeros(500), "above 0 and up to 1; row 0 has 0.0"),
+        ("region", "holds levels"),
+    ],
+)
+def test_selection_is_checked(selection, message):
+    made, few, _ = selected(7)
+    with pytest.raises(it.InputError, match=message):
+        tasks.prevalence().estimate(unlabelled(made.sample), few, selection=selection)
+
+
+def test_selection_beside_weights_is_refused():
+    made, few, _ = selected(8)
+    x = {"age": few.column("age").values}
+    weighted = it.Sample(few.y, few.p, x, weights=np.ones(few.n))
+    with pytest.raises(it.InputError, match="say one of them"):
+        tasks.prevalence().estimate(unlabelled(made.sample), weighted, selection=np.ones(few.n))
+    with pytest.raises(it.InputError, match="must be one of"):
+        tasks.prevalence().estimate(unlabelled(made.sample), few, support="ignore")

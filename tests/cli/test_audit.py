@@ -250,6 +250,33 @@ def test_what_validators_print_is_in_the_files_unless_it_is_left_out(homes):
     assert "slope" not in run("audit", homes, *COLUMNS, *DRAWS).stdout
 
 
+def test_grades_are_a_column_that_is_not_judged_on(homes):
+    told = {}
+    for more in ([], ["--grades", "region"], ["--grades", "region", "--stream"]):
+        given = [*DRAWS, "--json", "a.json", *more]
+        assert (
+            run("audit", homes, "--label", "y", "--prob", "p", "--on", "age", *given).exit_code == 0
+        )
+        told[len(more)] = json.loads(Path("a.json").read_text())
+    alone, graded, streamed = told.values()
+    names = [own["name"] for own in graded["validation"]["grades"]]
+    assert names == sorted(set(rows()["region"].to_pylist()))
+    assert graded["validation"]["graded_by"] == "region"
+    assert graded["validation"] == streamed["validation"]
+    assert " --on age --grades region " in graded["provenance"]["command"]
+    assert {name for name in alone if alone[name] != graded[name]} == {"validation", "provenance"}
+
+
+def test_grades_that_are_no_column_are_refused(homes):
+    named = ["audit", homes, *COLUMNS, "--grades"]
+    told = refused(*named, "regoin")
+    assert told.startswith("itrust: --grades: ")
+    assert told.endswith("homes.csv has no column 'regoin'; did you mean 'region'?")
+    assert "--grades: 'p' is the label or a probability" in refused(*named, "p")
+    told = run(*named, "region", *DRAWS)
+    assert "--report and --json write them" in " ".join(told.stderr.split())
+
+
 def test_a_column_called_none_wins(quick):
     names = ["y", "p", "none", "region", "half", "w", "unit"]
     pa.csv.write_csv(rows().rename_columns(names), "n.csv")

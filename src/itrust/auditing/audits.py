@@ -45,6 +45,7 @@ from itrust.calibration import (
     Autocorrelation,
     CalibrationResult,
     Validation,
+    refuse_many_grades,
     residual_autocorrelation,
 )
 from itrust.data import (
@@ -442,6 +443,7 @@ def audit(
     engine: EngineChoice = "auto",
     charts: bool = True,
     validation: bool = True,
+    grades: object = None,
     population: Population | PopulationScan | Scan | None = None,
     progress: bool | None = None,
 ) -> Audit:
@@ -500,6 +502,11 @@ def audit(
     validation : bool
         Whether to compute what validators print about the predictions alone, too
         (`audit.validation`); half a second or so. It is no part of the verdict.
+    grades : name of a covariate, or column of n values, optional
+        Rating classes that `audit.validation.grades` tests one by one, 50 at most: told as numbers
+        rise, as ordered categories are ordered, or by the alphabet. They need not be among `on`.
+        Rows of a column without a value are a grade of their own, unless a model's `missing`
+        refuses them. Default: ten groups of the prediction.
     population : Population, PopulationScan or Scan, optional
         Rows that numbers are wanted for, where the sample is not all of them: whether it is like
         them is told in `audit.resemblance`, without a look at labels. Default: it is not asked.
@@ -535,9 +542,9 @@ def audit(
     tolerance = checked_share(tolerance, "tolerance")
     with_model = {"pos_label": pos_label, "weights": weights, "cluster": cluster}
     with_model |= {"strata": strata, "cv": cv, "missing": None if missing == "error" else missing}
-    source, names, wanted = asked_of(sample, X, y, tasks, on, with_model, seed)
+    source, names, wanted, graded = asked_of(sample, X, y, tasks, on, grades, with_model, seed)
     chosen = as_engine(engine)
-    settings = AuditDraws(float(alpha), draws, seed, bool(validation))
+    settings = AuditDraws(float(alpha), draws, seed, bool(validation), graded)
     steps = audit_steps(source, names, draws, len(wanted), bool(charts))
     begins = {step.stage: step for step in steps}
     with one_blas_thread(), shown_steps(steps, progress) as show:
@@ -547,6 +554,8 @@ def audit(
 
         rows, extract, left_out = _rows_of(source, chosen, begin)
         check_tasks(rows, wanted, is_all=extract is None or extract.is_all)
+        if graded is not None:
+            refuse_many_grades(rows.column(graded.name))
         judged = rows.only(*names)
         if extract is None:
             found = measured_by_design(rows, judged, wanted, settings, chosen, begin)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
@@ -50,8 +50,11 @@ class Universe:
     least: int
 
     @classmethod
-    def of(cls, points: Points, n: int, min_cell: int) -> Universe:
-        """Take the rows at hand, which may be random ones of n."""
+    def of(cls, points: Points, n: int, min_cell: int, cut: str | None = None) -> Universe:
+        """Take the rows at hand, which may be random ones of n.
+
+        The prediction is shuffled with the column `cut`, if that is made of intervals of it.
+        """
         rng = np.random.default_rng(0)
         some = min(len(points), SHUFFLED_ROWS)
         everyone = np.arange(len(points))
@@ -64,12 +67,37 @@ class Universe:
             column.take(orders[block])
             for column, block in zip(points.columns, block_of(points), strict=True)
         )
-        both = Points(points.p[order()], columns)
+        beside = [
+            b for b, own in zip(block_of(points), points.columns, strict=True) if own.name == cut
+        ]
+        told = bool(beside) and is_cut(points, cut)
+        both = Points(points.p[orders[beside[0]] if told else order()], columns)
         return cls(both, len(points), least_at_hand(min_cell, len(points) / n))
 
     def is_few(self, marks: BoolArray) -> bool:
         """Whether a part of the rows is neither empty nor large enough to be shown."""
         return 0 < int(marks[: self.real].sum()) < self.least
+
+
+def is_cut(points: Points, name: str | None) -> bool:
+    """Whether the values of a column are intervals of the prediction.
+
+    >>> from itrust.data import Column
+    >>> rating = Column("rating", "number", np.array([1.0, 2.0, 1.0, 3.0]))
+    >>> is_cut(Points(np.array([0.1, 0.3, 0.2, 0.9]), (rating,)), "rating")
+    True
+    >>> is_cut(Points(np.array([0.1, 0.3, 0.4, 0.9]), (rating,)), "rating")
+    False
+    """
+    for column in points.columns:
+        if column.name == name:
+            values, place = np.unique(column.values, return_inverse=True)
+            ends = [
+                (points.p[place == k].min(), points.p[place == k].max()) for k in range(values.size)
+            ]
+            ends.sort()
+            return all(one[1] < other[0] for one, other in pairwise(ends))
+    return False
 
 
 def block_of(points: Points) -> list[int]:

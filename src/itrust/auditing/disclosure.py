@@ -59,6 +59,8 @@ class Withheld:
         Slices and bins in the comparison of recalibrators.
     tasks : int
         Numbers of the user.
+    grades : int
+        Grades of the user's column; groups of the prediction are among the bins.
     shown : int
         Of the groups and slices, those that are shown to be miscalibrated.
     """
@@ -73,6 +75,7 @@ class Withheld:
     points: int = 0
     recalibration: int = 0
     tasks: int = 0
+    grades: int = 0
     shown: int = 0
 
     @property
@@ -128,14 +131,15 @@ class Disclosure:
         as one that holds them.
 
         What is shown must not tell of few rows by sums and differences either. So the rows of
-        groups, slices, numbers and bins are taken together, and where few rows follow from some of
-        them, the least important goes, too: slices before bins, bins before groups, groups before
-        numbers, and small groups before large ones and those that are shown to be miscalibrated.
-        Means of a quantity must not tell the values of few rows either. Shares of regions, numbers
-        of neighbours, bars of the histogram and curves of groups and recalibrations are rounded
-        to multiples of `min_cell` rows and two digits, true and false positives of the decision
-        curve to multiples of `min_cell` rows, and the values that describe a point to what that
-        many rows have. The largest calibration error is withheld where a bin has few rows.
+        groups, slices, numbers and bins are taken together, and where few rows follow from some
+        of them, the least important goes, too: slices before bins, bins before the user's grades,
+        these before groups, groups before numbers, and small groups before large ones and those
+        that are shown to be miscalibrated. Means of a quantity must not tell the values of few
+        rows either. Shares of regions, numbers of neighbours, bars of the histogram and curves of
+        groups and recalibrations are rounded to multiples of `min_cell` rows and two digits, true
+        and false positives of the decision curve to multiples of `min_cell` rows, and the values
+        that describe a point to what that many rows have. The largest calibration error is
+        withheld where a bin has few rows.
 
         An audit that this was applied to before is never shown with less care than then: the
         larger `min_cell` counts, and `withheld` tells all that is left out of the whole audit.
@@ -177,6 +181,7 @@ class Disclosure:
             points=few_points + few_evidence,
             recalibration=few_recalibrations,
             tasks=sum(task.withheld is not None for task in tasks),
+            grades=len(hidden.grades),
             shown=len(audit.diagnosis.shown) - len(kept.shown),
         )
         return replace(
@@ -188,7 +193,9 @@ class Disclosure:
             judgement=judgement,
             tasks=tasks,
             charts=charts,
-            validation=disclosed_validation(audit.validation, hidden),
+            validation=disclosed_validation(
+                audit.validation, hidden, 0 < few_bins < audit.overall.curve.rows.size
+            ),
             comparison=_comparison(audit.comparison, hidden),
             recalibration=table,
             resemblance=audit.resemblance and audit.resemblance.disclosed(self.min_cell),

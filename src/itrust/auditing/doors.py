@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from itrust._core import InputError, Rng, did_you_mean, listed
+import numpy as np
+
+from itrust._core import InputError, Rng, Setting, did_you_mean, listed
 from itrust.bias import names_of
+from itrust.calibration import GradeColumn
 from itrust.data import (
     Sample,
     Scan,
@@ -32,11 +36,14 @@ class Commission(NamedTuple):
         Covariates that the probabilities are judged on.
     tasks : list of Task
         The numbers to be reported.
+    grades : GradeColumn or None
+        The covariate that holds rating grades, if there are some.
     """
 
     source: Sample | Scan
     names: tuple[str, ...]
     tasks: list[Task]
+    grades: GradeColumn | None = None
 
 
 def asked_of(
@@ -45,6 +52,7 @@ def asked_of(
     y: object,
     tasks: Tasks,
     on: object,
+    grades: object,
     model_settings: Mapping[str, Any],
     rng: Rng,
 ) -> Commission:
@@ -62,6 +70,8 @@ def asked_of(
         By keyword.
     on : object
         What to judge on.
+    grades : object
+        Rating grades: the name of a covariate, a column, or None.
     model_settings : mapping of str to object
         What goes with a model only; None where it was not given.
     rng : int, Generator or None
@@ -73,7 +83,7 @@ def asked_of(
         Checked, but for what the audit checks itself.
     """
     if isinstance(sample, Sample | Scan):
-        return _of_sample(sample, X, y, tasks, on, model_settings)
+        return _graded(_of_sample(sample, X, y, tasks, on, model_settings), grades, "level")
     if not is_model(sample) or X is None or y is None:
         raise _slip(sample, X, y)
     wanted = as_tasks(tasks)
@@ -81,12 +91,61 @@ def asked_of(
     by_name = isinstance(on, str | int | list | tuple)
     chosen: list[Any] = list(dict.fromkeys(on)) if isinstance(on, list | tuple) else [on]
     if by_name:
-        needed = sorted(set[str]().union(*(task.names for task in wanted)) - set(chosen))
+        asked = {grades} if isinstance(grades, str) else set[str]()
+        needed = sorted(asked.union(*(task.names for task in wanted)) - set(chosen))
         columns = [*chosen, *needed]
     model: Any = sample
     given = {name: value for name, value in model_settings.items() if value is not None}
     made = Sample.from_estimator(model, X, y, on=columns, rng=rng, **given)
-    return Commission(made, made.names[: len(chosen)] if by_name else made.names, wanted)
+    names = made.names[: len(chosen)] if by_name else made.names
+    return _graded(Commission(made, names, wanted), grades, given.get("missing", "error"))
+
+
+def _graded(asked: Commission, grades: object, missing: str) -> Commission:
+    """The same with grades: a covariate, or a column that becomes one and is not judged on."""
+    source = asked.source
+    if grades is None:
+        return asked
+    if isinstance(grades, str):
+        if grades not in source.names:
+            raise InputError(
+                "{argument}: there is no covariate {value}; {guess}",
+                argument="grades",
+                value=grades,
+                details={"guess": did_you_mean(grades, source.names)},
+                hint="rows are made with it among their covariates, and on= says which of these "
+                "are judged on",
+            )
+        return asked._replace(grades=GradeColumn(grades))
+    if isinstance(source, Scan):
+        raise InputError(
+            "{argument} of rows in files is the name of a covariate: name the column in on= of "
+            "scan(), and those to judge on in on= of audit()",
+            argument="grades",
+        )
+    if missing == "drop" and source.dropped:
+        raise InputError(
+            "{argument} is a column, but rows with missing values were dropped; make it a "
+            "covariate and give its name",
+            argument="grades",
+        )
+    read = GradeColumn.read(grades, source.n).values
+    assert read is not None
+    if missing == "error" and read.missing.any():
+        raise InputError(
+            "{argument}: {count} of the rows have no grade (first: {row})",
+            argument="grades",
+            row=int(np.argmax(read.missing)),
+            count=int(read.missing.sum()),
+            hint="pass {} to make them a grade of their own",
+            settings=[Setting("missing", "level")],
+        )
+    name = read.name
+    while name in source.names:
+        name += "_"
+    column = replace(read, name=name).with_missing_level()
+    graded = source.with_columns((*source.columns, column))
+    return asked._replace(source=graded, grades=GradeColumn(name))
 
 
 def _of_sample(

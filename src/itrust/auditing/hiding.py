@@ -13,7 +13,8 @@ import numpy as np
 from itrust._core import BoolArray, FloatArray, IntArray
 from itrust.auditing.differencing import Told, Universe, block_of, first_to_go, telling_values
 from itrust.bias import GroupBias, GroupTable, Slice
-from itrust.data import Level, OneOf, Predicate
+from itrust.calibration import edges_of, grade_name
+from itrust.data import MISSING_LEVEL, Level, OneOf, Points, Predicate
 from itrust.tasks import Coefficient, Indicator, Leaf, Quantity, Ratio, Task
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Hidden:
         The user's numbers that are left out.
     bins : bool
         Whether the bins of the reliability curve are left out.
+    grades : frozenset of str
+        Grades of the user's column that are left out.
     universe : Universe
         All rows, or random ones of them.
     n : int
@@ -54,6 +57,7 @@ class Hidden:
     slices: frozenset[Predicate]
     tasks: frozenset[Task]
     bins: bool
+    grades: frozenset[str]
     universe: Universe
     n: int
     known: Mapping[Predicate, int]
@@ -76,7 +80,8 @@ class Hidden:
         """
         table = audit.diagnosis.groups
         groups = () if table is None else table.groups
-        universe = Universe.of(audit.sample.points, audit.n, least)
+        graded_by = None if audit.validation is None else audit.validation.graded_by
+        universe = Universe.of(audit.sample.points, audit.n, least, graded_by)
         choice = _Withholding(audit, least, universe)
         gone = choice.made()
         return cls(
@@ -86,6 +91,7 @@ class Hidden:
             slices=frozenset(part.where for part in choice.slices if part.where in gone),
             tasks=frozenset(task for task in choice.tasks if task in gone),
             bins=BINS in gone,
+            grades=frozenset(own.where.name for own in choice.grades if own.where in gone),
             universe=universe,
             n=audit.n,
             known={group.where: group.rows for group in groups},
@@ -157,6 +163,62 @@ class Hidden:
         )
 
 
+@dataclass(frozen=True)
+class GradeOf:
+    """Rows of one grade.
+
+    Attributes
+    ----------
+    by : str
+        The column of grades.
+    name : str
+        Of the grade.
+    """
+
+    by: str
+    name: str
+
+    def rows(self, points: Points) -> BoolArray:
+        """Mark the rows.
+
+        Parameters
+        ----------
+        points : Points
+            The rows, with the column.
+
+        Returns
+        -------
+        (n,) array of bool
+            Those of the grade.
+        """
+        column = next(own for own in points.columns if own.name == self.by)
+        values = np.unique(column.values)
+        own = [value for value in values if grade_name(column, value) == self.name]
+        marked = np.isin(column.values, own)
+        if self.name == MISSING_LEVEL:
+            marked |= column.missing
+        return np.asarray(marked)
+
+
+@dataclass(frozen=True)
+class GradePart:
+    """A grade of the user's column among what is to be shown.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The column.
+    where : GradeOf
+        Its rows.
+    rows : int
+        How many these are, out of all.
+    """
+
+    names: tuple[str, ...]
+    where: GradeOf
+    rows: int
+
+
 def too_few(rows: Sequence[int], least: int, needed: Container[int] = ()) -> set[int]:
     """Positions to leave out of parts that add up to a known total; `needed` ones if need be.
 
@@ -181,11 +243,12 @@ class _Withholding:
     audit: Audit
     least: int
     universe: Universe
-    _marks: dict[Predicate, BoolArray] = field(default_factory=dict)
+    _marks: dict[Predicate | GradeOf, BoolArray] = field(default_factory=dict)
 
     def made(self) -> set[object]:
         """The groups, slices and numbers that are left out, by predicate and task."""
         gone: set[object] = {*self._rare_groups(), *self._few_tasks(), *self._few_slices()}
+        gone.update(self._few_grades())
         while (more := first_to_go(self._told(gone), self.universe)) is not None:
             gone.add(more)
         while (one := self._telling_task(gone)) is not None:
@@ -213,7 +276,28 @@ class _Withholding:
         """The user's numbers, in their order."""
         return [result.task for result in self.audit.tasks]
 
-    def _rows(self, where: Predicate) -> BoolArray:
+    @property
+    def _graded_by(self) -> str | None:
+        found = self.audit.validation
+        return None if found is None else found.graded_by
+
+    @cached_property
+    def grades(self) -> list[GradePart]:
+        """Grades of the user's column, the largest first."""
+        found, by = self.audit.validation, self._graded_by
+        if found is None or by is None:
+            return []
+        parts = [GradePart((by,), GradeOf(by, own.name), own.rows) for own in found.grades]
+        return sorted(parts, key=lambda own: -own.rows)
+
+    def _few_grades(self) -> Iterator[GradeOf]:
+        """By the exact numbers of rows, as groups; rows that do not count are in no grade."""
+        rows = [own.rows for own in self.grades]
+        if rows:
+            few = too_few([*rows, self.audit.n - sum(rows)], self.least)
+            yield from (own.where for k, own in enumerate(self.grades) if k in few)
+
+    def _rows(self, where: Predicate | GradeOf) -> BoolArray:
         if where not in self._marks:
             self._marks[where] = where.rows(self.universe.points)
         return self._marks[where]
@@ -319,8 +403,9 @@ class _Withholding:
             if part.where not in gone
         ]
         groups = self._told_groups([own for own in self.groups if own.where not in gone], gone)
+        grades = self._told_groups([own for own in self.grades if own.where not in gone], gone)
         bins = [] if BINS in gone else self._bins()
-        return [*tasks, *groups, *bins, *slices]
+        return [*tasks, *groups, *grades, *bins, *slices]
 
     def _telling_task(self, gone: Container[object]) -> Task | None:
         """The last of the means that together tell values of few rows."""
@@ -372,7 +457,9 @@ class _Withholding:
                 found.append(inside & (everywhere == two[1]))
         return found
 
-    def _told_groups(self, groups: list[GroupBias], gone: Container[object]) -> list[Told]:
+    def _told_groups(
+        self, groups: Sequence[GroupBias | GradePart], gone: Container[object]
+    ) -> list[Told]:
         """Groups; those of a covariate that nothing else tells apart are told as one.
 
         Levels of a covariate that no slice and no number names can only be told together, and there
@@ -387,7 +474,7 @@ class _Withholding:
             for where in self._asked(number)
         ]
         leaves = {leaf for where in others for leaf in where.leaves()}
-        alike: dict[object, list[GroupBias]] = {}
+        alike: dict[object, list[GroupBias | GradePart]] = {}
         for group in groups:
             own = self._rows(group.where)
             at = int(np.argmax(own))
@@ -396,6 +483,7 @@ class _Withholding:
                 group.names,
                 *(bool(self._rows(leaf)[at]) for leaf in read),
                 *self._beside(group, at),
+                *self._grade_at(group, at),
             )
             alike.setdefault(key, []).append(group)
         return [
@@ -409,7 +497,24 @@ class _Withholding:
         if isinstance(leaf, Coefficient):
             yield from self._levels(leaf)
 
-    def _beside(self, group: GroupBias, at: int) -> list[float]:
+    def _grade_at(self, group: GroupBias | GradePart, at: int) -> list[str]:
+        """The grade of a row, where bins or groups tell grades apart."""
+        by = self._graded_by
+        if by is None or by not in group.names or not self._grades_are_told_apart:
+            return []
+        return [own.where.name for own in self.grades if self._rows(own.where)[at]]
+
+    @cached_property
+    def _grades_are_told_apart(self) -> bool:
+        """Whether groups of the same column are shown, or bins that share few rows with a grade."""
+        if any(self._graded_by in own.names for own in self.groups):
+            return True
+        real = slice(self.universe.real)
+        bins = np.array([part[real] for told in self._bins() for part in told.parts], dtype=float)
+        grades = np.array([self._rows(own.where)[real] for own in self.grades], dtype=float)
+        return bool(bins.size and (bins @ grades.T < self.universe.least).any())
+
+    def _beside(self, group: GroupBias | GradePart, at: int) -> list[float]:
         """What other columns say of its rows that are told by its own, such as the region."""
         points = self.universe.points
         blocks = self._blocks
@@ -427,11 +532,14 @@ class _Withholding:
     def _bins(self) -> list[Told]:
         """Bins of the reliability curve, where they count the rows at hand."""
         rows = self.audit.overall.curve.rows
-        if self.universe.real < self.audit.n or rows.sum() < self.audit.n:
-            return []
-        few = too_few(rows.tolist(), self.least)
         p = self.universe.points.p
-        ends = np.sort(p[: self.universe.real])[np.cumsum(rows) - 1]  # the largest of each bin
+        if self.universe.real < self.audit.n and self._graded_by is not None:
+            ends = edges_of(self.audit.sample)  # which grades may nearly share
+        elif self.universe.real < self.audit.n or rows.sum() < self.audit.n:
+            return []
+        else:
+            ends = np.sort(p[: self.universe.real])[np.cumsum(rows) - 1]  # the largest of each bin
+        few = too_few(rows.tolist(), self.least)
         bins: IntArray = np.searchsorted(ends, p)
         parts = [bins == k for k in range(rows.size) if k not in few]
         return [Told(BINS, parts)] if parts else []

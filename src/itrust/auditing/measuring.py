@@ -36,6 +36,7 @@ from itrust.bias import (
 )
 from itrust.calibration import (
     MIN_CLUSTERS,
+    GradeColumn,
     PreparedTest,
     Scoring,
     Validation,
@@ -100,12 +101,15 @@ class AuditDraws:
         How often labels are redrawn, and what makes the same draws again.
     validation : bool
         Whether what validators print is computed, too.
+    grades : GradeColumn or None
+        The covariate that holds grades; None: they are groups of the prediction.
     """
 
     alpha: float
     draws: int
     seed: int
     validation: bool = True
+    grades: GradeColumn | None = None
 
 
 def measured_together(
@@ -162,7 +166,7 @@ def measured_together(
     overall = OverallPart(bare, survey.unit)
     printed = None
     if settings.validation and not extract.is_all:
-        printed = ValidationPart(bare, survey.unit)
+        printed = ValidationPart(bare, survey.unit, settings.grades)
     parts: list[Any] = [
         overall,
         numbers,
@@ -180,7 +184,7 @@ def measured_together(
     if printed is not None:
         validation = printed.validated(scored.pop(0), alpha, draws, seed)
     elif settings.validation:
-        validation = validation_of(bare.some, alpha, draws, seed)
+        validation = validation_of(extract.some, alpha, draws, seed, settings.grades)
     of_alone = result_of_laws(alone, scored[:1], null, seed, some=bare.some)
     made = of_alone
     if names:
@@ -284,7 +288,9 @@ def measured_by_design(
         tasks=evaluate_tasks(sample, tasks, **common),
         n=sample.n,
         histogram=HistogramChart.of(sample.p),
-        validation=validation_of(bare, settings.alpha, settings.draws, settings.seed)
+        validation=validation_of(
+            sample, settings.alpha, settings.draws, settings.seed, settings.grades
+        )
         if settings.validation
         else None,
     )

@@ -14,6 +14,8 @@ from itrust.auditing.hiding import Hidden, too_few
 from itrust.calibration import (
     THRESHOLDS,
     DecisionPoint,
+    GradeColumn,
+    GradeSums,
     Partition,
     Reason,
     TallySums,
@@ -24,7 +26,23 @@ from itrust.calibration import (
     validated,
 )
 from itrust.data import Chunk, Extract, Sample
-from itrust.engines import Outcome, Plan, RowwiseWork
+from itrust.engines import Additive, Outcome, Plan, RowwiseWork
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationSums(Additive):
+    """Sums over rows, by prediction and by grade.
+
+    Attributes
+    ----------
+    sums : TallySums
+        Of some rows, or of all.
+    graded : GradeSums
+        The same by grade; empty where grades are groups of the prediction.
+    """
+
+    sums: TallySums
+    graded: GradeSums
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +50,14 @@ class _Tallying:
     """What some rows contribute."""
 
     partition: Partition
+    grades: GradeColumn | None
 
-    def __call__(self, chunk: Chunk, w: FloatArray) -> TallySums:
-        return TallySums.of(chunk.y, chunk.p, w, self.partition)
+    def __call__(self, chunk: Chunk, w: FloatArray) -> ValidationSums:
+        graded = GradeSums()
+        if self.grades is not None:
+            column = self.grades.of(chunk.y.size, chunk.first, chunk.points)
+            graded = GradeSums.of(column, chunk.y, chunk.p, w)
+        return ValidationSums(TallySums.of(chunk.y, chunk.p, w, self.partition), graded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +70,13 @@ class ValidationPart:
         All rows, and some of them at hand.
     unit : float
         Weights are divided by this.
+    grades : GradeColumn or None
+        The covariate that holds grades; None: they are groups of the prediction.
     """
 
     extract: Extract
     unit: float
+    grades: GradeColumn | None = None
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -80,9 +106,10 @@ class ValidationPart:
         list of RowwiseWork
             Empty for later batches of draws.
         """
-        return [] if block.start else [RowwiseWork(_Tallying(self.partition), self.unit)]
+        tallying = _Tallying(self.partition, self.grades)
+        return [] if block.start else [RowwiseWork(tallying, self.unit)]
 
-    def reduced(self, outcome: Outcome, block: range) -> TallySums | None:
+    def reduced(self, outcome: Outcome, block: range) -> ValidationSums | None:
         """Keep the sums.
 
         Parameters
@@ -94,12 +121,12 @@ class ValidationPart:
 
         Returns
         -------
-        TallySums or None
+        ValidationSums or None
             None for later batches.
         """
         return None if block.start else outcome.works[0]
 
-    def finished(self, found: Sequence[TallySums | None]) -> TallySums:
+    def finished(self, found: Sequence[ValidationSums | None]) -> ValidationSums:
         """Take the sums of the first batch.
 
         Parameters
@@ -109,18 +136,18 @@ class ValidationPart:
 
         Returns
         -------
-        TallySums
+        ValidationSums
             Of all rows.
         """
         assert found[0] is not None
         return found[0]
 
-    def validated(self, sums: TallySums, alpha: float, draws: int, seed: int) -> Validation:
+    def validated(self, sums: ValidationSums, alpha: float, draws: int, seed: int) -> Validation:
         """Make the statistics of the sums.
 
         Parameters
         ----------
-        sums : TallySums
+        sums : ValidationSums
             Of all rows.
         alpha : float
             Error that intervals are allowed.
@@ -133,7 +160,9 @@ class ValidationPart:
             Of all rows.
         """
         weighted = self.extract.some.weights is not None
-        return validated(sums.tallied(self.partition, weighted), 1 - alpha, draws, seed)
+        graded = None if self.grades is None else sums.graded
+        found = sums.sums.tallied(self.partition, weighted, graded)
+        return _named(validated(found, 1 - alpha, draws, seed), self.grades)
 
 
 def partition_of(some: Sample) -> Partition:
@@ -141,7 +170,13 @@ def partition_of(some: Sample) -> Partition:
     return Partition(edges_of(some), np.array(THRESHOLDS), np.zeros(0))
 
 
-def validation_of(sample: Sample, alpha: float, draws: int, seed: int) -> Validation:
+def _named(found: Validation, grades: GradeColumn | None) -> Validation:
+    return found if grades is None else replace(found, graded_by=grades.name)
+
+
+def validation_of(
+    sample: Sample, alpha: float, draws: int, seed: int, grades: GradeColumn | None = None
+) -> Validation:
     """Make the statistics of rows at hand.
 
     Parameters
@@ -152,24 +187,29 @@ def validation_of(sample: Sample, alpha: float, draws: int, seed: int) -> Valida
         Error that intervals are allowed.
     draws, seed : int
         Of the audit.
+    grades : GradeColumn, optional
+        The covariate that holds grades; default: they are groups of the prediction.
 
     Returns
     -------
     Validation
         By the design, where the rows have one.
     """
-    return validated(tallied(sample, partition_of(sample), None), 1 - alpha, draws, seed)
+    found = tallied(sample, partition_of(sample), grades)
+    return _named(validated(found, 1 - alpha, draws, seed), grades)
 
 
-def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation | None:
+def disclosed_validation(
+    found: Validation | None, hidden: Hidden, some_bins_hidden: bool = False
+) -> Validation | None:
     """Take out grades that rest on few rows, and round what else would tell of such.
 
-    Grades are the bins of the reliability curve, are shown where these are, and are counted
-    there. Where one is left out, Hosmer-Lemeshow less what the others add to it would tell its
-    events, so that it goes, too. Rows that two neighbouring thresholds tell apart are enough, or
-    told as none. True and false positives are multiples of the fewest rows, for a threshold and a
-    bin may differ by few. The largest distance is that of the most extreme predictions, so it has
-    two digits.
+    Grades that are the bins of the reliability curve are shown where these are, and are counted
+    there; those of a column are hidden one by one. Where some are left out, or some bins,
+    Hosmer-Lemeshow less what the others add to it would tell their events, so that it goes, too.
+    Rows that two neighbouring thresholds tell apart are enough, or told as none. True and false
+    positives are multiples of the fewest rows, for a threshold and a bin may differ by few. The
+    largest distance is that of the most extreme predictions, so it has two digits.
 
     Parameters
     ----------
@@ -177,6 +217,8 @@ def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation
         Of all rows.
     hidden : Hidden
         What may not be shown.
+    some_bins_hidden : bool
+        Whether the reliability curve is shown without some of its bins.
 
     Returns
     -------
@@ -186,11 +228,14 @@ def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation
     least = hidden.least
     if found is None or least == 1:
         return found
-    few = too_few([own.rows for own in found.grades], least)
-    grades = () if hidden.bins else found.grades
-    shown = tuple(own for k, own in enumerate(grades) if k not in few)
+    if found.graded_by is None:
+        few = too_few([own.rows for own in found.grades], least)
+        grades = () if hidden.bins else found.grades
+        shown = tuple(own for k, own in enumerate(grades) if k not in few)
+    else:
+        shown = tuple(own for own in found.grades if own.name not in hidden.grades)
     statistics = tuple(_about_extremes(own) for own in found.statistics)
-    if 0 < len(shown) < len(found.grades):
+    if some_bins_hidden or 0 < len(shown) < len(found.grades):
         statistics = tuple(_without_sum_of_grades(own) for own in statistics)
     return replace(
         found,

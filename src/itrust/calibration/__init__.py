@@ -60,12 +60,16 @@ from itrust.calibration.tuning import tune_widths, tuned_test
 from itrust.calibration.validation import THRESHOLDS as THRESHOLDS
 from itrust.calibration.validation import DecisionPoint as DecisionPoint
 from itrust.calibration.validation import Grade as Grade
+from itrust.calibration.validation import GradeColumn as GradeColumn
+from itrust.calibration.validation import GradeSums as GradeSums
 from itrust.calibration.validation import Partition as Partition
 from itrust.calibration.validation import Reason as Reason
 from itrust.calibration.validation import TallySums as TallySums
 from itrust.calibration.validation import Validation as Validation
 from itrust.calibration.validation import ValidationStatistic as ValidationStatistic
 from itrust.calibration.validation import edges_of as edges_of
+from itrust.calibration.validation import grade_name as grade_name
+from itrust.calibration.validation import refuse_many_grades as refuse_many_grades
 from itrust.calibration.validation import tallied as tallied
 from itrust.calibration.validation import validated as validated
 from itrust.calibration.witness import FoldResult, WitnessResult, witness_test

@@ -50,9 +50,10 @@ def run(options: Options) -> int:
         refuse_bad_places(options.outputs, source.places)
         roles = settle(source, log, options)
         covariates = needed_columns(source, tasks, roles)
+        columns = _with_grades(source, roles, covariates, options, log)
         log.say(*source.about_checksum)
         checksum = source.checksum  # of what is read next: a file that has changed is refused
-        rows = _rows(source, roles, covariates, options, log)
+        rows = _rows(source, roles, columns, options, log)
         page = ["itrust.render.page"] if options.report is not None else []
         load("itrust.auditing.audits", "itrust.render.text", *page)
         with small_products():
@@ -110,6 +111,26 @@ def told_in_the_result() -> Iterator[None]:
         yield
 
 
+def _with_grades(
+    source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options, log: Log
+) -> tuple[str, ...]:
+    """The covariates and, where there are some, the grades; they are judged on only if named so."""
+    name = options.grades
+    if name is None:
+        return tuple(covariates)
+    source.require("grades", name)
+    if name in (roles.label, *roles.prob):
+        raise it.InputError(
+            "{argument}: {value} is the label or a probability, no column of grades",
+            argument="grades",
+            value=name,
+        )
+    if not _needs_validation(options):
+        log.say("the table by grade is on the page and in the JSON: --report and --json write them")
+        return tuple(covariates)
+    return tuple(dict.fromkeys([*covariates, name]))
+
+
 def _judge(
     options: Options,
     roles: Roles,
@@ -125,7 +146,8 @@ def _judge(
         on=roles.on,
         tolerance=options.tolerance,
         charts=_needs_facts(options),
-        validation=_needs_facts(options) and not options.no_validation,
+        validation=_needs_validation(options),
+        grades=options.grades if _needs_validation(options) else None,
         progress=False if options.quiet else None,
         **settings,
     )
@@ -183,6 +205,10 @@ def dated(asked: str | None) -> str | None:
 def _needs_facts(options: Options) -> bool:
     """Whether the page or the JSON is asked for, which hold charts and what validators print."""
     return options.json is not None or options.report is not None
+
+
+def _needs_validation(options: Options) -> bool:
+    return _needs_facts(options) and not options.no_validation
 
 
 def _writers(options: Options, shown: Audit, facts: dict[str, Any]) -> dict[Path, Write]:

@@ -229,6 +229,8 @@ STRATA = "Strata that clusters were drawn in."
 REPLICATES = "Replicate weights, such as 'REPWT*'."
 REPLICATION = "What made them: jk1, jk2, brr, fay:0.5, sdr or bootstrap."
 
+GRADES = "Rating grades, for the table by grade that validators ask for; need not be in --on."
+
 TABLE = (
     _column("label", LABEL),
     _column("prob", PROB, kind=Kind.SEVERAL),
@@ -240,6 +242,7 @@ TABLE = (
     _column("strata", STRATA, kind=Kind.SEVERAL, metavar="COL,COL"),
     _column("replicate-weights", REPLICATES, kind=Kind.SEVERAL, metavar="COLS"),
     _column("replicate-method", REPLICATION, metavar="HOW"),
+    _column("grades", GRADES, commands=(AUDIT,)),
     _column("positive", "The label that counts as 1; all others are 0.", metavar="VALUE"),
     _column("category", CATEGORY, kind=Kind.SEVERAL, metavar="COL,COL"),
     _column("number", NUMBER, kind=Kind.SEVERAL, metavar="COL,COL"),

@@ -1,5 +1,6 @@
 """Rows: what users bring becomes a `Sample`, a `Scan` or a `Population`, once."""
 
+from itrust.data.column import MISSING_LEVEL as MISSING_LEVEL
 from itrust.data.column import Column as Column
 from itrust.data.column import share_codes as share_codes
 from itrust.data.copies import WITHOUT_IT as WITHOUT_IT

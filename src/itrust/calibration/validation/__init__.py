@@ -7,19 +7,32 @@ from itrust.calibration.validation.results import (
     Validation,
     ValidationStatistic,
 )
-from itrust.calibration.validation.tally import Partition, TallySums, edges_of, tallied
+from itrust.calibration.validation.tally import (
+    GradeColumn,
+    GradeSums,
+    Partition,
+    TallySums,
+    edges_of,
+    grade_name,
+    refuse_many_grades,
+    tallied,
+)
 from itrust.calibration.validation.validating import THRESHOLDS, validated, validation
 
 __all__ = [
     "THRESHOLDS",
     "DecisionPoint",
     "Grade",
+    "GradeColumn",
+    "GradeSums",
     "Partition",
     "Reason",
     "TallySums",
     "Validation",
     "ValidationStatistic",
     "edges_of",
+    "grade_name",
+    "refuse_many_grades",
     "tallied",
     "validated",
     "validation",

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     CERTAIN = "every prediction is 0 or 1, and has no logit"
     NO_VARIANCE = "no label can vary"
     TOSSED = "every prediction is 0, 1 or 1/2, where it asks nothing"
+    WITHHELD = "withheld: it would tell of few rows"
 
 
 @dataclass(frozen=True)
@@ -193,10 +194,9 @@ class Validation(Result):
         Coverage of the intervals, each by itself.
     draws, seed : int
         How often labels were redrawn, and what makes the same draws again.
-    certain : int or None
-        Rows whose prediction is exactly 0 or 1; None where that would tell of few rows.
-    contrary : int
-        Those of them with the other label.
+    certain, contrary : int or None
+        Rows whose prediction is exactly 0 or 1, and those of them with the other label; None where
+        that would tell of few rows.
     knots : int
         Of the spline behind ICI; 0: a line in the logit.
     gathered : bool
@@ -209,6 +209,8 @@ class Validation(Result):
         By the user's grades, or ten groups of the prediction.
     decision : tuple of DecisionPoint
         The decision curve, by rising thresholds.
+    graded_by : str or None
+        The column that the grades are of; None: they are intervals of the prediction.
     """
 
     n: int
@@ -217,7 +219,7 @@ class Validation(Result):
     draws: int
     seed: int
     certain: int | None
-    contrary: int
+    contrary: int | None
     knots: int
     gathered: bool
     weighted: bool
@@ -225,6 +227,7 @@ class Validation(Result):
     statistics: tuple[ValidationStatistic, ...]
     grades: tuple[Grade, ...]
     decision: tuple[DecisionPoint, ...]
+    graded_by: str | None = None
 
     def __repr__(self) -> str:
         return f"<Validation: {len(self.statistics)} statistics, {self.n:,} rows>"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,21 @@ from itrust.calibration.validation.sums import (
     fine_place,
     sums_by_place,
 )
-from itrust.data import Column, Design, Sample, Scan, design_variance, rows_at_hand
+from itrust.data import (
+    MISSING_LEVEL,
+    Column,
+    Design,
+    Sample,
+    Scan,
+    design_variance,
+    encode,
+    rows_at_hand,
+)
 from itrust.engines import Additive
 
 CHUNK_ROWS = 65_536
 GROUPS = 10
-MAX_GRADES = 500
-MISSING = "(missing)"
+MAX_GRADES = 50
 PARTS = ("groups", "between", "cuts")  # of sums, beside those by cell
 
 
@@ -209,11 +217,11 @@ def tallied(source: ScoreSource, partition: Partition, column: GradeColumn | Non
     if design is not None:
         cell = np.minimum(np.searchsorted(cells.p, p), cells.p.size - 1)
         rows = DesignRows(design, y, w, cell)
-    graded = _Graded()
+    graded = None
     if column is not None:
         points = None if isinstance(source, ScoredRows) else source.points
-        graded.add(column.of(source.n, 0, points), y, p, w)
-    return _finished(cells, (groups, between, by_cuts), graded, partition, column, False, rows)
+        graded = GradeSums.of(column.of(source.n, 0, points), y, p, w)
+    return _finished(cells, (groups, between, by_cuts), graded, partition, False, rows)
 
 
 def _in_range(weights: FloatArray) -> FloatArray:
@@ -230,7 +238,7 @@ def _design_of(source: ScoreSource) -> Design | None:
 
 def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | None) -> Tallied:
     total: TallySums | None = None
-    graded, weighted, rows = _Graded(), False, 0
+    graded, weighted, rows = GradeSums(), False, 0
     small: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     for chunk in source.chunks(CHUNK_ROWS):
         weighted |= chunk.weights is not None
@@ -240,7 +248,8 @@ def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | N
         rows += chunk.y.size
         small = [*small, (chunk.y, chunk.p, w)] if rows <= rows_at_hand() else []
         if column is not None:
-            graded.add(column.of(chunk.y.size, chunk.first, chunk.points), chunk.y, chunk.p, w)
+            grades = column.of(chunk.y.size, chunk.first, chunk.points)
+            graded = graded + GradeSums.of(grades, chunk.y, chunk.p, w)
     if total is None:
         raise InputError("there are no rows", argument="sample")
     if small:  # few enough to be taken as they are
@@ -249,7 +258,8 @@ def _streamed(source: ScoreSource, partition: Partition, column: GradeColumn | N
     else:
         cells = PredictionCells.of_fine(total.places, total.fine, weighted)
     parts = (total.groups, total.between, total.cuts)
-    return _finished(cells, parts, graded, partition, column, not small, None)
+    by_grade = None if column is None else graded
+    return _finished(cells, parts, by_grade, partition, not small, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,8 +313,10 @@ class TallySums(Additive):
         rest = (getattr(self, name) + getattr(other, name) for name in PARTS)
         return TallySums(np.arange(CELLS), fine, *rest)
 
-    def tallied(self, partition: Partition, are_weighted: bool) -> Tallied:
-        """Make what validation needs, with grades by prediction.
+    def tallied(
+        self, partition: Partition, are_weighted: bool, graded: GradeSums | None = None
+    ) -> Tallied:
+        """Make what validation needs.
 
         Parameters
         ----------
@@ -312,6 +324,8 @@ class TallySums(Additive):
             Where predictions were cut.
         are_weighted : bool
             Whether rows count differently.
+        graded : GradeSums, optional
+            By grade; default: grades are groups of the prediction.
 
         Returns
         -------
@@ -320,15 +334,14 @@ class TallySums(Additive):
         """
         cells = PredictionCells.of_fine(self.places, self.fine, are_weighted)
         parts = (self.groups, self.between, self.cuts)
-        return _finished(cells, parts, _Graded(), partition, None, True, None)
+        return _finished(cells, parts, graded, partition, True, None)
 
 
 def _finished(
     cells: PredictionCells,
     parts: tuple[FloatArray, ...],
-    graded: _Graded,
+    graded: GradeSums | None,
     partition: Partition,
-    column: GradeColumn | None,
     gathered: bool,
     rows: DesignRows | None,
 ) -> Tallied:
@@ -337,7 +350,7 @@ def _finished(
     groups, between, by_cuts = (Sums(part) for part in parts)
     held = np.flatnonzero(groups.weights > 0)
     groups = groups.at(held)
-    if column is not None:
+    if graded is not None:
         names, grades = graded.finished()
     elif partition.cuts.size:
         kept = np.flatnonzero(by_cuts.weights > 0)
@@ -367,14 +380,41 @@ class GradeColumn:
 
     Attributes
     ----------
-    name : str or None
-        Of a covariate of the rows.
+    name : str
+        Of the grades, or of a covariate of the rows.
     values : Column or None
         Of all rows, where it is not a covariate.
     """
 
-    name: str | None
-    values: Column | None
+    name: str
+    values: Column | None = None
+
+    @classmethod
+    def read(cls, grades: object, n: int) -> GradeColumn:
+        """Read grades that stand beside n rows.
+
+        Parameters
+        ----------
+        grades : column of n values
+            The grades; a series has a name.
+        n : int
+            How many rows there are.
+
+        Returns
+        -------
+        GradeColumn
+            With values.
+        """
+        own = getattr(grades, "name", None)
+        values = encode(own if isinstance(own, str) and own else "grades", grades)
+        if len(values) != n:
+            raise InputError(
+                "{argument} has {value} values for {rows} rows",
+                argument="grades",
+                value=len(values),
+                details={"rows": f"{n:,}"},
+            )
+        return cls(values.name, values)
 
     def of(self, rows: int, first: int, points: Any) -> Column:
         """Give the grades of consecutive rows.
@@ -393,55 +433,148 @@ class GradeColumn:
         """
         if self.values is not None:
             return self.values.take(slice(first, first + rows))
-        own: list[Column] = [column for column in points.columns if column.name == self.name]
-        if not own:
-            raise InputError(
-                "{argument}: there is no covariate {value}",
-                argument="grades",
-                value=self.name,
-            )
-        return own[0]
+        own: Column = next(column for column in points.columns if column.name == self.name)
+        return own
 
 
-class _Graded:
-    """Sums by grade, which are found one after the other."""
+@dataclass(frozen=True, eq=False)
+class GradeSums:
+    """Sums by grade over some rows, which add up.
 
-    def __init__(self) -> None:
-        self.found: dict[Any, FloatArray] = {}
+    Attributes
+    ----------
+    sums : mapping of object to (7,) array
+        By level of a category, or by number; None stands for missing values.
+    names : mapping of object to str
+        What people call these values.
+    levels : tuple
+        Levels of a category in their order; empty for numbers, which have their own.
+    codes : mapping of object to object
+        What levels stand for, where value labels say so.
+    """
 
-    def add(self, column: Column, y: FloatArray, p: FloatArray, w: FloatArray) -> None:
+    sums: Mapping[Any, FloatArray] = field(default_factory=dict)
+    names: Mapping[Any, str] = field(default_factory=dict)
+    levels: tuple[Any, ...] = ()
+    codes: Mapping[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, column: Column, y: FloatArray, p: FloatArray, w: FloatArray) -> GradeSums:
+        """Sum over some rows.
+
+        Parameters
+        ----------
+        column : Column
+            Their grades.
+        y, p, w : (n,) arrays
+            Labels, predictions and weights.
+
+        Returns
+        -------
+        GradeSums
+            Of these rows.
+        """
         values, place = np.unique(column.values, return_inverse=True)
-        sums = sums_by_place(place, values.size, y, p, w)
-        for k in range(values.size):
-            key = self._key(column, values[k])
-            self.found[key] = self.found.get(key, 0) + sums[:, k]
-        if len(self.found) > MAX_GRADES:
-            raise InputError(
-                "{argument} has more than {value} values; grades are few: name a column of rating "
-                "classes, or cut points with cuts=",
-                argument="grades",
-                value=MAX_GRADES,
-            )
+        _refuse_more(values.size)
+        parts = sums_by_place(place, values.size, y, p, w)
+        sums: dict[Any, FloatArray] = {}
+        for k, value in enumerate(values):
+            key = _grade_key(column, value)
+            sums[key] = sums[key] + parts[:, k] if key in sums else parts[:, k]
+        return cls(
+            sums,
+            {_grade_key(column, value): grade_name(column, value) for value in values},
+            column.levels,
+            dict(zip(column.levels, column.codes, strict=True)) if column.codes else {},
+        )
 
-    @staticmethod
-    def _key(column: Column, value: Any) -> Any:
-        if column.is_category:
-            return (1, MISSING) if value < 0 else (0, str(column.levels[int(value)]))
-        return (1, MISSING) if np.isnan(value) else (0, float(value))
+    def __add__(self, other: GradeSums) -> GradeSums:
+        both = dict(self.sums)
+        for key, sums in other.sums.items():
+            both[key] = both[key] + sums if key in both else sums
+        _refuse_more(len(both))
+        codes = {**self.codes, **other.codes}
+        levels = self.levels
+        if not set(other.levels) <= set(levels):
+            levels = other.levels
+        if not set(self.levels) <= set(levels):  # each of some rows: they were sorted
+            every = {*self.levels, *other.levels}
+            levels = tuple(sorted(every, key=lambda level: codes.get(level, level)))
+        return GradeSums(both, {**self.names, **other.names}, levels, codes)
 
     def finished(self) -> tuple[tuple[str, ...], Sums]:
-        kept = sorted((key for key in self.found if self.found[key][2:4].sum() > 0), key=_order)
-        sums = np.column_stack([self.found[key] for key in kept])
-        return tuple(_named(key[1]) for key in kept), Sums(sums)
+        """Put grades with rows that count in their order, missing values last.
+
+        Returns
+        -------
+        names : tuple of str
+            Of the grades.
+        sums : Sums
+            Over their rows.
+        """
+        position = {level: k for k, level in enumerate(self.levels)}
+        kept = sorted(
+            (key for key in self.sums if self.sums[key][2:4].sum() > 0),
+            key=lambda key: (key is None, 0 if key is None else position.get(key, key)),
+        )
+        sums = np.column_stack([self.sums[key] for key in kept])
+        return tuple(self.names[key] for key in kept), Sums(sums)
 
 
-def _order(key: tuple[int, Any]) -> tuple[int, bool, Any]:
-    """Missing values last, numbers before texts."""
-    return key[0], isinstance(key[1], str), key[1]
+def refuse_many_grades(column: Column) -> None:
+    """Raise where a column has more values than there can be grades.
+
+    Parameters
+    ----------
+    column : Column
+        The grades of all rows, or of some.
+    """
+    _refuse_more(np.unique(column.values).size)
 
 
-def _named(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+def _refuse_more(values: int) -> None:
+    if values > MAX_GRADES:
+        raise InputError(
+            "{argument} has more than {value} values; grades are few: name a column of rating "
+            "classes, or join some of these",
+            argument="grades",
+            value=MAX_GRADES,
+        )
+
+
+def _grade_key(column: Column, value: Any) -> Any:
+    """A level or a number; None for missing values, which may have a level of their own."""
+    if column.is_category:
+        level = None if value < 0 else column.levels[int(value)]
+        return None if level == MISSING_LEVEL else level
+    return None if np.isnan(value) else float(value)
+
+
+def grade_name(column: Column, value: Any) -> str:
+    """What people call a grade.
+
+    Parameters
+    ----------
+    column : Column
+        The grades.
+    value : float or int
+        One of its values.
+
+    Returns
+    -------
+    str
+        The level, the number or the date.
+
+    Examples
+    --------
+    >>> from itrust.data import encode
+    >>> grade_name(encode("rating", [1.0, 2.5]), 2.5), grade_name(encode("rating", ["A", "B"]), 1)
+    ('2.5', 'B')
+    """
+    key = _grade_key(column, value)
+    if key is None:
+        return MISSING_LEVEL
+    return str(key) if column.is_category else column.shown(key, 15)
 
 
 def checked_cuts(values: Sequence[float] | None, argument: str) -> FloatArray:

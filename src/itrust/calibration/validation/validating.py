@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from itrust._core import InputError, Rng, as_seed, checked_share
+from itrust._core import InputError, Rng, as_seed, checked_share, did_you_mean
 from itrust.calibration.inputs import checked_draws
 from itrust.calibration.score_inputs import ScoredRows, rows_to_score
 from itrust.calibration.validation.classical import (
@@ -30,7 +30,7 @@ from itrust.calibration.validation.tally import (
     edges_of,
     tallied,
 )
-from itrust.data import Sample, Scan, encode
+from itrust.data import Sample, Scan
 
 THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
@@ -84,8 +84,9 @@ def validation(
         Of the positive label, or of both labels as `predict_proba` gives them. Default: those of
         the sample.
     grades : name of a covariate, or column of n values, optional
-        Rating classes of the rows. Default: ten groups of the prediction of the same weight, those
-        of Hosmer and Lemeshow.
+        Rating classes of the rows, 50 at most: told as numbers rise, as ordered categories are
+        ordered, or by the alphabet, and rows without one last. Default: ten groups of the
+        prediction of the same weight, those of Hosmer and Lemeshow.
     cuts : sequence of float, optional
         Cut points of the prediction that make grades; default: see `grades`. A prediction at a cut
         point belongs to the grade above.
@@ -129,7 +130,8 @@ def validation(
     partition = Partition(
         edges_of(source), checked_cuts(levels, "thresholds"), checked_cuts(cuts, "cuts")
     )
-    return validated(tallied(source, partition, column), confidence, draws, seed)
+    found = validated(tallied(source, partition, column), confidence, draws, seed)
+    return found if column is None else replace(found, graded_by=column.name)
 
 
 def _column(source: Sample | Scan | ScoredRows, grades: object) -> GradeColumn | None:
@@ -142,23 +144,20 @@ def _column(source: Sample | Scan | ScoredRows, grades: object) -> GradeColumn |
                 argument="grades",
                 value=grades,
             )
-        if isinstance(source, Sample):
-            source.column(grades)
-        return GradeColumn(grades, None)
-    values = encode("grades", grades)
+        if grades not in source.names:
+            raise InputError(
+                "{argument}: there is no covariate {value}; {guess}",
+                argument="grades",
+                value=grades,
+                details={"guess": did_you_mean(grades, source.names)},
+            )
+        return GradeColumn(grades)
     if isinstance(source, Scan):
         raise InputError(
             "{argument} of rows in files is the name of a covariate, or use cuts=",
             argument="grades",
         )
-    if len(values) != source.n:
-        raise InputError(
-            "{argument} has {value} values for {rows} rows",
-            argument="grades",
-            value=len(values),
-            details={"rows": f"{source.n:,}"},
-        )
-    return GradeColumn(None, values)
+    return GradeColumn.read(grades, source.n)
 
 
 def validated(found: Tallied, confidence: float, draws: int, seed: int) -> Validation:

@@ -73,3 +73,22 @@ def test_no_task_is_no_estimate():
     few = it.simulate.survey(50, rng=0).sample
     with pytest.raises(it.InputError, match="name a number"):
         it.tasks.estimate_tasks([], it.Population(few.p), few)
+
+
+def test_a_coefficient_is_about_every_level_and_about_rows_with_another_value_than_most():
+    rng = np.random.default_rng(1)
+    n = 400
+    x = {
+        "age": rng.uniform(20, 80, n),
+        "region": np.where(np.arange(n) < 7, "isle", rng.choice(["north", "south"], n)),
+        "debts": np.where(np.arange(n) % 40 == 0, 2.0, 0.0),
+    }
+    p = rng.uniform(0.2, 0.8, n)
+    few = it.Sample(rng.random(n) < p, p, x)
+    wanted = ["coef(age ; age)", "coef(age ; age + debts)", "coef(age ; age + region)"]
+    found = it.tasks.estimate_tasks(
+        [it.tasks.parse(text) for text in wanted], it.Population(p, x), few
+    )
+    assert found.fewest[:2] == (n, 10)
+    assert 0 < found.fewest[2] <= 7  # also what tells it from earlier numbers
+    assert [str(task) for task in found.disclosed(10).withheld] == wanted[2:]

@@ -16,6 +16,7 @@ from itrust.data import Points, RowsAtHand, Sample
 from itrust.tasks.estimated import TaskEstimate
 from itrust.tasks.expressions import Ratio, Task
 from itrust.tasks.quantities import Indicator
+from itrust.tasks.regressions import Coefficient
 
 SCHEMA = "itrust-estimate/1"
 MIN_CELL = 10
@@ -223,11 +224,29 @@ def collected(
 def _parts(task: Task, points: Points, positive: BoolArray | None = None) -> list[BoolArray]:
     """Rows that a task tells of: where it counts, what counts there, and positives among them."""
     found: list[BoolArray] = []
-    for ratio in dict.fromkeys(task.ratios()):
-        inside = ratio.where.rows(points)
-        found += [inside, *_among(ratio, inside, points)]
-        if positive is not None and ratio.among_positives:
-            found.append(inside & positive)
+    for leaf in dict.fromkeys(task.leaves()):
+        inside = leaf.where.rows(points)
+        found.append(inside)
+        if isinstance(leaf, Coefficient):
+            found += _regressed(leaf, inside, points)
+        elif isinstance(leaf, Ratio):
+            found += _among(leaf, inside, points)
+            if positive is not None and leaf.among_positives:
+                found.append(inside & positive)
+    return found
+
+
+def _regressed(leaf: Coefficient, inside: BoolArray, points: Points) -> list[BoolArray]:
+    """Rows of every level, and those that alone have another value than most, in any column."""
+    found = [inside & where.rows(points) for where in leaf.levels_on(points)]
+    for column in leaf.columns_on(points):
+        values, place, often = np.unique(
+            column.of(points)[inside], return_inverse=True, return_counts=True
+        )
+        if values.size > 1 and 2 * often.max() > place.size:
+            others = inside.copy()
+            others[inside] = place != often.argmax()
+            found.append(others)
     return found
 
 

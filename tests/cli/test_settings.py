@@ -142,7 +142,7 @@ def test_wrong_settings_get_one_sentence(text, told, tmp_path):
 def test_settings_are_the_options_of_the_commands_that_read_them():
     options = {
         parameter.opts[0].removeprefix("--")
-        for name in ("audit", "recalibrate")
+        for name in ("audit", "recalibrate", "estimate")
         for parameter in app.commands[name].params
         if parameter.param_type_name == "option"
     }

@@ -20,7 +20,16 @@ from itrust.cli.console import answer, complain
 from itrust.cli.exit import Guarded, loaded
 from itrust.cli.help import Plain, PlainArgument, PlainOption
 from itrust.cli.loading import arrow_alone, nothing_collected
-from itrust.cli.options import AUDIT, DEMO, RECALIBRATE, Kind, Option, Options, options_of
+from itrust.cli.options import (
+    AUDIT,
+    DEMO,
+    ESTIMATE,
+    RECALIBRATE,
+    Kind,
+    Option,
+    Options,
+    options_of,
+)
 from itrust.cli.outputs import refuse_standard_output
 from itrust.cli.settings import Settings, current_settings
 from itrust.cli.streams import nothing_but_results
@@ -73,6 +82,23 @@ Methods that read the prediction alone:
 Fit on rows that neither trained the model nor will audit it. The other
 columns of --apply are written as they are.
 """
+ESTIMATE_EXAMPLES = """
+Examples:
+  itrust estimate clinic.csv country.parquet --label y --prob p \\
+      --on age,region --task 'prevalence()' --report page.html
+  itrust estimate clinic.csv 'country/*.parquet' --on all \\
+      --task 'mean(age | region == "south")' --json numbers.json
+
+Both files are of any format that 'itrust audit' reads, and one of them
+may be - for standard input. POPULATION needs no labels and may be larger
+than memory. Say with --on what decided who was labelled: the answer rests
+on it. The labelled rows are compared with the population first; the
+number to report comes with its interval and the reason, beside what
+probabilities in place of labels would have given.
+
+Exit codes: 0 done, 2 wrong input, 69 not enough memory, 70 internal
+error, 74 standard output cannot be written to, 130 stopped.
+"""
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -90,30 +116,29 @@ def _parameter(option: Option, command: str) -> click.Option:
         show_default=option.default is not None and option.default is not False,
         metavar=option.metavar or None,
         help=option.help_in(command),
-        panel=option.panel,
+        panel=option.panel_in(command),
         bare=option.bare,
     )
 
 
-def _command(
-    name: str, help: str, epilog: str = "", file: PlainArgument | None = None
-) -> click.Command:
-    """A command that takes its options from the table, and perhaps a file."""
+def _command(name: str, help: str, epilog: str = "", *files: PlainArgument) -> click.Command:
+    """A command that takes its options from the table, and perhaps files."""
 
     @click.pass_context
     def run(ctx: click.Context, /, **values: Any) -> int:
         given, typed = values.pop("file", None), _typed(ctx)
+        population = values.pop("population", None)
         found = ctx.obj if isinstance(ctx.obj, Settings) else Settings({})
         for line in found.announcement(name, typed):
             complain(line)  # also to those who want quiet: the file itself may say so
-        options = Options(name, given, values, typed, found.path)
+        options = Options(name, given, values, typed, found.path, population)
         refuse_odd_texts(options)
         refuse_standard_output(options)
         return _run(options)
 
     parameters: list[click.Parameter] = [_parameter(option, name) for option in options_of(name)]
-    if file is not None:
-        parameters = [file, *parameters, _settings_option()]
+    if files:
+        parameters = [*files, *parameters, _settings_option()]
     return Plain(name, params=parameters, callback=run, help=help, epilog=epilog)
 
 
@@ -217,6 +242,15 @@ app.add_command(
         PlainArgument(
             ["file"], metavar="FIT_FILE", required=False, help="Labelled rows to fit on."
         ),
+    )
+)
+app.add_command(
+    _command(
+        ESTIMATE,
+        "Estimate numbers for a population without labels, from labelled rows of any origin.",
+        ESTIMATE_EXAMPLES,
+        PlainArgument(["file"], metavar="LABELLED", help="Rows with labels, none of the training."),
+        PlainArgument(["population"], metavar="POPULATION", help="Rows the numbers are for."),
     )
 )
 app.add_command(_command(DEMO, "Audit a simulated survey whose truth is known; needs no data."))

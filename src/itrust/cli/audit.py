@@ -23,7 +23,7 @@ from itrust.cli.exit import CLOSED, DONE, load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
-from itrust.cli.roles import Roles, read_samples, settle
+from itrust.cli.roles import Roles, needed_columns, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.cli.streams import after_writing
 from itrust.data import Scan
@@ -46,20 +46,20 @@ def run(options: Options) -> int:
     checked_count(options.seed, "seed", at_least=0)
     refuse_bad_places(options.outputs, [options.settings])
     undo_interrupted_writes(options.outputs, log)
-    with opened(str(options.file), text_form(options)) as source, _told_in_the_result():
+    with opened(str(options.file), text_form(options)) as source, told_in_the_result():
         refuse_bad_places(options.outputs, source.places)
         roles = settle(source, log, options)
-        covariates = _needed(source, tasks, roles)
+        covariates = needed_columns(source, tasks, roles)
         columns = _with_grades(source, roles, covariates, options, log)
         log.say(*source.about_checksum)
         checksum = source.checksum  # of what is read next: a file that has changed is refused
         rows = _rows(source, roles, columns, options, log)
         page = ["itrust.render.page"] if options.report is not None else []
         load("itrust.auditing.audits", "itrust.render.text", *page)
-        with _small_products():
+        with small_products():
             audit, comparison = _judge(options, roles, rows, tasks, log)
         learned = _recalibration(options, roles, covariates, rows)
-        words = {"title": options.title, "model": options.model, "date": _date(options.date)}
+        words = {"title": options.title, "model": options.model, "date": dated(options.date)}
         command = options.echo({**roles.typed(source.columns), "date": words["date"]})
         made = auditing.Provenance(command, source.name, checksum, **words)
         whole = audit.extended(comparison=comparison, recalibration=learned, provenance=made)
@@ -94,7 +94,7 @@ def _rows(
 
 
 @contextmanager
-def _small_products() -> Iterator[None]:
+def small_products() -> Iterator[None]:
     """Threads of BLAS off: within products as small as an audit's they wait for each other."""
     from itrust.engines import one_blas_thread
 
@@ -103,27 +103,12 @@ def _small_products() -> Iterator[None]:
 
 
 @contextmanager
-def _told_in_the_result() -> Iterator[None]:
+def told_in_the_result() -> Iterator[None]:
     """Python's warnings off: the page and the JSON hold the same sentences."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", it.AssumptionWarning)
         warnings.simplefilter("ignore", it.ApproximationWarning)
         yield
-
-
-def _needed(source: InputFiles, tasks: Sequence[it.tasks.Task], roles: Roles) -> tuple[str, ...]:
-    """Covariates to judge on, then those that only tasks need."""
-    for task in tasks:
-        for name in sorted(task.names):
-            source.require("task", name)
-            if name in (roles.label, *roles.prob):
-                raise it.InputError(
-                    "{argument}: {value} is the label or a probability, no covariate",
-                    argument="task",
-                    value=name,
-                )
-    more = (name for task in tasks for name in sorted(task.names))
-    return tuple(dict.fromkeys([*roles.on, *more]))
 
 
 def _with_grades(
@@ -212,7 +197,7 @@ def _recalibration(
         )
 
 
-def _date(asked: str | None) -> str | None:
+def dated(asked: str | None) -> str | None:
     """The date for the page; today's by its digits, so that the echoed command gives the same."""
     return datetime.now(UTC).strftime("%Y-%m-%d") if asked == TODAY else asked
 

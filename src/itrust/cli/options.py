@@ -14,8 +14,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-AUDIT, RECALIBRATE, DEMO = "audit", "recalibrate", "demo"
-COLUMNS, TEST, METHOD = "Columns", "The test", "The method"
+AUDIT, RECALIBRATE, DEMO, ESTIMATE = "audit", "recalibrate", "demo", "estimate"
+ON_FILES = (AUDIT, RECALIBRATE, ESTIMATE)  # commands that read columns of files
+COLUMNS, TEST, METHOD, NUMBERS = "Columns", "The test", "The method", "The numbers"
 FILES, GATE, OTHERS = "Output files", "The gate", "Options"
 STANDARD = "-"  # standard input or output
 MAX_DRAWS = 10_000_000  # more would take days and tell nothing more
@@ -108,6 +109,10 @@ class Option:
         """What it does in a command."""
         return self.help if isinstance(self.help, str) else self.help[command]
 
+    def panel_in(self, command: str) -> str:
+        """The heading that it stands under in the help of a command: estimates are no test."""
+        return NUMBERS if (self.panel, command) == (TEST, ESTIMATE) else self.panel
+
     def echoed(self, value: Any) -> list[str]:
         """The option with its value as it would be typed; nothing where there is none to type."""
         if value is None or self.echo is Echo.NEVER:
@@ -125,17 +130,30 @@ def _typed(value: Any) -> str:
 
 
 def _column(name: str, help: str | dict[str, str], **more: Any) -> Option:
-    """An option about the columns of the file, for both commands."""
+    """An option about the columns of files."""
     settings = {"kind": Kind.TEXT, "metavar": "COL", "panel": COLUMNS, "echo": Echo.ALWAYS}
+    settings["commands"] = ON_FILES
     return Option(name, help=help, **{**settings, **more})
 
 
 def _test(
-    name: str, kind: Kind, metavar: str, help: str, default: object = None, at_most: int = 0
+    name: str,
+    kind: Kind,
+    metavar: str,
+    help: str | dict[str, str],
+    default: object = None,
+    at_most: int = 0,
 ) -> Option:
-    """An option about the test, for audits alone."""
+    """An option about the test; for estimates as well, where it has words for them."""
     settings: dict[str, Any] = {"echo": Echo.ALWAYS, "at_most": at_most}
-    return Option(name, kind, help, metavar, TEST, default, (AUDIT,), **settings)
+    commands = (AUDIT,) if isinstance(help, str) else tuple(help)
+    return Option(name, kind, help, metavar, TEST, default, commands, **settings)
+
+
+def _estimate(name: str, help: str, **more: Any) -> Option:
+    """An option for estimates alone."""
+    settings = {"kind": Kind.TEXT, "panel": COLUMNS, "echo": Echo.ALWAYS, "metavar": "COL"}
+    return Option(name, help=help, **{**settings, **more}, commands=(ESTIMATE,))
 
 
 def _output(name: str, help: str | dict[str, str], *others: str, streams: bool = False) -> Option:
@@ -145,8 +163,9 @@ def _output(name: str, help: str | dict[str, str], *others: str, streams: bool =
 
 
 def _words(name: str, metavar: str, help: str) -> Option:
-    """Words that stand on the page of an audit."""
-    return Option(name, Kind.TEXT, help, metavar, FILES, commands=(AUDIT,), echo=Echo.ALWAYS)
+    """Words that stand on a page."""
+    on_pages = (AUDIT, ESTIMATE)
+    return Option(name, Kind.TEXT, help, metavar, FILES, commands=on_pages, echo=Echo.ALWAYS)
 
 
 def _method(name: str, kind: Kind, metavar: str, help: str, default: object = None) -> Option:
@@ -161,13 +180,33 @@ PROB = {
     AUDIT: "Predicted probabilities. Again for more models: the first is audited, all are "
     "compared.",
     RECALIBRATE: "Predicted probabilities to recalibrate; with --load, as saved unless named.",
+    ESTIMATE: "Predicted probabilities, in both files.",
 }
 ON = {
     AUDIT: "Covariates to judge on; 'all' for every other column, 'none' for the prediction alone.",
     RECALIBRATE: "Covariates to recalibrate by; 'all' for every other column, 'none' for none. "
     "Not with --load.",
+    ESTIMATE: "Covariates that who is labelled may depend on, in both files; 'all' for every other "
+    "column that both have, 'none' for the prediction alone.",
 }
+LABEL = {
+    **dict.fromkeys((AUDIT, RECALIBRATE), "Labels: 0/1, or two values."),
+    ESTIMATE: "Labels of LABELLED: 0/1, or two values.",
+}
+WEIGHTS = {
+    **dict.fromkeys((AUDIT, RECALIBRATE), "Survey weights."),
+    ESTIMATE: "Survey weights of LABELLED.",
+}
+POPULATION_WEIGHTS = "Survey weights of POPULATION."
+SELECTION = "Known probabilities of labelling, in LABELLED."
+SUPPORT = "Where part of the population is unlike all labelled rows: refuse, or exclude that part."
+ALPHA = {
+    AUDIT: "Size of the test; intervals cover 1 - P.",
+    ESTIMATE: "Intervals cover 1 - P.",
+}
+SEED = "Same seed, same numbers."
 TASK = "A number you report, such as 'mean(age) ~ 0.5'; again for more. See 'itrust tasks'."
+WANTED = "The number you want, such as 'mean(age)'; again for more. See 'itrust tasks'."
 OTHER_ROWS = "Other labelled rows: recalibrate with them, judge the result on FILE."
 MISSING = "Rows that lack a value: error, level (of missing covariates) or drop."
 CATEGORY = "Columns whose numbers are codes, such as race 1 to 5."
@@ -182,6 +221,7 @@ MIN_CELL = "What rests on fewer rows, or would tell of so few, is not shown."
 NO_VALIDATION = "Leave out what validators print: slope, ICI, Hosmer-Lemeshow and others."
 OUT = "Those rows with the new column: .csv, .tsv, .jsonl (also .gz), .parquet, .feather."
 STREAM = "Read FILE some rows at a time; done anyway if it takes a fifth of free memory."
+REPORT = {AUDIT: "HTML page.", DEMO: "HTML page of the audit.", ESTIMATE: "HTML page."}
 ROWS = "The simulated rows, such as homes.csv, to try the other commands on."
 
 CLUSTER = "Repeated units; several columns are crossed, and week(DATE) takes weeks."
@@ -192,10 +232,12 @@ REPLICATION = "What made them: jk1, jk2, brr, fay:0.5, sdr or bootstrap."
 GRADES = "Rating grades, for the table by grade that validators ask for; need not be in --on."
 
 TABLE = (
-    _column("label", "Labels: 0/1, or two values."),
+    _column("label", LABEL),
     _column("prob", PROB, kind=Kind.SEVERAL),
     _column("on", ON, kind=Kind.SEVERAL, metavar="COL,COL"),
-    _column("weights", "Survey weights."),
+    _column("weights", WEIGHTS),
+    _estimate("population-weights", POPULATION_WEIGHTS),
+    _estimate("selection", SELECTION),
     _column("cluster", CLUSTER, kind=Kind.SEVERAL, metavar="COL,COL"),
     _column("strata", STRATA, kind=Kind.SEVERAL, metavar="COL,COL"),
     _column("replicate-weights", REPLICATES, kind=Kind.SEVERAL, metavar="COLS"),
@@ -211,21 +253,32 @@ TABLE = (
     _column("decimal", "Decimal sign of text files.", metavar="CHAR", choices=(".", ",")),
     _column("dates", DATES, metavar="ORDER", choices=("dmy", "mdy")),
     _column("missing", MISSING, metavar="HOW", default="error", choices=RULES, echo=Echo.CHANGED),
-    _test("task", Kind.SEVERAL, "EXPR", TASK),
+    _test("task", Kind.SEVERAL, "EXPR", {AUDIT: TASK, ESTIMATE: WANTED}),
     _test("recalibrate", Kind.READ, "FILE", OTHER_ROWS),
-    _test("alpha", Kind.NUMBER, "P", "Size of the test; intervals cover 1 - P.", 0.05),
+    _test("alpha", Kind.NUMBER, "P", ALPHA, 0.05),
     _test("tolerance", Kind.NUMBER, "SIZE", "Local bias that would matter.", 0.05),
     _test("draws", Kind.COUNT, "N", "Redraws of the labels.", 999, MAX_DRAWS),
-    _test("seed", Kind.COUNT, "N", "Same seed, same numbers.", 0),
-    _output("report", {AUDIT: "HTML page.", DEMO: "HTML page of the audit."}, DEMO),
+    _test("seed", Kind.COUNT, "N", {AUDIT: SEED, ESTIMATE: SEED}, 0),
+    _estimate(
+        "support",
+        SUPPORT,
+        panel=TEST,
+        metavar="HOW",
+        default="refuse",
+        choices=("refuse", "exclude"),
+        echo=Echo.CHANGED,
+    ),
+    _output("report", REPORT, DEMO, ESTIMATE),
     Option("rows", Kind.WRITTEN, ROWS, "FILE", FILES, commands=(DEMO,)),
-    _output("json", "All numbers; - for standard output.", streams=True),
+    _output("json", "All numbers; - for standard output.", ESTIMATE, streams=True),
     _output("junit", "JUnit XML for build servers."),
     _output("summary", "Markdown for a pull request."),
     _words("title", "TEXT", "Title of the page."),
     _words("model", "NAME", "What the model is called, and its version, for the page."),
     _words("date", "DATE", "Date for the page: 'today', or any text."),
-    Option("min-cell", Kind.COUNT, MIN_CELL, "ROWS", FILES, 10, (AUDIT,), echo=Echo.ALWAYS),
+    Option(
+        "min-cell", Kind.COUNT, MIN_CELL, "ROWS", FILES, 10, (AUDIT, ESTIMATE), echo=Echo.ALWAYS
+    ),
     Option(
         "no-validation",
         Kind.SWITCH,
@@ -258,6 +311,7 @@ TABLE = (
         Kind.SWITCH,
         "Nothing on stderr but errors and the file of settings.",
         default=False,
+        commands=ON_FILES,
         short="-q",
     ),
 )
@@ -286,6 +340,8 @@ class Options:
         Keys of those that stand on the command line and not in settings.
     settings : Path or None
         The file of settings that was read.
+    population : str or None
+        The second file, of `estimate`.
     """
 
     command: str
@@ -293,6 +349,7 @@ class Options:
     values: Mapping[str, Any]
     typed: frozenset[str] = frozenset()
     settings: Path | None = None
+    population: str | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name in BY_KEY:
@@ -328,4 +385,5 @@ class Options:
             for option in options_of(self.command)
             for word in option.echoed(values.get(option.key))
         ]
-        return shlex.join(["itrust", self.command, str(self.file), *words])
+        files = [str(self.file), *([] if self.population is None else [self.population])]
+        return shlex.join(["itrust", self.command, *files, *words])

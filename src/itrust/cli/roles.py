@@ -13,7 +13,7 @@ from itrust._core import InputError, Setting, counted, listed, shown_name
 from itrust.cli.columns import said_of_columns, split_names
 from itrust.cli.console import Log
 from itrust.cli.inputs import InputFiles
-from itrust.cli.options import AUDIT, RECALIBRATE, Options
+from itrust.cli.options import AUDIT, ESTIMATE, RECALIBRATE, Options
 from itrust.data import (
     AUTO,
     Sample,
@@ -24,6 +24,7 @@ from itrust.data import (
     unit_columns,
     without_codes,
 )
+from itrust.tasks import Task
 
 LABELS = ("y", "label", "labels", "target", "outcome", "y_true", "truth", "actual", "observed")
 PROBS = (
@@ -36,6 +37,7 @@ MAX_OTHER_COLUMNS = 50
 PURPOSES = {
     AUDIT: ("judge on", "judged on"),
     RECALIBRATE: ("recalibrate by", "recalibrated by"),
+    ESTIMATE: ("compare rows by", "compared by"),
 }
 
 
@@ -64,10 +66,17 @@ class Roles:
         return {**vars(self), "on": self.on or (nothing,)}
 
 
-def settle(source: InputFiles, log: Log, options: Options, *, on_needed: bool = True) -> Roles:
+def settle(
+    source: InputFiles,
+    log: Log,
+    options: Options,
+    *,
+    on_needed: bool = True,
+    not_on: Iterable[str] = (),
+) -> Roles:
     """Check the names that were given and guess those that were not.
 
-    Unless covariates are needed, there may be none.
+    Unless covariates are needed, there may be none; `not_on` names columns that are none.
     """
     log.say(*source.notes)
     weights = options.weights
@@ -82,7 +91,7 @@ def settle(source: InputFiles, log: Log, options: Options, *, on_needed: bool = 
     if not chosen:
         used = taken | {label}
         chosen = (_guess(source, log, "prob", "[0, 1]", PROBS, _is_probability, used),)
-    taken |= {label, *chosen}
+    taken |= {label, *chosen, *not_on}
     covariates = _covariates(source, log, options, taken) if options.on or on_needed else ()
     return Roles(
         label,
@@ -94,6 +103,21 @@ def settle(source: InputFiles, log: Log, options: Options, *, on_needed: bool = 
         replicate_weights=tuple(options.replicate_weights),
         drawn=drawn,
     )
+
+
+def needed_columns(source: InputFiles, tasks: Sequence[Task], roles: Roles) -> tuple[str, ...]:
+    """Covariates of `--on`, then those that only tasks need."""
+    for task in tasks:
+        for name in sorted(task.names):
+            source.require("task", name)
+            if name in (roles.label, *roles.prob):
+                raise InputError(
+                    "{argument}: {value} is the label or a probability, no covariate",
+                    argument="task",
+                    value=name,
+                )
+    more = (name for task in tasks for name in sorted(task.names))
+    return tuple(dict.fromkeys([*roles.on, *more]))
 
 
 def _drawn(source: InputFiles, options: Options) -> tuple[str, ...]:

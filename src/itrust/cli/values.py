@@ -69,7 +69,14 @@ def _refuse_lost_folder(name: str, text: str) -> None:
 
 def _texts(options: Options) -> Iterator[tuple[str, str]]:
     """Every text that was given, with what it was given for."""
-    for name, value in {"FILE": options.file, **options.values}.items():
+    for name, value in _given(options).items():
         for part in value if isinstance(value, list | tuple) else [value]:
             if isinstance(part, str):
                 yield name, part
+
+
+def _given(options: Options) -> dict[str, Any]:
+    """Files and values by what they were given for."""
+    if options.population is None:
+        return {"FILE": options.file, **options.values}
+    return {"LABELLED": options.file, "POPULATION": options.population, **options.values}

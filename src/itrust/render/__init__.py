@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from itrust.render.text import action_of as action_of
     from itrust.render.text import as_text as as_text
     from itrust.render.text import check_lines as check_lines
+    from itrust.render.text import estimate_facts as estimate_facts
+    from itrust.render.text import estimates_told as estimates_told
     from itrust.render.text import evidence_words as evidence_words
     from itrust.render.text import failure_words as failure_words
     from itrust.render.text import fitted as fitted

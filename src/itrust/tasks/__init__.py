@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from itrust.tasks.bias import covered as covered
     from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
     from itrust.tasks.bias import task_part as task_part
+    from itrust.tasks.collected import MIN_CELL as MIN_CELL
+    from itrust.tasks.collected import SCHEMA as SCHEMA
+    from itrust.tasks.collected import EstimateProvenance, TaskEstimates
     from itrust.tasks.differentials import Linearised as Linearised
     from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
     from itrust.tasks.expressions import Combined as Combined
@@ -45,8 +48,10 @@ __all__ = [
     "Assumption",
     "BestReason",
     "Estimate",
+    "EstimateProvenance",
     "Task",
     "TaskEstimate",
+    "TaskEstimates",
     "TaskFinding",
     "TaskResult",
     "coefficient",

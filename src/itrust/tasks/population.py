@@ -46,8 +46,9 @@ from itrust.engines import one_blas_thread
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
 from itrust.tasks.bounds import Bounds
+from itrust.tasks.collected import TaskEstimates, collected
 from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
-from itrust.tasks.expressions import Ratio, Task, TaskRows
+from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
 from itrust.tasks.passes import slopes_at, value_at
 from itrust.tasks.powering import prediction_powered, spread
 from itrust.tasks.regressions import has_regression, references_of, refuse_other_levels
@@ -92,7 +93,7 @@ def estimate_tasks(
     selection: object = None,
     support: Literal["refuse", "exclude"] = "refuse",
     rng: Rng = 0,
-) -> tuple[TaskEstimate, ...]:
+) -> TaskEstimates:
     """Estimate tasks on a population whose labels are not known: see `Task.estimate`.
 
     What tasks share, such as the recalibration and the look at the rows, is done once.
@@ -117,8 +118,8 @@ def estimate_tasks(
 
     Returns
     -------
-    tuple of TaskEstimate
-        One for each task.
+    TaskEstimates
+        A sequence of one `TaskEstimate` for each task, which can be written as a page (`to_html`).
 
     Examples
     --------
@@ -141,7 +142,7 @@ def _estimates_of(
     selection: object,
     support: str,
     rng: Rng,
-) -> tuple[TaskEstimate, ...]:
+) -> TaskEstimates:
     checked_sample(labelled)
     checked_alpha(alpha)
     checked_choice(support, "support", SUPPORT)
@@ -154,7 +155,7 @@ def _estimates_of(
     labelled = labelled.with_columns(tuple(c for c in labelled.columns if c.name in shared))
     checked_tasks(labelled, tasks)
     by_labels = [_told(task, labelled) for task in tasks]
-    compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
+    compared, everyone = RowPair.of(labelled.points, rows, labelled.weights_or_ones), rows
     looked = looked_for_support(compared)
     resembling = compare_rows(
         compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, looked=looked
@@ -179,7 +180,7 @@ def _estimates_of(
                 (*_notes_of(population), *labelled.notes),
             )
         )
-    return tuple(found)
+    return collected(found, labelled, everyone, seed)
 
 
 def _told(task: Task, labelled: Sample) -> LabelledTask:
@@ -423,7 +424,7 @@ def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple
 def _bounds(task: Task, rows: TaskRows, out: TaskRows, totals: PopulationTotals | None) -> Bounds:
     if totals is None:
         return task.bounds(rows, out)
-    known = {}
+    known: dict[Leaf, Bounds] = {}
     for k, ratio in enumerate(dict.fromkeys(task.ratios())):
         there = ratio.between(float(totals.low[k]), float(totals.high[k]))
         known[ratio] = ratio.own_bounds(rows).hull(there)

@@ -349,7 +349,7 @@ class Transport:
     @property
     def _omega(self) -> FloatArray:
         """Shares of the rows of the population, (m,)."""
-        return self.compared.weights / self.compared.weights.sum()
+        return np.asarray(self.compared.weights / self.compared.weights.sum())
 
     def _ratio(self, ratio: Leaf, left: FloatArray, known: FloatArray | None) -> _Carried | None:
         """Carry both sums of a ratio over; None where nothing is left to divide by."""

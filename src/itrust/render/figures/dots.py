@@ -38,7 +38,7 @@ from itrust.render.figures.style import (
 )
 from itrust.render.text.balance import difference_words
 from itrust.render.text.tasks import WAYS
-from itrust.tasks import Estimate, TaskEstimate
+from itrust.tasks import Estimate, TaskEstimate, TaskEstimates
 
 ROOM = 0.3  # inches a row
 MAX_PAIRS = 10  # pairs of groups, those where the least is seen
@@ -155,6 +155,27 @@ def _(result: TaskEstimate) -> Dots:
         ],
         [_estimates(label, [*ways.values()])],
     )
+
+
+@dots_of.register
+def _(result: TaskEstimates) -> Dots:
+    """What to report over the plug-in, so that numbers of any size stand on one axis."""
+    told = [(own, own.best) for own in result.estimates if own.best is not None]
+    panel = Panel(
+        "to report less plug-in, in standard errors",
+        [_over_plugin(own, best, best.value) for own, best in told],
+        [
+            (_over_plugin(own, best, best.lower), _over_plugin(own, best, best.upper))
+            for own, best in told
+        ],
+        "{:+.1f}".format,
+    )
+    names = [textwrap.fill(f"{own.task}", 44) for own, _ in told]
+    return Dots(f"{len(told)} of {len(result)} numbers can be reported", names, [panel])
+
+
+def _over_plugin(own: TaskEstimate, best: Estimate, value: float) -> float:
+    return (value - own.plugin.value) / best.stderr if best.stderr > 0 else 0.0
 
 
 @dots_of.register

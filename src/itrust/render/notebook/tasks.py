@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from itrust._core import html, rounded
+from itrust._core import counted, html, rounded
 from itrust.render.showing import as_html
 from itrust.render.text.balance import resemblance_warnings
+from itrust.render.text.estimates import resemblance_lines
 from itrust.render.text.tasks import (
     TASK_SIGN,
     WAYS,
@@ -14,8 +15,9 @@ from itrust.render.text.tasks import (
     recommendation,
     task_sentence,
     task_title,
+    task_words,
 )
-from itrust.tasks import Estimate, TaskEstimate, TaskResult
+from itrust.tasks import Estimate, TaskEstimate, TaskEstimates, TaskResult
 
 TASK_HEAD = ("task", "with labels", "with probabilities", "bias", "interval", "p", "finding")
 ESTIMATE_HEAD = ("estimate", "interval", "if")
@@ -71,3 +73,23 @@ def _(result: TaskEstimate) -> str:
 def estimate_cells(way: Estimate) -> tuple[str, ...]:
     """An estimate as a row of `ESTIMATE_HEAD`."""
     return html.number(way.value, ".5g"), ends_text(way), way.assumes.value
+
+
+@as_html.register
+def _(result: TaskEstimates) -> str:
+    rows = []
+    for own in result.estimates:
+        best = ("", "") if own.best is None else estimate_cells(own.best)[:2]
+        way = "none" if own.best_way is None else WAYS[own.best_way]
+        rows.append((task_words(own.task), *best, way, html.number(own.plugin.value, ".5g")))
+    looked = result.resemblance
+    return html.card(
+        f"{counted(len(result), 'number')} for a population of {looked.size:,} rows",
+        html.table(("number", "report", "interval", "way", "plug-in"), rows),
+        html.notes(
+            [
+                *resemblance_lines(result),
+                *(f"{task} is withheld" for task in result.withheld),
+            ]
+        ),
+    )

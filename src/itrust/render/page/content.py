@@ -87,9 +87,9 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
         "validation": _validation(found),
         "notes": _notes(found),
         "by_design": _by_design(found),
-        "versions": _versions(),
+        "versions": versions(),
     }
-    told: dict[str, Any] = _tidy(gathered, _shortener(found["on"]))
+    told: dict[str, Any] = tidy(gathered, shortened(found["on"]))
     return {**told, "provenance": _provenance(found["provenance"])}
 
 
@@ -97,7 +97,7 @@ def _provenance(found: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """How it was made; a command that is cut would make nothing again."""
     if found is None:
         return None
-    return {**_tidy(found, partial(printable, lines=False)), "command": printable(found["command"])}
+    return {**tidy(found, partial(printable, lines=False)), "command": printable(found["command"])}
 
 
 def _facts(audit: Audit | Mapping[str, Any], min_cell: int | None) -> Mapping[str, Any]:
@@ -324,12 +324,13 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
     return [note for note in dict.fromkeys(said) if note not in warned]
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Versions of what numbers depend on."""
     own = {"itrust": __version__, "Python": platform.python_version()}
     return own | {name: version(name) for name in LIBRARIES}
 
 
-def _shortener(names: Iterable[str]) -> Callable[[str], str]:
+def shortened(names: Iterable[str]) -> Callable[[str], str]:
     """Cut long names of covariates and long words wherever they occur, then what is too long."""
     cuts = _cut_names(sorted((name for name in names if len(name) > LONG_NAME), key=len))
 
@@ -359,14 +360,14 @@ def _cut_names(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _tidy(value: Any, short: Callable[[str], str]) -> Any:
+def tidy(value: Any, short: Callable[[str], str]) -> Any:
     """Every text as a page can show it; keys that are names stay, since no page shows those."""
     if isinstance(value, str):
         return short(value)
     if isinstance(value, dict):
-        found = {name: _tidy(part, short) for name, part in value.items()}
+        found = {name: tidy(part, short) for name, part in value.items()}
         labels = (name for name in LABELS if isinstance(found.get(name), str))
         return found | {name: cut(found[name], LONG_LABEL) for name in labels}
     if isinstance(value, list):
-        return [_tidy(part, short) for part in value]
+        return [tidy(part, short) for part in value]
     return value

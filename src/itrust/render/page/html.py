@@ -97,6 +97,28 @@ def rendered(told: Mapping[str, Any]) -> str:
     )
 
 
+def assembled(template: str, told: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """Put what was gathered into a template of a page that needs no script.
+
+    Parameters
+    ----------
+    template : str
+        Its name.
+    told : mapping
+        What was gathered.
+    facts : mapping
+        What marked values are looked up in.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    return _template(template).render(
+        c=told, a=facts, policy=_policy([]), style=Markup(_style() + _own("estimates.css"))
+    )
+
+
 def embedded(value: Any) -> str:
     r"""JSON that can stand in a script element, whatever its texts hold.
 
@@ -119,7 +141,8 @@ def _inline(script: str) -> str:
 def _policy(scripts: list[str]) -> str:
     """Only these scripts run, and nothing is fetched: a planted script would stay dead."""
     hashes = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
+    known = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes]
+    allowed = " ".join(known or ["'none'"])
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "base-uri 'none'; form-action 'none'"
@@ -147,8 +170,8 @@ def _style() -> str:
     return "\n".join([light, in_the_dark, tones, _own("page.css")])
 
 
-@lru_cache(maxsize=1)
-def _template() -> Template:
+@lru_cache(maxsize=2)
+def _template(name: str = "page.html.j2") -> Template:
     made = Environment(
         **SETTINGS,
         undefined=StrictUndefined,
@@ -157,7 +180,8 @@ def _template() -> Template:
     )
     made.filters |= {"shown": shown, "fact": fact, "cell": cell, "told": told_fact, "at": _at}
     made.filters |= {"bias": bias_fact, "counted": counted, "named": shown_name}
-    return made.get_template("page.html.j2")
+    made.filters |= {"marked": marked_fact}
+    return made.get_template(name)
 
 
 def shown(value: object, kind: str = "number") -> str:
@@ -197,6 +221,11 @@ def _at(audit: Mapping[str, Any], path: str) -> Any:
 
 def _marked(path: str, value: object, text: str) -> Markup:
     return Markup('<data data-fact="{}" value="{}">{}</data>').format(path, _raw(value), text)
+
+
+def marked_fact(facts: Mapping[str, Any], path: str, text: str) -> Markup:
+    """A number by its place in the dict, written as it was settled before."""
+    return _marked(path, _at(facts, path), text)
 
 
 def told_fact(audit: Mapping[str, Any], path: str, name: str, sign: str = "-") -> Markup:

@@ -6,6 +6,7 @@ from itrust.render.text import (
     balance,
     bias,
     calibration,
+    estimates,
     recalibrate,
     scores,
     tasks,
@@ -29,6 +30,7 @@ from itrust.render.text.auditing import (
 )
 from itrust.render.text.balance import resemblance_warnings
 from itrust.render.text.bias import rows_of
+from itrust.render.text.estimates import estimate_facts, estimates_told
 from itrust.render.text.layout import NARROW, fitted
 from itrust.render.text.stages import step_words
 from itrust.render.text.tasks import task_sentence, task_title
@@ -53,6 +55,9 @@ __all__ = [
     "by_cluster",
     "calibration",
     "check_lines",
+    "estimate_facts",
+    "estimates",
+    "estimates_told",
     "evidence_words",
     "failure_words",
     "fitted",

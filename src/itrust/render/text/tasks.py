@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from itrust._core import counted, rounded, rounded_up, wrapped
+from itrust._core import Setting, counted, in_door_words, rounded, rounded_up, wrapped
 from itrust.data import Everywhere, Predicate
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.balance import gap_words, percent, resemblance_warnings
@@ -281,7 +281,8 @@ def recommendation(result: TaskEstimate) -> str:
     if result.best_way is None:
         cure = ""
         if result.reason is BestReason.UNSUPPORTED:
-            cure = '; support="exclude" gives the number for the rest'
+            rest = in_door_words(Setting("support", "exclude"))
+            cure = f"; {rest} gives the number for the rest"
         return f"report none of them: {reason}{cure}"
     return f"report the {WAYS[result.best_way]} estimate: {reason}"
 

@@ -1,0 +1,201 @@
+"""The page about estimates on a population: numbers, rows, ways; charts are lines of HTML."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from itrust._core import InputError, printable, rounded, write_whole
+from itrust.auditing import BAD, FAIR, GOOD
+from itrust.render.page.content import shortened, tidy, versions
+from itrust.render.page.html import MINUS, assembled
+from itrust.render.text.estimates import INSIDE, NONE, OUTSIDE
+from itrust.render.text.tasks import WAYS
+from itrust.tasks import MIN_CELL, SCHEMA, TaskEstimates
+
+TONES = {NONE: BAD, OUTSIDE: FAIR, INSIDE: GOOD}
+MAX_COMPARED = 20
+MARGIN = 0.04  # of a picture, on either side
+MEANINGS = {
+    "plugin": "Probabilities in place of labels, summed over the population.",
+    "recalibrated": "Probabilities, moved by the bias that labelled rows show nearby.",
+    "prediction_powered": "Probabilities of the population, corrected by the labelled rows as they "
+    "are.",
+    "transported": "Recalibrated probabilities, corrected by labelled rows that are weighted to be "
+    "like the population.",
+    "labelled": "The labelled rows and their labels, nothing else.",
+}
+
+
+def write_estimates(
+    found: TaskEstimates | Mapping[str, Any],
+    path: str | os.PathLike[str],
+    *,
+    min_cell: int | None = None,
+) -> Path:
+    """Write the page about estimates: one HTML file that needs no network.
+
+    Parameters
+    ----------
+    found : TaskEstimates or dict
+        What was estimated, or `found.disclosed().to_dict()` as it was kept in a file.
+    path : str or path
+        Where to write; written whole or not at all.
+    min_cell : int, optional
+        Fewest rows behind anything that is shown; default: what disclosure control was applied
+        with, otherwise 10.
+
+    Returns
+    -------
+    Path
+        Of the page.
+    """
+    return write_whole(Path(path), estimates_page(found, min_cell=min_cell))
+
+
+def estimates_page(found: TaskEstimates | Mapping[str, Any], *, min_cell: int | None = None) -> str:
+    """Make the page as text.
+
+    Parameters
+    ----------
+    found : TaskEstimates or dict
+        As for `write_estimates`.
+    min_cell : int, optional
+        As for `write_estimates`.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    told = estimates_content(found, min_cell=min_cell)
+    return assembled("estimates.html.j2", told, told["found"])
+
+
+def estimates_content(
+    found: TaskEstimates | Mapping[str, Any], *, min_cell: int | None = None
+) -> dict[str, Any]:
+    """Gather what the page shows, with the places of all marks.
+
+    Parameters
+    ----------
+    found : TaskEstimates or dict
+        As for `write_estimates`.
+    min_cell : int, optional
+        As for `write_estimates`.
+
+    Returns
+    -------
+    dict
+        Plain values; "found" holds the dict of the estimates, texts cut to what a page has room
+        for.
+    """
+    facts = _facts(found, min_cell)
+    gathered = {
+        "found": {name: part for name, part in facts.items() if name != "provenance"},
+        "numbers": [_number(own) for own in facts["estimates"]],
+        "compared": _compared(facts["resemblance"]),
+        "ways": [{"name": WAYS[name], "meaning": told} for name, told in MEANINGS.items()],
+        "versions": versions(),
+    }
+    told: dict[str, Any] = tidy(gathered, shortened(facts["on"]))
+    return {**told, "provenance": _provenance(facts["provenance"])}
+
+
+def _provenance(found: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if found is None:
+        return None
+    return {**tidy(found, partial(printable, lines=False)), "command": printable(found["command"])}
+
+
+def _facts(found: TaskEstimates | Mapping[str, Any], min_cell: int | None) -> Mapping[str, Any]:
+    if isinstance(found, TaskEstimates):
+        if min_cell is None and found.min_cell > 1:
+            return found.to_dict()
+        return found.disclosed(MIN_CELL if min_cell is None else min_cell).to_dict()
+    if not isinstance(found, Mapping) or found.get("schema") != SCHEMA:
+        raise InputError(
+            f"a page is made of TaskEstimates, or of the dict that their to_dict() gives, not of a "
+            f"{type(found).__name__}"
+        )
+    asked = min_cell or MIN_CELL
+    hidden = found.get("withheld") or {"min_cell": 1}
+    if min_cell is None and found.get("withheld"):
+        return found
+    if hidden["min_cell"] < asked:
+        raise InputError(
+            f"this dict has not been through disclosure control with min_cell={asked}; use "
+            f"found.disclosed({asked}).to_dict(), or min_cell=1 to show everything"
+        )
+    return found
+
+
+def _number(own: Mapping[str, Any]) -> dict[str, Any]:
+    """A number with the digits that its interval can tell, and its ways on one scale."""
+    ways = {name: own[name] for name in WAYS if own[name] is not None}
+    best = None if own["best"] is None else ways[own["best"]]
+    measure = best or ways["labelled"]
+    ends = [value for way in ways.values() for value in (way["lower"], way["upper"])]
+    scale = _Scale(min(ends), max(ends))
+
+    def written(value: float) -> str:
+        return rounded(value, measure["lower"], measure["upper"]).replace("-", MINUS)
+
+    return {
+        "tone": TONES[own["finding"]].name,
+        "way": None if best is None else WAYS[own["best"]],
+        "plugin_at": scale.at(ways["plugin"]["value"]),
+        "ends": [written(scale.low), written(scale.high)],
+        "shown": {
+            name: {key: written(way[key]) for key in ("value", "lower", "upper")}
+            for name, way in ways.items()
+        },
+        "ways": [
+            {
+                "key": name,
+                "name": WAYS[name],
+                "meaning": MEANINGS[name],
+                "best": name == own["best"],
+                "at": scale.at(way["value"]),
+                "from": scale.at(way["lower"]),
+                "to": scale.at(way["upper"]),
+            }
+            for name, way in ways.items()
+        ],
+    }
+
+
+class _Scale:
+    """Values to places of a picture, in percent of its width."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    def at(self, value: float) -> float:
+        """Where a value stands."""
+        width = self.high - self.low
+        share = 0.5 if width <= 0 else (value - self.low) / width
+        return round(100 * (MARGIN + (1 - 2 * MARGIN) * share), 2)
+
+
+def _compared(looked: Mapping[str, Any]) -> dict[str, Any]:
+    """Differences in standard errors, as bars from the middle."""
+    some: Sequence[Mapping[str, Any]] = looked["compared"][:MAX_COMPARED]
+    reach = max((abs(one["z"]) for one in some), default=1.0) or 1.0
+    shown = {(one["name"], one["kind"], one["level"]) for one in looked["differences"]}
+    rows = []
+    for one in some:
+        size = round(46 * abs(one["z"]) / reach, 2)
+        rows.append(
+            {
+                "from": round(50 - size, 2) if one["z"] < 0 else 50,
+                "length": size,
+                "z": f"{one['z']:+.1f}".replace("-", MINUS),
+                "side": "low" if one["z"] < 0 else "high",
+                "is_shown": (one["name"], one["kind"], one["level"]) in shown,
+            }
+        )
+    return {"rows": rows, "more": len(looked["compared"]) - len(some)}

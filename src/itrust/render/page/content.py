@@ -16,7 +16,7 @@ from itrust._core import InputError, counted, cut, printable
 from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure, tone_of
 from itrust.calibration import Autocorrelation
 from itrust.render.text import in_words
-from itrust.render.text.auditing import in_time
+from itrust.render.text.auditing import in_time, marked_pictures
 from itrust.render.text.validation import (
     ALONE,
     DECISION,
@@ -75,6 +75,7 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
             {name: Autocorrelation(**own) for name, own in found["autocorrelation"].items()}
         ),
         "worst": _worst(found),
+        "marked": marked_pictures(charts),
         "forest": _forest(found),
         "findings": _findings(found),
         "evidence": MAX_EVIDENCE,

@@ -12,14 +12,15 @@ from itrust._core import FloatArray
 from itrust.auditing.disclosed_charts import about_rows
 from itrust.auditing.hiding import Hidden, too_few
 from itrust.calibration import (
-    THRESHOLDS,
     DecisionPoint,
     Partition,
     TallySums,
     Validation,
     ValidationStatistic,
+    ValidationTable,
     edges_of,
     tallied,
+    thresholds_of,
     validated,
 )
 from itrust.data import Chunk, Extract, Sample
@@ -136,8 +137,8 @@ class ValidationPart:
 
 
 def partition_of(some: Sample) -> Partition:
-    """Cut predictions into ten groups, and at the usual thresholds."""
-    return Partition(edges_of(some), np.array(THRESHOLDS), np.zeros(0))
+    """Cut predictions into ten groups, and at round thresholds of theirs."""
+    return Partition(edges_of(some), thresholds_of(some), np.zeros(0))
 
 
 def validation_of(sample: Sample, alpha: float, draws: int, seed: int) -> Validation:
@@ -190,8 +191,8 @@ def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation
         certain = int(about_rows(certain, least)) if certain >= least else None
     return replace(
         found,
-        grades=tuple(own for k, own in enumerate(grades) if k not in few),
-        decision=_decision(found.decision, found.n, least),
+        grades=ValidationTable(own for k, own in enumerate(grades) if k not in few),
+        decision=ValidationTable(disclosed_decision(found.decision, found.n, least)),
         certain=certain,
         statistics=tuple(_about_extremes(own) for own in found.statistics),
     )
@@ -203,8 +204,23 @@ def _about_extremes(own: ValidationStatistic) -> ValidationStatistic:
     return replace(own, value=float(f"{own.value:.2g}"))
 
 
-def _decision(points: Sequence[DecisionPoint], n: int, least: int) -> tuple[DecisionPoint, ...]:
-    """The decision curve, of sets of rows that differ by enough rows or by none."""
+def disclosed_decision(
+    points: Sequence[DecisionPoint], n: int, least: int
+) -> tuple[DecisionPoint, ...]:
+    """The decision curve, of sets of rows that differ by enough rows or by none.
+
+    Parameters
+    ----------
+    points : sequence of DecisionPoint
+        By rising thresholds.
+    n, least : int
+        All rows, and the fewest that may be told apart.
+
+    Returns
+    -------
+    tuple of DecisionPoint
+        As many.
+    """
     told: list[DecisionPoint] = []
     for own in points:
         everyone = replace(own, true_positives=own.rate, false_positives=1 - own.rate, rows=n)

@@ -6,12 +6,18 @@ from itrust.calibration.validation.results import (
     Reason,
     Validation,
     ValidationStatistic,
+    ValidationTable,
 )
-from itrust.calibration.validation.tally import Partition, TallySums, edges_of, tallied
-from itrust.calibration.validation.validating import THRESHOLDS, validated, validation
+from itrust.calibration.validation.tally import (
+    Partition,
+    TallySums,
+    edges_of,
+    tallied,
+    thresholds_of,
+)
+from itrust.calibration.validation.validating import validated, validation
 
 __all__ = [
-    "THRESHOLDS",
     "DecisionPoint",
     "Grade",
     "Partition",
@@ -19,8 +25,10 @@ __all__ = [
     "TallySums",
     "Validation",
     "ValidationStatistic",
+    "ValidationTable",
     "edges_of",
     "tallied",
+    "thresholds_of",
     "validated",
     "validation",
 ]

@@ -183,7 +183,7 @@ def _(result: Validation, width: int = WIDTH) -> str:
             f"{calibrated_value(own):>10} {chance(own.pvalue):>8} {chance(own.exact_pvalue):>8}"
         )
     lines += ["", *_grade_lines(result.grades)]
-    lines += ["", f"{'threshold':>9} {'net benefit':>12} {'treat all':>10} {'rows':>9}"]
+    lines += ["", f"{'threshold':>9} {'net benefit':>12} {'act on all':>10} {'rows':>9}"]
     lines += [
         f"{own.threshold:>9g} {number(own.net_benefit):>12} {number(own.treat_all):>10} "
         f"{own.rows:>9,}"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from statsmodels.stats.multitest import multipletests
 
@@ -561,3 +562,15 @@ def test_grades_that_are_large_numbers_keep_their_names():
         [1, 0, 0, 1], [0.9, 0.2, 0.3, 0.1], grades=[1000001, 1000002] * 2, draws=9, rng=0
     )
     assert [grade.name for grade in own.grades] == ["1000001", "1000002"]
+
+
+def test_out_of_fold_predictions_have_approximate_p_values_and_say_so():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    y = rng.random(200) < 1 / (1 + np.exp(-x[:, 0]))
+    sample = it.Sample.from_estimator(LogisticRegression(), x, y, cv=4, rng=0)
+    found = validation(sample, draws=9, rng=0)
+    assert found.folds == 4
+    words = "Predictions come from folds of these rows, so exact p-values are approximate here."
+    assert words in " ".join(str(found).split())
+    assert words not in " ".join(str(validation(y, sample.p, draws=9, rng=0)).split())

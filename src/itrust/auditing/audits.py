@@ -490,7 +490,7 @@ def audit(
         about as long as the rest. A page without them has no curves and maps.
     validation : bool
         Whether to compute what validators print about the predictions alone, too
-        (`audit.validation`); half a second or so. It is no part of the verdict.
+        (`audit.validation`). It is no part of the verdict.
     progress : bool, optional
         Whether to show on standard error which stage is at work and about how long the rest takes:
         one line in a terminal, plain lines elsewhere. Default: in a terminal, after a second.

@@ -133,7 +133,8 @@ class ValidationPart:
             Of all rows.
         """
         weighted = self.extract.some.weights is not None
-        return validated(sums.tallied(self.partition, weighted), 1 - alpha, draws, seed)
+        found = validated(sums.tallied(self.partition, weighted), 1 - alpha, draws, seed)
+        return replace(found, folds=self.extract.some.folds)
 
 
 def partition_of(some: Sample) -> Partition:
@@ -158,7 +159,8 @@ def validation_of(sample: Sample, alpha: float, draws: int, seed: int) -> Valida
     Validation
         By the design, where the rows have one.
     """
-    return validated(tallied(sample, partition_of(sample), None), 1 - alpha, draws, seed)
+    found = validated(tallied(sample, partition_of(sample), None), 1 - alpha, draws, seed)
+    return replace(found, folds=sample.folds)
 
 
 def disclosed_validation(found: Validation | None, hidden: Hidden) -> Validation | None:

@@ -253,6 +253,9 @@ class Validation(Result):
         By the user's grades, or ten groups of the prediction; `grades.to_pandas()` is their table.
     decision : ValidationTable of DecisionPoint
         The decision curve, by rising thresholds; a table in the same way.
+    folds : int
+        Models behind out-of-fold predictions, with which exact p-values are approximate; 0: one
+        model, which has not seen these labels.
     """
 
     n: int
@@ -269,6 +272,7 @@ class Validation(Result):
     statistics: tuple[ValidationStatistic, ...]
     grades: ValidationTable[Grade]
     decision: ValidationTable[DecisionPoint]
+    folds: int = 0
 
     def __repr__(self) -> str:
         return f"<Validation: {len(self.statistics)} statistics, {self.n:,} rows>"

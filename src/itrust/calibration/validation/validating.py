@@ -131,7 +131,8 @@ def validation(
         thresholds_of(source) if thresholds is None else levels,
         checked_cuts(cuts, "cuts"),
     )
-    return validated(tallied(source, partition, column), confidence, draws, seed)
+    found = validated(tallied(source, partition, column), confidence, draws, seed)
+    return replace(found, folds=source.folds if isinstance(source, Sample) else 0)
 
 
 def _column(source: Sample | Scan | ScoredRows, grades: object) -> GradeColumn | None:

@@ -131,6 +131,7 @@ BY_THEMSELVES = (
     "P-values are unadjusted, each with an error of its own, for documentation; they are no part "
     "of the verdict."
 )
+FROM_FOLDS = "Predictions come from folds of these rows, so exact p-values are approximate here."
 ALONE = (
     "All of it looks at the predictions alone; calibration given covariates is another question."
 )
@@ -263,6 +264,8 @@ def validation_notes(found: Mapping[str, Any]) -> list[str]:
                 "Rows have weights, and are redrawn as so many rows as they are worth, so that "
                 "exact p-values are approximate here."
             )
+        if found.get("folds"):
+            notes.append(FROM_FOLDS)
     if found["clustered"]:
         notes.append("Intervals and p-values are by the design, and asymptotically valid.")
     if found["certain"] is None:

@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}  # pages that use MLflow
-QUIET |= {"MLFLOW_ALLOW_FILE_STORE": "true"}
+STORE = ("MLFLOW_ALLOW_FILE_STORE", "MLFLOW_TRACKING_URI")  # a page says itself where runs are kept
 GATE_CLOSED = 1
 
 
@@ -211,7 +211,8 @@ def main(pages: list[str]) -> None:
             os.chdir(folder)
             if page == README:  # whose commands and code take the rows of the demo
                 demo.write_rows(Path("homes.csv"))
-            os.environ["MLFLOW_TRACKING_URI"] = (Path(folder) / "store").as_uri()
+            for variable in STORE:
+                os.environ.pop(variable, None)
             try:
                 text = rewritten(page, Path(folder))
                 keep_pictures(page, Path(folder))

@@ -22,6 +22,7 @@ from doc_blocks import (
     DOCS,
     QUIET,
     ROOT,
+    STORE,
     Block,
     Runner,
     blocks_of,
@@ -59,7 +60,9 @@ def test_every_block_of_a_page_runs_and_prints_what_it_says(name, page_data, tmp
     page_data("\n".join(block.body for block in blocks if block.is_run))
     for variable, value in QUIET.items():
         monkeypatch.setenv(variable, value)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
+    for variable in STORE:
+        monkeypatch.setenv(variable, "")  # so that it is put back as it was
+        monkeypatch.delenv(variable)
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")
     runner = Runner(tmp_path)

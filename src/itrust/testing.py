@@ -137,7 +137,7 @@ def assert_trustworthy(
         "strata": strata,
     }
     settings: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "draws": draws, "rng": rng}
-    settings |= {"tasks": tasks, "charts": False, "progress": False}
+    settings |= {"tasks": tasks, "charts": False, "validation": False, "progress": False}
     if is_frame(model) and not isinstance(model, Sample | Scan) and X is None:
         names = names_of(() if on is None else on)
         source = _from_frame(model, label, prob, names, tasks, missing, **rows)

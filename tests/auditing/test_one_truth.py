@@ -224,6 +224,7 @@ def _texts(audit, told, overall_no, refuted):
         yield "the page has another sentence"
     if told["validation"]["sentence"] not in flat(unescape(html)):
         yield "the page has other words about what validators print"
+    yield from _nowhere(told, terminal, html)
     about = told["test"]["about_findings"]
     leading = [item["pvalue"] for item in told["evidence"] if item["kind"] == "finding"][:3]
     if leading and max(leading) <= told["pvalue"]:
@@ -262,6 +263,28 @@ def _texts(audit, told, overall_no, refuted):
         if case.get("name").startswith("task") and message is not None:
             told_there = message.get("message")
             yield from [] if told_there.startswith("undecided") else [told_there]
+
+
+def marked_charts(told):
+    """Lines of curves, and maps, with a filled mark."""
+    curves = [line for curve in told["charts"]["curves"] for line in curve["parts"]]
+    return [own for own in (*curves, *told["charts"]["maps"]) if any(own["flagged"])]
+
+
+def _nowhere(told, terminal, html):
+    """Words that deny a filled mark, or marks that no words speak of."""
+    pictures, bias = marked_charts(told), told["diagnosis"]["local_bias"]
+    points = bias["flagged_low"] + bias["flagged_high"]
+    words = " ".join(shown(html))
+    if re.search(r"\bnowhere\b", words, re.IGNORECASE) and (pictures or points):
+        yield f"the page says nowhere, with {len(pictures)} marked pictures and {points} points"
+    for name, text in {"terminal": terminal, "page": words}.items():
+        if name == "page" and "In no group and no slice" not in words:
+            continue  # a group or slice is told
+        if pictures and not re.search("marked on the (curve|map)", text, re.IGNORECASE):
+            yield f"{len(pictures)} pictures have marks, and the {name} does not say so"
+    if "marked on the" in terminal and not pictures:
+        yield "the terminal speaks of marks that are not there"
 
 
 @pytest.mark.slow
@@ -365,3 +388,20 @@ def test_audits_without_covariates_do_not_contradict_themselves(kind):
     assert found.verdict.startswith("miscalibrated") == (kind is slope)
     assert [*contradictions(found)] == []
     assert "Calibration given the prediction alone" in str(found)
+
+
+def test_marks_on_curves_and_maps_are_not_denied_by_the_words():
+    """A bias of few rows, which no group, slice or point shows, and two pictures do."""
+    rng = np.random.default_rng([23, 4])
+    n = 3_000
+    p = rng.beta(2, 30, n)
+    x = {"income": rng.normal(size=n)}
+    x["region"] = rng.choice(["north", "south", "west"], n, p=[0.6, 0.3, 0.1])
+    low = (x["region"] == "west") & (p < 0.05)
+    sample = it.Sample(rng.random(n) < np.where(low, p + 0.06, p), p, x)
+    found = it.audit(sample, draws=79, rng=0)
+    assert not found.diagnosis.shown
+    assert not found.diagnosis.bias.flagged.any()
+    assert marked_charts(found.to_dict())
+    assert [*contradictions(found)] == []
+    assert "marked on the" in flat(str(found))

@@ -286,6 +286,7 @@ def test_an_example_of_every_version_is_held():
 def test_the_held_example_of_this_version_has_every_part():
     assert read_json(SAVED / "itrust-audit-4.json") == NEWEST
     parts = ("comparison", "recalibration", "provenance", "withheld", "tasks", "evidence")
+    parts += ("validation",)
     assert all(NEWEST[part] for part in parts)
 
 

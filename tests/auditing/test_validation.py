@@ -1,5 +1,6 @@
 """What validators print in an audit: the same in files, apart from the verdict, disclosed."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import itrust as it
+from itrust.auditing.validating import disclosed_decision
 from itrust.calibration import DecisionPoint
 from itrust.data import extract
 from itrust.render.page import page
@@ -96,6 +98,17 @@ def test_a_rejection_here_beside_a_verdict_that_does_not_reject_is_explained(cal
     assert "no part of the verdict" in told
 
 
+def test_the_statistics_stand_on_the_page_without_a_click_and_without_a_box(calibrated):
+    html = page(calibrated)
+    section = html[html.index('<section id="validation"') :]
+    section = section[: section.index("</section>")]
+    before = section[: section.index('<table class="stack validation">')]
+    assert "<details" not in before
+    assert section.count('class="scroll whole"') == 3
+    assert section.count("<details data-print open>") == 2  # grades, decision curve
+    assert section.count(">Hosmer-Lemeshow<") == 1
+
+
 def test_every_family_on_the_page_says_what_it_cannot_see(calibrated):
     html = page(calibrated)
     section = html[html.index('<section id="validation"') :]
@@ -135,12 +148,17 @@ def test_neighbouring_thresholds_never_differ_by_few_rows():
     y = (rng.random(107) < p).astype(float)
     for label in (0.0, 1.0):  # of a row that is alone between two thresholds
         y[0] = label
-        found = audited(it.Sample(y, p, {"g": rng.choice(["a", "b"], 107)})).disclosed(10)
-        points = found.validation.decision
+        cuts = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+        found = it.scores.validation(y, p, thresholds=cuts, draws=1, rng=0)
+        points = disclosed_decision(found.decision, 107, 10)
         assert [point.rows for point in points[:6]] == [107] * 6
         for point in points[:6]:  # as if everybody were acted on, which is known
             assert point.net_benefit == pytest.approx(point.treat_all)
         assert all(point.rows == 0 and point.net_benefit == 0 for point in points[6:])
+        own = audited(it.Sample(y, p, {"g": rng.choice(["a", "b"], 107)})).disclosed(10)
+        rows = [107, *(point.rows for point in own.validation.decision), 0]
+        assert len(set(rows)) > 3  # the default thresholds lie where the predictions are
+        assert all(many == few or many - few >= 7 for many, few in itertools.pairwise(rows))
 
 
 def test_true_and_false_positives_are_multiples_of_the_fewest_rows(calibrated):

@@ -262,3 +262,17 @@ def test_a_search_finds_the_model_that_is_calibrated_given_a_column():
     model = LogisticRegression().fit(X, y)
     value = scores.scorer(scores.klce, on=["age"])(model, X, y)
     assert value == -scores.klce(y, model.predict_proba(X), x=X[["age"]], pos_label="yes")
+
+
+@pytest.mark.parametrize("score", [it.scores.ece, it.scores.brier, it.scores.validation])
+def test_rows_without_a_number_are_refused_with_a_cure_that_works(score):
+    y, p = [0, 1, 1, 0, 1], [0.1, np.nan, 0.3, 0.4, 0.2]
+    with pytest.raises(it.InputError, match=r"it\.Sample\(y_true, y_prob, missing='drop'\)"):
+        score(y, p)
+    score(it.Sample(y, p, missing="drop"))
+
+
+@pytest.mark.parametrize("score", [it.scores.ece, it.scores.brier, it.scores.validation])
+def test_labels_and_probabilities_the_wrong_way_round_are_told(score):
+    with pytest.raises(it.InputError, match="the other way round"):
+        score([0.1, 0.3, 0.9], [0, 1, 1])

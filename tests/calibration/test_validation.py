@@ -1,5 +1,7 @@
 """What validators print, held against other packages, closed forms and naive loops."""
 
+import itertools
+
 import numpy as np
 import patsy
 import probcal.metrics as probcal
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import optimize, special, stats
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from statsmodels.stats.multitest import multipletests
 
@@ -211,7 +214,7 @@ def test_the_split_of_scores_equals_isotonic_regression_of_scikit_learn(pair):
 
 def test_net_benefit_equals_counting_rows(pair):
     y, p, own = pair
-    assert [point.threshold for point in own.decision] == list(it.calibration.THRESHOLDS)
+    assert 5 <= len(own.decision) <= 11
     for point in own.decision:
         acted = p >= point.threshold
         odds = point.threshold / (1 - point.threshold)
@@ -600,3 +603,83 @@ def test_the_p_value_of_miscalibration_is_that_of_the_value_that_is_printed():
     assert found.value == pytest.approx(lost(y))
     assert found.expected == pytest.approx(drawn.mean(), rel=0.1)
     assert found.exact_pvalue == pytest.approx(np.mean(drawn >= lost(y)), abs=0.12)
+
+
+# Tables, thresholds and weights
+
+
+@pytest.mark.parametrize("shape", [(2, 60), (0.4, 300), (1, 1), (300, 0.4)])
+def test_default_thresholds_tell_rows_apart_without_a_look_at_labels(shape):
+    rng = np.random.default_rng(1)
+    p = rng.beta(*shape, 4_000)
+    own, other = (validation(rng.random(p.size) < q, p, draws=1, rng=0) for q in (p, 0.5))
+    assert [point.threshold for point in own.decision] == [
+        point.threshold for point in other.decision
+    ]
+    assert 8 <= len(own.decision) <= 11
+    rows = [point.rows for point in own.decision]
+    assert all(0 < few < many < p.size for many, few in itertools.pairwise(rows))
+
+
+@pytest.mark.parametrize("p", [[0.3] * 20, [0.0] * 10 + [1.0] * 10, [0.301] * 10 + [0.302] * 10])
+def test_predictions_that_hardly_differ_have_a_decision_curve(p):
+    own = validation([0, 1] * 10, p, draws=1, rng=0)
+    assert len(own.decision) >= 1
+
+
+def test_grades_and_the_decision_curve_are_tables():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    own = validation(rng.random(500) < p, p, grades=np.where(p < 0.5, "B", "A"), draws=9, rng=0)
+    frame = own.grades.to_pandas()
+    assert list(frame["name"]) == ["A", "B"]
+    assert list(frame["binomial"]) == [grade.binomial for grade in own.grades]
+    table = own.decision.to_arrow()
+    assert table["net_benefit"].to_pylist() == [point.net_benefit for point in own.decision]
+    assert isinstance(own.grades, tuple)
+
+
+def test_weights_that_are_all_1_change_nothing():
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = rng.random(300) < p
+    plain, weighted = (
+        validation(y, p, sample_weight=w, draws=19, rng=0) for w in (None, np.ones(300))
+    )
+    assert weighted.to_dict() == plain.to_dict()
+    assert weighted.grades[0].jeffreys is not None
+    halves = validation(y, p, sample_weight=np.where(y, 1.0, 0.5), draws=19, rng=0)
+    assert halves.weighted
+    assert halves.grades[0].jeffreys is None
+
+
+def test_one_row_of_a_label_has_an_area_without_an_interval_and_says_why():
+    own = validation([1, 0, 0, 0], [0.9, 0.2, 0.3, 0.1], draws=9, rng=0)["auc"]
+    assert own.value == 1
+    assert own.lower is None
+    assert "one row only" in own.reason
+
+
+def test_a_name_that_nobody_knows_is_answered_with_all_names():
+    own = validation([1, 0, 0, 1], [0.9, 0.2, 0.3, 0.1], draws=9, rng=0)
+    with pytest.raises(it.InputError, match="hosmer_lemeshow"):
+        own["hl"]
+
+
+def test_grades_that_are_large_numbers_keep_their_names():
+    own = validation(
+        [1, 0, 0, 1], [0.9, 0.2, 0.3, 0.1], grades=[1000001, 1000002] * 2, draws=9, rng=0
+    )
+    assert [grade.name for grade in own.grades] == ["1000001", "1000002"]
+
+
+def test_out_of_fold_predictions_have_approximate_p_values_and_say_so():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    y = rng.random(200) < 1 / (1 + np.exp(-x[:, 0]))
+    sample = it.Sample.from_estimator(LogisticRegression(), x, y, cv=4, rng=0)
+    found = validation(sample, draws=9, rng=0)
+    assert found.folds == 4
+    words = "Predictions come from folds of these rows, so exact p-values are approximate here."
+    assert words in " ".join(str(found).split())
+    assert words not in " ".join(str(validation(y, sample.p, draws=9, rng=0)).split())

@@ -81,6 +81,11 @@ def test_covariates_that_go_together_are_named():
     )
 
 
+def test_the_prediction_is_named_where_it_goes_together_with_a_covariate():
+    shared = replace(finding(Shape.TREND, 1, ()), shared_with=("loan",))
+    assert "(the prediction and loan go together: " in str(shared)
+
+
 def test_every_shape_has_words():
     for shape in Shape:
         assert str(finding(shape, 1))

@@ -8,7 +8,7 @@ import pytest
 
 from itrust.auditing import Judgement, Overlooked, Unknown, Verdict
 from itrust.calibration import Clustering, Coverage, IntraClusterCorrelation, Refusal
-from itrust.data import Level
+from itrust.data import Everywhere, Level
 from itrust.render import action_of, sentence_of
 from itrust.render.text.verdict import clustering_words
 
@@ -126,3 +126,12 @@ def test_every_verdict_has_a_sentence_and_something_to_do():
         judgement = replace(judged(verdict, missed), share_within=0.97)
         assert sentence_of(judgement).endswith(".")
         assert action_of(judgement).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("rate", "is_told"), [(0.2, False), (0.11, False), (0.099, True), (0.03, True)]
+)
+def test_a_tolerance_of_half_the_rate_or_more_is_called_large(rate, is_told):
+    missed = Overlooked(0.02, Everywhere())
+    told = action_of(replace(judged(Verdict.NO_EVIDENCE, missed), rate=rate))
+    assert ("is large beside a rate of" in told) == is_told

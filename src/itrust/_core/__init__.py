@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         progress_stages,
     )
     from itrust._core.recovery import undo_interrupted
-    from itrust._core.result import Result
+    from itrust._core.result import Result, in_pandas
     from itrust._core.seeds import (
         Rng,
         as_generator,
@@ -138,6 +138,7 @@ __all__ = [
     "free_memory",
     "html",
     "in_door_words",
+    "in_pandas",
     "interpreter",
     "is_blank",
     "json_text",

@@ -15,6 +15,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def in_pandas(table: pa.Table) -> pd.DataFrame:
+    """Give a table as a data frame; needs pandas.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Any.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same rows.
+    """
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise InputError("pandas is not installed; pip install pandas, or use to_arrow()") from None
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
 class Result(ABC):
     """An outcome: values inside, shown as text, HTML or a picture when it is asked for.
 
@@ -61,14 +82,7 @@ class Result(ABC):
         pandas.DataFrame
             The rows of `to_arrow`.
         """
-        try:
-            import pandas  # noqa: F401
-        except ImportError:
-            raise InputError(
-                "pandas is not installed; pip install pandas, or use to_arrow()"
-            ) from None
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
+        return in_pandas(self.to_arrow())
 
     def plot(self, ax: Any = None, **settings: Any) -> Any:
         """Draw the result with matplotlib.

@@ -501,7 +501,7 @@ def audit(
         about as long as the rest. A page without them has no curves and maps.
     validation : bool
         Whether to compute what validators print about the predictions alone, too
-        (`audit.validation`); half a second or so. It is no part of the verdict.
+        (`audit.validation`). It is no part of the verdict.
     grades : name of a covariate, or column of n values, optional
         Rating classes that `audit.validation.grades` tests one by one, 50 at most: told as numbers
         rise, as ordered categories are ordered, or by the alphabet. They need not be among `on`.

@@ -12,7 +12,6 @@ from itrust._core import FloatArray
 from itrust.auditing.disclosed_charts import about_rows
 from itrust.auditing.hiding import Hidden, too_few
 from itrust.calibration import (
-    THRESHOLDS,
     DecisionPoint,
     GradeColumn,
     GradeSums,
@@ -21,8 +20,10 @@ from itrust.calibration import (
     TallySums,
     Validation,
     ValidationStatistic,
+    ValidationTable,
     edges_of,
     tallied,
+    thresholds_of,
     validated,
 )
 from itrust.data import Chunk, Extract, Sample
@@ -162,16 +163,17 @@ class ValidationPart:
         weighted = self.extract.some.weights is not None
         graded = None if self.grades is None else sums.graded
         found = sums.sums.tallied(self.partition, weighted, graded)
-        return _named(validated(found, 1 - alpha, draws, seed), self.grades)
+        some = self.extract.some
+        return _named(validated(found, 1 - alpha, draws, seed), self.grades, some.folds)
 
 
 def partition_of(some: Sample) -> Partition:
-    """Cut predictions into ten groups, and at the usual thresholds."""
-    return Partition(edges_of(some), np.array(THRESHOLDS), np.zeros(0))
+    """Cut predictions into ten groups, and at round thresholds of theirs."""
+    return Partition(edges_of(some), thresholds_of(some), np.zeros(0))
 
 
-def _named(found: Validation, grades: GradeColumn | None) -> Validation:
-    return found if grades is None else replace(found, graded_by=grades.name)
+def _named(found: Validation, grades: GradeColumn | None, folds: int) -> Validation:
+    return replace(found, graded_by=None if grades is None else grades.name, folds=folds)
 
 
 def validation_of(
@@ -196,7 +198,7 @@ def validation_of(
         By the design, where the rows have one.
     """
     found = tallied(sample, partition_of(sample), grades)
-    return _named(validated(found, 1 - alpha, draws, seed), grades)
+    return _named(validated(found, 1 - alpha, draws, seed), grades, sample.folds)
 
 
 def disclosed_validation(
@@ -239,8 +241,8 @@ def disclosed_validation(
         statistics = tuple(_without_sum_of_grades(own) for own in statistics)
     return replace(
         found,
-        grades=shown,
-        decision=_decision(found.decision, found.n, least),
+        grades=ValidationTable(shown),
+        decision=ValidationTable(disclosed_decision(found.decision, found.n, least)),
         certain=_about_count(found.certain, least),
         contrary=_about_count(found.contrary, least),
         statistics=statistics,
@@ -266,8 +268,23 @@ def _about_extremes(own: ValidationStatistic) -> ValidationStatistic:
     return replace(own, value=float(f"{own.value:.2g}"))
 
 
-def _decision(points: Sequence[DecisionPoint], n: int, least: int) -> tuple[DecisionPoint, ...]:
-    """The decision curve, of sets of rows that differ by enough rows or by none."""
+def disclosed_decision(
+    points: Sequence[DecisionPoint], n: int, least: int
+) -> tuple[DecisionPoint, ...]:
+    """The decision curve, of sets of rows that differ by enough rows or by none.
+
+    Parameters
+    ----------
+    points : sequence of DecisionPoint
+        By rising thresholds.
+    n, least : int
+        All rows, and the fewest that may be told apart.
+
+    Returns
+    -------
+    tuple of DecisionPoint
+        As many.
+    """
     told: list[DecisionPoint] = []
     for own in points:
         everyone = replace(own, true_positives=own.rate, false_positives=1 - own.rate, rows=n)

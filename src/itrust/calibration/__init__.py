@@ -57,7 +57,6 @@ from itrust.calibration.tails import student_tail as student_tail
 from itrust.calibration.tails import upper_score as upper_score
 from itrust.calibration.tuning import TunedKernel as TunedKernel
 from itrust.calibration.tuning import tune_widths, tuned_test
-from itrust.calibration.validation import THRESHOLDS as THRESHOLDS
 from itrust.calibration.validation import DecisionPoint as DecisionPoint
 from itrust.calibration.validation import Grade as Grade
 from itrust.calibration.validation import GradeColumn as GradeColumn
@@ -67,10 +66,12 @@ from itrust.calibration.validation import Reason as Reason
 from itrust.calibration.validation import TallySums as TallySums
 from itrust.calibration.validation import Validation as Validation
 from itrust.calibration.validation import ValidationStatistic as ValidationStatistic
+from itrust.calibration.validation import ValidationTable as ValidationTable
 from itrust.calibration.validation import edges_of as edges_of
 from itrust.calibration.validation import grade_name as grade_name
 from itrust.calibration.validation import refuse_many_grades as refuse_many_grades
 from itrust.calibration.validation import tallied as tallied
+from itrust.calibration.validation import thresholds_of as thresholds_of
 from itrust.calibration.validation import validated as validated
 from itrust.calibration.witness import FoldResult, WitnessResult, witness_test
 

@@ -104,11 +104,30 @@ def equal_mass_edges(source: ScoreSource, number: int) -> FloatArray:
     (number - 1,) array
         Edges between 0 and 1, rising; fewer where predictions are tied.
     """
-    if isinstance(source, Scan) or (isinstance(source, Sample) and source.n > rows_at_hand()):
-        source = source.extract().some  # the same edges in memory and from files
     # Just below k / number, so that rounding does not move a row into the next bin.
     levels = np.linspace(0, 1, number + 1)[1:-1] - 1e-12
-    return np.unique(np.quantile(source.p, levels, weights=source.weights, method="inverted_cdf"))
+    return np.unique(quantiles_of(source, levels))
+
+
+def quantiles_of(source: ScoreSource, levels: FloatArray) -> FloatArray:
+    """Quantiles of the predictions, by weight.
+
+    Parameters
+    ----------
+    source : Sample, Scan or ScoredRows
+        The rows; labels are not looked at. Of more than 100,000, random ones of them.
+    levels : (k,) array
+        From 0 to 1.
+
+    Returns
+    -------
+    (k,) array
+        Predictions of some rows.
+    """
+    if isinstance(source, Scan) or (isinstance(source, Sample) and source.n > rows_at_hand()):
+        source = source.extract().some  # the same in memory and from files
+    found = np.quantile(source.p, levels, weights=source.weights, method="inverted_cdf")
+    return np.asarray(found)
 
 
 def refuse_beside_rows(rows: Sample | Scan, given: dict[str, Any]) -> None:
@@ -133,10 +152,28 @@ def read_arrays(
         )
     same_index([("y_true", y_true), ("y_prob", y_prob), ("sample_weight", sample_weight)])
     values = label_values(y_true)
+    if pos_label is None:
+        _refuse_swapped(values, y_prob)
     positive = _positive_of(values, pos_label)
     y, _ = read_labels(y_true, positive)
     p = read_probabilities(_one_column(y_prob, values, positive), y.size)
     return y, p, None if sample_weight is None else read_weights(sample_weight, y.size, WEIGHTS)
+
+
+def _refuse_swapped(values: tuple[Any, ...], y_prob: object) -> None:
+    """Refuse probabilities in the place of the labels, and labels in theirs."""
+    numbers = all(isinstance(value, int | float) and 0 <= value <= 1 for value in values)
+    if not numbers or set(values) <= {0, 1} or getattr(y_prob, "ndim", 1) != 1:
+        return
+    others = label_values(y_prob)
+    if set(others) <= {0, 1}:
+        raise InputError(
+            "{argument} has the values {known}, and y_prob labels: give them the other way round, "
+            "score(y_true, y_prob)",
+            argument="label",
+            value=values,
+            details={"known": listed(values)},
+        )
 
 
 def _positive_of(values: tuple[Any, ...], pos_label: object) -> object:
@@ -190,4 +227,7 @@ def in_their_words() -> Iterator[None]:
             for setting in error.settings
         )
         name = THEIR_NAMES.get(error.argument or "", error.argument)
-        raise error.at(argument=name, settings=settings) from None
+        details = dict(error.details)
+        if details.get("cure") == Setting("missing", "drop"):  # which a score does not take
+            details["cure"] = "it.Sample(y_true, y_prob, missing='drop'), given in their place,"
+        raise error.at(argument=name, settings=settings, details=details) from None

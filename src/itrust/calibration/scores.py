@@ -39,6 +39,7 @@ from itrust.calibration.validation import (
     Grade,
     Validation,
     ValidationStatistic,
+    ValidationTable,
     validation,
 )
 from itrust.data import (
@@ -61,6 +62,7 @@ __all__ = [
     "ReliabilityCurve",
     "Validation",
     "ValidationStatistic",
+    "ValidationTable",
     "brier",
     "ece",
     "klce",

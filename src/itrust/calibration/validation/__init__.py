@@ -6,6 +6,7 @@ from itrust.calibration.validation.results import (
     Reason,
     Validation,
     ValidationStatistic,
+    ValidationTable,
 )
 from itrust.calibration.validation.tally import (
     GradeColumn,
@@ -16,11 +17,11 @@ from itrust.calibration.validation.tally import (
     grade_name,
     refuse_many_grades,
     tallied,
+    thresholds_of,
 )
-from itrust.calibration.validation.validating import THRESHOLDS, validated, validation
+from itrust.calibration.validation.validating import validated, validation
 
 __all__ = [
-    "THRESHOLDS",
     "DecisionPoint",
     "Grade",
     "GradeColumn",
@@ -30,10 +31,12 @@ __all__ = [
     "TallySums",
     "Validation",
     "ValidationStatistic",
+    "ValidationTable",
     "edges_of",
     "grade_name",
     "refuse_many_grades",
     "tallied",
+    "thresholds_of",
     "validated",
     "validation",
 ]

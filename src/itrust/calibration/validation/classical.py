@@ -214,8 +214,11 @@ def discrimination(tallied: Tallied, confidence: float) -> list[ValidationStatis
     else:
         variance = tallied.variance(zero, one)
     half = float(student_quantile((1 - confidence) / 2, tallied.freedom)) * float(np.sqrt(variance))
-    if np.isnan(half):  # one row of a label
-        return [ValidationStatistic("auc", area), ValidationStatistic("gini", 2 * area - 1)]
+    if np.isnan(half):
+        return [
+            ValidationStatistic("auc", area, reason=Reason.ONE_ROW),
+            ValidationStatistic("gini", 2 * area - 1, reason=Reason.ONE_ROW),
+        ]
     lower, upper = max(area - half, 0.0), min(area + half, 1.0)
     return [
         ValidationStatistic("auc", area, lower, upper),

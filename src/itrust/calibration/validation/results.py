@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from itrust._core import InputError, Result, did_you_mean
+import pyarrow as pa
+
+from itrust._core import InputError, Result, closest, in_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Reason(StrEnum):
@@ -23,6 +28,7 @@ class Reason(StrEnum):
     CONTRARY = "labels that the model called impossible came true, so that no finite value fits"
     CERTAIN = "every prediction is 0 or 1, and has no logit"
     NO_VARIANCE = "no label can vary"
+    ONE_ROW = "a label has one row only, so that there is no interval"
     TOSSED = "every prediction is 0, 1 or 1/2, where it asks nothing"
     WITHHELD = "withheld: it would tell of few rows"
 
@@ -182,6 +188,44 @@ class DecisionPoint:
         return {**vars(self), **{name: getattr(self, name) for name in worth}}
 
 
+Entry = TypeVar("Entry", Grade, DecisionPoint)
+
+
+class ValidationTable(tuple[Entry, ...]):
+    """Grades or thresholds one after the other, also as a table.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> town = it.simulate.survey(2_000, rng=0).sample
+    >>> found = it.scores.validation(town, draws=199, rng=0)
+    >>> found.grades.to_arrow().column_names[:4], len(found.grades)
+    (['name', 'rows', 'events', 'predicted'], 10)
+    """
+
+    __slots__ = ()
+
+    def to_arrow(self) -> pa.Table:
+        """Give one row for each grade or threshold.
+
+        Returns
+        -------
+        pyarrow.Table
+            With a column for each attribute.
+        """
+        return pa.Table.from_pylist([own.to_dict() for own in self])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the rows of `to_arrow` as a data frame; needs pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each grade or threshold.
+        """
+        return in_pandas(self.to_arrow())
+
+
 @dataclass(frozen=True, eq=False)
 class Validation(Result):
     """What validators print about the predictions alone; none of it looks at covariates.
@@ -205,10 +249,13 @@ class Validation(Result):
         Whether rows count differently, and whether some were drawn together.
     statistics : tuple of ValidationStatistic
         In the order in which they are printed.
-    grades : tuple of Grade
-        By the user's grades, or ten groups of the prediction.
-    decision : tuple of DecisionPoint
-        The decision curve, by rising thresholds.
+    grades : ValidationTable of Grade
+        By the user's grades, or ten groups of the prediction; `grades.to_pandas()` is their table.
+    decision : ValidationTable of DecisionPoint
+        The decision curve, by rising thresholds; a table in the same way.
+    folds : int
+        Models behind out-of-fold predictions, with which exact p-values are approximate; 0: one
+        model, which has not seen these labels.
     graded_by : str or None
         The column that the grades are of; None: they are intervals of the prediction.
     """
@@ -225,8 +272,9 @@ class Validation(Result):
     weighted: bool
     clustered: bool
     statistics: tuple[ValidationStatistic, ...]
-    grades: tuple[Grade, ...]
-    decision: tuple[DecisionPoint, ...]
+    grades: ValidationTable[Grade]
+    decision: ValidationTable[DecisionPoint]
+    folds: int = 0
     graded_by: str | None = None
 
     def __repr__(self) -> str:
@@ -237,11 +285,16 @@ class Validation(Result):
             if own.name == name:
                 return own
         known = [own.name for own in self.statistics]
+        close = closest(str(name), known)
         raise InputError(
             "there is no statistic {value}; {guess}",
             argument="name",
             value=name,
-            details={"guess": did_you_mean(str(name), known)},
+            details={
+                "guess": f"the names are {', '.join(known)}"  # all: nobody can guess them
+                if close is None
+                else f"did you mean {close!r}?"
+            },
         )
 
     def __iter__(self) -> Iterator[ValidationStatistic]:

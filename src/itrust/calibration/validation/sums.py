@@ -129,6 +129,11 @@ def sums_by_place(
     return np.array([np.bincount(place, value, minlength=number) for value in values])
 
 
+def _differ(sums: Sums) -> bool:
+    """Whether some weight is not 1: weights and their squares add up to the rows otherwise."""
+    return not (np.array_equal(sums.weights, sums.rows) and np.array_equal(sums.squares, sums.rows))
+
+
 @dataclass(frozen=True, eq=False)
 class PredictionCells:
     """Rows gathered by their prediction, in its order; only cells that count.
@@ -167,7 +172,8 @@ class PredictionCells:
         values, place = np.unique(p, return_inverse=True)
         sums = Sums(sums_by_place(place, values.size, y, p, weights))
         held = np.flatnonzero(sums.weights > 0)
-        return cls(values[held], sums.at(held), w is not None)
+        sums = sums.at(held)
+        return cls(values[held], sums, w is not None and _differ(sums))
 
     @classmethod
     def of_fine(cls, places: IntArray, array: FloatArray, are_weighted: bool) -> PredictionCells:
@@ -180,7 +186,7 @@ class PredictionCells:
         array : (7, u) array
             From `sums_by_place`, in the order of the cells.
         are_weighted : bool
-            Whether rows count differently.
+            Whether rows have weights, which may all be 1.
 
         Returns
         -------
@@ -191,7 +197,7 @@ class PredictionCells:
         held = np.flatnonzero(sums.weights > 0)
         sums, place = sums.at(held), places[held]
         p = np.clip(_ratio(sums.array[6], sums.weights), *_ends(place))
-        return cls(p, sums, are_weighted)
+        return cls(p, sums, are_weighted and _differ(sums))
 
     @cached_property
     def logit(self) -> FloatArray:

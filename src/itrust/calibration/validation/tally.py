@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import FloatArray, InputError, IntArray, counted
-from itrust.calibration.score_inputs import ScoredRows, ScoreSource, equal_mass_edges
+from itrust.calibration.score_inputs import ScoredRows, ScoreSource, equal_mass_edges, quantiles_of
 from itrust.calibration.validation.sums import (
     CELLS,
     FIELDS,
@@ -33,6 +33,8 @@ from itrust.engines import Additive
 CHUNK_ROWS = 65_536
 GROUPS = 10
 MAX_GRADES = 50
+LEVELS = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95, 0.99)  # of thresholds
+ENOUGH = 8  # thresholds that are worth another digit
 PARTS = ("groups", "between", "cuts")  # of sums, beside those by cell
 
 
@@ -183,6 +185,48 @@ def edges_of(source: ScoreSource) -> FloatArray:
         Rising; fewer than nine where predictions are tied.
     """
     return equal_mass_edges(source, GROUPS)
+
+
+def thresholds_of(source: ScoreSource) -> FloatArray:
+    """Thresholds of a decision curve that tell the rows apart, in round numbers.
+
+    Quantiles of the predictions, with as few digits of the distance from 0 or 1 as leave them
+    different: a threshold that all predictions exceed, or none, would tell nothing.
+
+    Parameters
+    ----------
+    source : Sample, Scan or ScoredRows
+        The rows; labels are not looked at.
+
+    Returns
+    -------
+    (t,) array
+        Rising, eleven at most; above the smallest prediction and not above the largest, unless all
+        predictions are 0 or 1, or alike.
+    """
+    found = quantiles_of(source, np.array([0.0, *LEVELS, 1.0]))
+    low, high, own = found[0], found[-1], np.unique(found[1:-1])
+    own = own[(own > 0) & (own < 1)]
+    if not own.size:
+        return np.array([0.5])
+    for digits in (1, 2, 3, 6):
+        rounded = np.unique([_with_digits(float(level), digits) for level in own])
+        inside: FloatArray = rounded[(rounded > low) & (rounded <= high)]
+        if inside.size >= min(own.size, ENOUGH):
+            return inside
+    return inside if inside.size else rounded
+
+
+def _with_digits(level: float, digits: int) -> float:
+    """Round how far a number is from 0 or 1.
+
+    >>> _with_digits(0.0437, 1), _with_digits(0.9837, 1), _with_digits(0.0437, 2)
+    (0.04, 0.98, 0.044)
+    """
+    if level <= 0.5:
+        return float(f"{level:.{digits}g}")
+    # rounded again: 1 less a short decimal is none in binary
+    return round(1 - float(f"{1 - level:.{digits}g}"), 12)
 
 
 def tallied(source: ScoreSource, partition: Partition, column: GradeColumn | None) -> Tallied:

@@ -20,7 +20,12 @@ from itrust.calibration.validation.classical import (
 from itrust.calibration.validation.grades import graded
 from itrust.calibration.validation.recalibrating import intercept_and_slope
 from itrust.calibration.validation.redraws import redrawn
-from itrust.calibration.validation.results import Reason, Validation, ValidationStatistic
+from itrust.calibration.validation.results import (
+    Reason,
+    Validation,
+    ValidationStatistic,
+    ValidationTable,
+)
 from itrust.calibration.validation.smooth import quantile_of, smooth_curves
 from itrust.calibration.validation.tally import (
     GradeColumn,
@@ -29,10 +34,9 @@ from itrust.calibration.validation.tally import (
     checked_cuts,
     edges_of,
     tallied,
+    thresholds_of,
 )
 from itrust.data import Sample, Scan
-
-THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
 
 def validation(
@@ -91,7 +95,8 @@ def validation(
         Cut points of the prediction that make grades; default: see `grades`. A prediction at a cut
         point belongs to the grade above.
     thresholds : sequence of float, optional
-        Of the decision curve; by default eleven between 0.01 and 0.8.
+        Of the decision curve; by default up to eleven round numbers from the bulk of the
+        predictions, where deciding by them differs from acting on all or on nobody.
     confidence : float
         Coverage of each interval by itself; 0.95 by default.
     draws : int
@@ -126,12 +131,18 @@ def validation(
     if grades is not None and cuts is not None:
         raise InputError("give {argument} or cuts, not both", argument="grades")
     column = _column(source, grades)
-    levels = THRESHOLDS if thresholds is None else thresholds
+    levels = checked_cuts(thresholds, "thresholds")
     partition = Partition(
-        edges_of(source), checked_cuts(levels, "thresholds"), checked_cuts(cuts, "cuts")
+        edges_of(source),
+        thresholds_of(source) if thresholds is None else levels,
+        checked_cuts(cuts, "cuts"),
     )
     found = validated(tallied(source, partition, column), confidence, draws, seed)
-    return found if column is None else replace(found, graded_by=column.name)
+    return replace(
+        found,
+        graded_by=None if column is None else column.name,
+        folds=source.folds if isinstance(source, Sample) else 0,
+    )
 
 
 def _column(source: Sample | Scan | ScoredRows, grades: object) -> GradeColumn | None:
@@ -177,6 +188,7 @@ def validated(found: Tallied, confidence: float, draws: int, seed: int) -> Valid
     Validation
         All that `validation` gives.
     """
+    # Apart from the test's draws, which have the same seed, so that p-values are not tied to them.
     random = np.random.default_rng([23, seed])
     cells = found.cells
     smooth, knots = _smooth(found)
@@ -216,8 +228,8 @@ def validated(found: Tallied, confidence: float, draws: int, seed: int) -> Valid
         weighted=cells.are_weighted,
         clustered=found.is_clustered,
         statistics=tuple(told),
-        grades=graded(found, draws, random),
-        decision=decision_curve(found),
+        grades=ValidationTable(graded(found, draws, random)),
+        decision=ValidationTable(decision_curve(found)),
     )
 
 

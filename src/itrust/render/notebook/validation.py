@@ -55,6 +55,6 @@ def _(result: Validation) -> str:
             ),
             grades,
         ),
-        html.table(("threshold", "net benefit", "treat all", "rows"), decision),
+        html.table(("threshold", "net benefit", "act on all", "rows"), decision),
         html.notes([*validation_notes(found), ALONE]),
     )

@@ -16,7 +16,7 @@ from itrust._core import InputError, counted, cut, printable
 from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure, tone_of
 from itrust.calibration import Autocorrelation
 from itrust.render.text import in_words
-from itrust.render.text.auditing import in_time
+from itrust.render.text.auditing import in_time, marked_pictures
 from itrust.render.text.validation import (
     ALONE,
     DECISION,
@@ -33,7 +33,6 @@ from itrust.tasks import TaskFinding
 MAX_FINDINGS, MAX_EVIDENCE, MAX_FOREST = 15, 5, 30
 LONG_NAME, LONG_LABEL, LONG_TEXT = 80, 160, 700
 LABELS = ("name", "rule", "group", "by", "where", "model", "title")  # keys of what is called so
-FROM_FOLDS = "Predictions come from folds of these rows, so exact p-values are approximate here."
 NO_COVARIATES = "No covariates were named, so this is overall calibration once more."
 TASK_TONES = {
     TaskFinding.BIASED: BAD,
@@ -75,6 +74,7 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
             {name: Autocorrelation(**own) for name, own in found["autocorrelation"].items()}
         ),
         "worst": _worst(found),
+        "marked": marked_pictures(charts),
         "forest": _forest(found),
         "findings": _findings(found),
         "evidence": MAX_EVIDENCE,
@@ -164,7 +164,7 @@ def _validation(audit: Mapping[str, Any]) -> dict[str, Any] | None:
     found = audit.get("validation")
     if found is None:
         return None
-    folds = [] if audit["test"]["is_exact"] or found["clustered"] else [FROM_FOLDS]
+    since = int(not audit["test"]["is_exact"])  # files of an earlier release do not say folds
     place = {own["name"]: k for k, own in enumerate(found["statistics"])}
     families = [
         {
@@ -186,7 +186,7 @@ def _validation(audit: Mapping[str, Any]) -> dict[str, Any] | None:
         "families": families,
         "grades": _words_of(GRADES),
         "decision": _words_of(DECISION),
-        "notes": [*validation_notes(found), *folds, ALONE],
+        "notes": [*validation_notes({"folds": since, **found}), ALONE],
     }
 
 

@@ -49,7 +49,7 @@ WORDS = {
     ),
     "tolerance": Word(
         "tolerance",
-        "The bias that would matter, as whoever ran the audit set it.",
+        "The bias that would matter: 0.05, unless whoever ran the audit named another one.",
     ),
     "ece": Word(
         "ECE, MCE",

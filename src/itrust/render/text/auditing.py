@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from itrust._core import (
     Setting,
@@ -466,7 +467,49 @@ def _diagnosis(audit: Audit) -> list[str]:
         f"{points}; {told}",
         *(f"{_told(part)}  {part.rule}" for part in slices.confirmed[:MAX_TOLD]),
         *more(len(slices.confirmed) - MAX_TOLD),
+        *marked_pictures(audit.charts.to_dict()),
     ]
+
+
+def marked_pictures(charts: Mapping[str, Any]) -> list[str]:
+    """Say which curves and maps have marks: other families than groups, slices and points.
+
+    Parameters
+    ----------
+    charts : mapping
+        Of `Charts.to_dict`.
+
+    Returns
+    -------
+    list of str
+        A part of a sentence; empty where nothing is marked.
+
+    Examples
+    --------
+    >>> west = {"by": "region", "group": "region = west", "flagged": (False, True)}
+    >>> marked_pictures({"curves": [{"name": "age", "parts": [west]}], "maps": []})
+    ['marked on the curve along age where region = west; each curve and each map has an error \
+control of its own']
+    """
+    places = []
+    for curve in charts["curves"]:
+        along = f"on the curve along {shown_name(curve['name'])}"
+        marked = [part for part in curve["parts"] if any(part["flagged"])]
+        places += [
+            along if part["by"] is None else f"{along} where {part['group']}" for part in marked
+        ]
+    places += [
+        f"on the map of {shown_name(own['across']['name'])} and {shown_name(own['up']['name'])}"
+        for own in charts["maps"]
+        if any(own["flagged"])
+    ]
+    if not places:
+        return []
+    others = len(places) - MAX_TOLD
+    named = places[:MAX_TOLD] + ([f"on {counted(others, 'other')}"] if others > 0 else [])
+    *first, last = named
+    told = f"{', '.join(first)} and {last}" if first else last
+    return [f"marked {told}; each curve and each map has an error control of its own"]
 
 
 def _percent(share: float) -> str:

@@ -69,7 +69,8 @@ def _shared(finding: Finding) -> str:
     """Who else may carry the bias."""
     if not finding.shared_with:
         return ""
-    together = in_words([*finding.covariates, *finding.shared_with])
+    own = finding.covariates or ("the prediction",)
+    together = in_words(list(dict.fromkeys([*own, *finding.shared_with])))
     return f" ({together} go together: these rows cannot tell which of them carries it)"
 
 

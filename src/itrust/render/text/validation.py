@@ -136,6 +136,7 @@ UNLESS_WEIGHTED = (
     "others were drawn at different rates: then rely on the first ones of intercept and slope, and "
     "on no other."
 )
+FROM_FOLDS = "Predictions come from folds of these rows, so exact p-values are approximate here."
 ALONE = (
     "All of it looks at the predictions alone; calibration given covariates is another question."
 )
@@ -188,7 +189,7 @@ def _(result: Validation, width: int = WIDTH) -> str:
             f"{calibrated_value(own):>10} {chance(own.pvalue):>8} {chance(own.exact_pvalue):>8}"
         )
     lines += ["", *_grade_lines(result.grades)]
-    lines += ["", f"{'threshold':>9} {'net benefit':>12} {'treat all':>10} {'rows':>9}"]
+    lines += ["", f"{'threshold':>9} {'net benefit':>12} {'act on all':>10} {'rows':>9}"]
     lines += [
         f"{own.threshold:>9g} {number(own.net_benefit):>12} {number(own.treat_all):>10} "
         f"{own.rows:>9,}"
@@ -268,6 +269,8 @@ def validation_notes(found: Mapping[str, Any]) -> list[str]:
                 "Rows have weights, and are redrawn as so many rows as they are worth, so that "
                 "exact p-values are approximate here."
             )
+        if found.get("folds"):
+            notes.append(FROM_FOLDS)
     if found["clustered"]:
         notes.append("Intervals and p-values are by the design, and asymptotically valid.")
     if found["certain"] is None:

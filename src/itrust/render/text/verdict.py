@@ -31,6 +31,7 @@ from itrust.render.text.tasks import task_title
 from itrust.tasks import TaskResult
 
 MANY_NAMES = 6
+LARGE_SHARE = 0.5  # of the rarer label's rate; a tolerance from here on says little
 OWN_PVALUES = (
     "a finding's p-value also asks whether other findings explain it, so it can be larger than "
     "that of the test"
@@ -67,7 +68,7 @@ def action_of(judgement: Judgement) -> str:
         One sentence.
     """
     told = ACTIONS[judgement.verdict](judgement)
-    if judgement.tolerance < judgement.rate:
+    if judgement.tolerance < LARGE_SHARE * judgement.rate:
         return told
     smaller = in_door_words(Setting("tolerance", float(f"{judgement.rate / 5:.1g}")))
     return (

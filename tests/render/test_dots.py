@@ -65,7 +65,7 @@ def estimated():
         (
             estimated,
             "estimate, 95 % interval",
-            lambda r: [WAYS[name] for name in r.ways],
+            lambda r: [WAYS[name] + " (recommended)" * (name == r.best_way) for name in r.ways],
             lambda r: [way.value for way in r.ways.values()],
         ),
         (compared, "Brier score", lambda r: [m.name for m in r], lambda r: [m.brier for m in r]),

@@ -32,6 +32,7 @@ WITH_COVARIATES = {"klce": scores.klce, "local_calibration_pvalue": scores.local
 OTHERS = {"Bins", "EqualMass", "EqualWidth", "CalibrationScorer", "ReliabilityCurve"}
 OTHERS |= {"reliability_curve", "scorer"}
 OTHERS |= {"DecisionPoint", "Grade", "Validation", "ValidationStatistic", "validation"}
+OTHERS |= {"ValidationTable"}
 
 
 def test_every_public_score_is_among_those_that_are_tried_here():

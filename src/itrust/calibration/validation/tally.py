@@ -271,7 +271,7 @@ def tallied(source: ScoreSource, partition: Partition, column: GradeColumn | Non
 def _in_range(weights: FloatArray) -> FloatArray:
     """Weights whose squares add up, whatever their unit; a power of two changes no digit."""
     most = float(weights.max(initial=0.0))
-    return weights if most == 0 else np.ldexp(weights, -int(np.frexp(most)[1]))
+    return weights if most == 0 else np.ldexp(weights, 1 - int(np.frexp(most)[1]))
 
 
 def _design_of(source: ScoreSource) -> Design | None:

@@ -264,10 +264,14 @@ def test_a_task_that_is_taken_back_stops_before_its_end(client):
         for _ in while_wanted(range(10_000)):
             time.sleep(0.02)
 
+    def is_known():  # this task, whatever other tests have left behind
+        return any(client.run(lambda dask_worker: key in dask_worker.state.tasks).values())
+
     task = client.submit(slow, pure=False)
-    assert settles(lambda: under_way(client) > 0)
+    key = task.key
+    assert settles(is_known, 60)
     client.cancel(task)
-    assert settles(lambda: not under_way(client))
+    assert settles(lambda: not is_known(), 60)
 
 
 def test_an_address_is_enough(client, folder):

@@ -1,5 +1,7 @@
 """What tests and pages share: real data when it is there; pages run in a folder of their own."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections import Counter

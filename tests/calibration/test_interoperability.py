@@ -131,7 +131,7 @@ def test_weights_are_routed_to_a_scorer_that_asks_for_them(rows):
         def scored(scoring, **params):
             return cross_validate(model, X, y, scoring=scoring, cv=3, **params)["test_score"]
 
-        with pytest.raises(ValueError, match=r"sample_weight.*are passed but are not explicitly"):
+        with pytest.raises(ValueError, match=r"sample_weight.*are passed.* are not explicitly"):
             scored(plain, params={"sample_weight": W})
         weighted = scored(plain.set_score_request(sample_weight=True), params={"sample_weight": W})
         named = scored(plain.set_score_request(sample_weight="w"), params={"w": W})

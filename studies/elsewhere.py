@@ -129,7 +129,7 @@ DESIGNS = {
     "rare": Design("4 % positives", _young(0.03), rare, 10_000, 2_000),
     "extreme": Design("p near 0 and 1, heavy tail", _young(0.04), extreme),
     "sixty": Design("60 labelled rows", _young(0.03), labelled=60),
-    "weak": Design("weak: the test has power one half", _young(0.007)),
+    "weak": Design("the young hardly likelier", _young(0.007)),
     "coefficients": Design("the young likelier", _young(0.05), tasks=COEFFICIENTS),
     "coefficients_known": Design(
         "probabilities known", _young(0.05), known=True, tasks=COEFFICIENTS

@@ -57,6 +57,7 @@ def narrow(bias, factor):
 def test_a_miscalibrated_model_is_called_so_and_why(audit):
     assert audit.verdict is Verdict.MISCALIBRATED
     assert audit.verdict == "miscalibrated"
+    assert audit.pvalue == audit.test.pvalue == audit.to_dict()["pvalue"]
     assert not audit.verdict.trustworthy
     assert audit.sentence.startswith("The model is miscalibrated ")
     assert audit.action.startswith("Recalibrate the model (itrust recalibrate")

@@ -351,6 +351,15 @@ def test_what_is_no_json_is_refused_in_a_sentence(text, said, tmp_path):
         read_json(path)
 
 
+def test_an_open_file_is_called_by_its_name(tmp_path):
+    path = tmp_path / "found.json"
+    path.write_text("nothing")
+    with path.open("rb") as file, pytest.raises(it.InputError, match=r"found\.json is not JSON"):
+        read_json(file)
+    with pytest.raises(it.InputError, match="the open file is not JSON"):
+        read_json(io.BytesIO(b"nothing"))
+
+
 def test_deep_predicates_are_refused():
     found = copy.deepcopy(NEWEST)
     deep = {"kind": "everywhere"}

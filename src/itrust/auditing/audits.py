@@ -165,6 +165,11 @@ class Audit(Result):
         return self.judgement.verdict
 
     @property
+    def pvalue(self) -> float:
+        """Of the test whether the probabilities are calibrated given the covariates."""
+        return self.test.pvalue
+
+    @property
     def evidence(self) -> tuple[Evidence, ...]:
         """What carries the verdict, the strongest first."""
         return self.judgement.evidence

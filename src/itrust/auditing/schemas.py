@@ -175,7 +175,7 @@ def read_json(path: str | os.PathLike[str] | BinaryIO) -> dict[str, Any]:
     itrust.InputError: cannot read nowhere.json: No such file or directory
     """
     source = Path(path) if isinstance(path, str | os.PathLike) else path
-    name = str(source) if isinstance(source, Path) else "standard input"
+    name = str(source) if isinstance(source, Path) else _name_of(source)
     try:
         found: Any = strict_json(json_text(source))
     except TooLargeError:
@@ -198,3 +198,11 @@ def read_json(path: str | os.PathLike[str] | BinaryIO) -> dict[str, Any]:
     except InputError as error:
         raise error.at(file=name) from None
     return dict(found)
+
+
+def _name_of(stream: object) -> str:
+    """What an open file is called."""
+    name = getattr(stream, "name", None)
+    if name == "<stdin>":
+        return "standard input"
+    return name if isinstance(name, str) and not name.startswith("<") else "the open file"

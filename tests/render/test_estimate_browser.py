@@ -1,0 +1,47 @@
+"""The page of estimates in a real browser, at every width, light, dark and on paper."""
+
+import numpy as np
+import pytest
+
+import itrust as it
+from itrust.tasks import estimate_tasks
+
+pytestmark = pytest.mark.slow
+
+PLANTED = "</script><script>window.pwned=1</script>"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> str:
+    """A page about labelled rows that are young, with a planted script in the name of a level."""
+    made = it.simulate.survey(3_000, rng=0).sample
+    region = made.column("region")
+    levels = [PLANTED if level == "south" else level for level in region.levels]
+    age = made.column("age").values
+    x = {"age": age, "region": np.take(np.array(levels, dtype=object), region.values)}
+    young = np.flatnonzero(
+        np.random.default_rng(0).random(3_000) < 0.6 / (1 + np.exp((age - 45) / 15))
+    )
+    few = it.Sample(made.y[young], made.p[young], {name: own[young] for name, own in x.items()})
+    tasks = ["prevalence()", "mean(age)", "coef(age ; age + region)"]
+    found = estimate_tasks(
+        [it.tasks.parse(text) for text in tasks], it.Population(made.p, x), few, rng=0
+    )
+    return found.to_html(tmp_path_factory.mktemp("estimates") / "page.html").as_uri()
+
+
+@pytest.mark.parametrize("media", ["screen", "print"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_fits_and_nothing_planted_runs(browser, address, width, scheme, media):
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get_log("browser")
+    browser.get(address)
+    page = "document.documentElement"
+    assert browser.execute_script(f"return {page}.scrollWidth - {page}.clientWidth") == 0
+    assert browser.execute_script("return window.pwned") is None
+    assert "transported" in browser.find_element("tag name", "body").text
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

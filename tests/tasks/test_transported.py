@@ -46,11 +46,11 @@ def test_it_is_the_augmented_mean_by_hand():
     made, few, _ = selected(0)
     everyone = unlabelled(made.sample)
     own = transport(few, everyone)
-    w = own.weights([]).weights
+    w = own.weights([]).of_rows
     found = own.value(tasks.prevalence(), None)
     assert np.isclose(found.value, everyone.p.mean() + w @ (few.y - few.p))
     age, older = few.column("age").values, made.sample.column("age").values
-    w = own.weights(list(tasks.mean("age").ratios())).weights
+    w = own.weights(list(tasks.mean("age").ratios())).of_rows
     above = (older * everyone.p).mean() + w @ (age * (few.y - few.p))
     below = everyone.p.mean() + w @ (few.y - few.p)
     assert np.isclose(own.value(tasks.mean("age"), None).value, above / below)
@@ -60,7 +60,7 @@ def test_a_straight_line_is_the_corrected_least_squares_by_hand():
     made, few, _ = selected(0)
     everyone = unlabelled(made.sample)
     own, task = transport(few, everyone), tasks.parse("coef(age ; age ; identity)")
-    w = own.weights(list(task.leaves())).weights
+    w = own.weights(list(task.leaves())).of_rows
     here, there = (
         np.column_stack([np.ones(rows.n), rows.column("age").values]) for rows in (few, made.sample)
     )

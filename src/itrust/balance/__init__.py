@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from itrust.balance.features import Feature as Feature
     from itrust.balance.features import Features as Features
+    from itrust.balance.features import shared_points as shared_points
     from itrust.balance.resembling import LookedAt as LookedAt
     from itrust.balance.resembling import RowPair as RowPair
     from itrust.balance.resembling import at_hand as at_hand

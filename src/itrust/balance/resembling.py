@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,9 +37,11 @@ from itrust.balance.weights import Balance, entropy_balance
 from itrust.data import (
     Column,
     Design,
+    Everywhere,
     Points,
     Population,
     PopulationScan,
+    Predicate,
     RowsAtHand,
     Sample,
     Scan,
@@ -57,7 +59,14 @@ WEIGHTS_NOTE = (
     "rows count by their weights: the test takes a random part of them that stands for all "
     "without weights"
 )
-CLUSTER_NOTE = "the test takes one random row of every cluster of the labelled rows"
+CLUSTER_NOTE = (
+    "the test takes one random row of each of some random clusters of the labelled rows, the "
+    "larger the likelier, so that every row had the same chance"
+)
+FEW_NOTE = (
+    "whether labelled rows are like the population could not be tested: of {side} only {few} can "
+    "be compared, because of clusters and weights"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +145,29 @@ class RowPair:
         means = w @ there
         return means, np.sqrt(np.maximum(w @ np.square(there) - means**2, 0.0))
 
+    def take(self, here: IntArray, there: IntArray) -> RowPair:
+        """Some of the labelled rows and some of those of the population.
+
+        Parameters
+        ----------
+        here, there : arrays of int
+            Which of either.
+
+        Returns
+        -------
+        RowPair
+            With the same features.
+        """
+        return replace(
+            self,
+            labelled=self.labelled.take(here),
+            population=self.population.take(there),
+            here=self.here[here],
+            there=self.there[there],
+            base=self.base[here],
+            weights=self.weights[there],
+        )
+
     @cached_property
     def plain_balance(self) -> Balance:
         """Weights without features of a task."""
@@ -159,8 +191,8 @@ def resemblance(
     Parameters
     ----------
     labelled : Sample
-        Rows with labels, which are not looked at. Of every cluster one random row is tested; of
-        rows with weights a random part that stands for all without them.
+        Rows with labels, which are not looked at. Of clusters, the larger the likelier, one random
+        row is tested; of rows with weights a random part that stands for all without them.
     population : Population, PopulationScan or Scan
         The rows that a number is wanted for; those of files are read once. Where it contains the
         labelled rows, the test is somewhat conservative.
@@ -238,8 +270,12 @@ def compare_rows(
     draws: int,
     rng: Rng,
     looked: LookedAt | None = None,
+    is_needed: bool = True,
 ) -> Resemblance:
-    """Test and describe rows whose features are known: see `resemblance`."""
+    """Test and describe rows whose features are known: see `resemblance`.
+
+    Too few rows are refused if the test is needed; else the p-value is NaN, and a note says why.
+    """
     seed = as_seed(rng)
     random = as_generator(seed)
     n, m = len(compared.labelled), len(compared.population)
@@ -248,38 +284,38 @@ def compare_rows(
     if (design.weights is not None) or compared.rows.weights is not None:
         notes.append(WEIGHTS_NOTE)
     ours, theirs = _some(ours, TESTED_LABELLED, random), _some(theirs, TESTED_POPULATION, random)
-    if min(ours.size, theirs.size) < MIN_ROWS:
-        raise InputError(
-            "{few} of the {side} can be compared with the others; at least {least} are needed",
-            argument="labelled" if ours.size < MIN_ROWS else "population",
-            count=int(min(ours.size, theirs.size)),
-            details={
-                "few": counted(int(min(ours.size, theirs.size)), "row"),
-                "side": "labelled rows" if ours.size < MIN_ROWS else "population",
-                "least": MIN_ROWS,
-            },
-        )
-    # Scales come from the rows that are permuted and no others, or they would tell who is who.
-    both = pooled(compared.labelled.take(ours), compared.population.take(theirs))
-    features = Features.of(both)
-    is_product = np.arange(len(features)) >= len(features.singles)
-    matrix = features.matrix(both)
-    found = permutation_test(matrix, ours.size, is_product, draws, random)
-    told = _differences(compared, features, matrix, ours.size, found)
+    few = min(ours.size, theirs.size)
+    pvalue, told = float("nan"), list[RowDifference]()
+    if few >= MIN_ROWS:
+        # Scales come from the rows that are permuted and no others, or they would tell who is who.
+        both = pooled(compared.labelled.take(ours), compared.population.take(theirs))
+        features = Features.of(both)
+        is_product = np.arange(len(features)) >= len(features.singles)
+        matrix = features.matrix(both)
+        found = permutation_test(matrix, ours.size, is_product, draws, random)
+        pvalue, told = found.pvalue, _differences(compared, features, matrix, ours.size, found)
+    else:
+        side = "the labelled rows" if ours.size < MIN_ROWS else "the population"
+        if is_needed:
+            raise InputError(
+                "{few} of {side} can be compared with the others; at least {least} are needed",
+                argument="labelled" if ours.size < MIN_ROWS else "population",
+                count=int(few),
+                details={"few": counted(int(few), "row"), "side": side, "least": MIN_ROWS},
+            )
+        notes.append(FEW_NOTE.format(side=side, few=counted(int(few), "row")))
     balance = compared.plain_balance
     looked = looked_for_support(compared) if looked is None else looked
     return Resemblance(
-        pvalue=found.pvalue,
-        differences=tuple(one for one in told if one.pvalue <= alpha)
-        if found.pvalue <= alpha
-        else (),
+        pvalue=pvalue,
+        differences=tuple(one for one in told if one.pvalue <= alpha) if pvalue <= alpha else (),
         compared=tuple(told),
         n=n,
         size=compared.rows.n,
         effective=balance.effective,
         trimmed=balance.trimmed,
         unbalanced=balance.unbalanced,
-        gaps=looked.gaps(),
+        gaps=looked.found,
         alpha=float(alpha),
         draws=draws,
         seed=seed,
@@ -290,40 +326,76 @@ def compare_rows(
 
 @dataclass(frozen=True, eq=False)
 class LookedAt:
-    """Random rows of a population, and which of them no labelled row resembles.
+    """Where labelled rows lie, and what of a population no labelled row resembles.
 
     Attributes
     ----------
-    support : LabelledSupport
-        Where labelled rows lie.
+    parts : tuple of pairs
+        Which rows a part of a number counts, and where labelled rows among these lie.
     points : Points
-        The rows, at most 10,000.
+        Random rows of the population, at most 10,000.
     weights : (m,) array
         Their weights.
-    lacks : (m,) array of bool
-        Whether no labelled row resembles them.
     """
 
-    support: LabelledSupport
+    parts: tuple[tuple[Predicate, LabelledSupport], ...]
     points: Points
     weights: FloatArray
-    lacks: BoolArray
 
-    def gaps(self, counted: BoolArray | None = None) -> tuple[Gap, ...]:
-        """Name the parts that no labelled row resembles, among all rows or those that count."""
-        own = np.arange(len(self.points)) if counted is None else np.flatnonzero(counted)
-        if not self.lacks[own].any():
-            return ()
-        return self.support.gaps(self.points.take(own), self.lacks[own], self.weights[own])
+    def lacks(self, points: Points) -> BoolArray:
+        """Mark rows that a part counts and that no labelled row of that part resembles.
+
+        Parameters
+        ----------
+        points : Points
+            Rows of the population.
+
+        Returns
+        -------
+        (n,) array of bool
+            One for each row.
+        """
+        marked = np.zeros(len(points), dtype=bool)
+        for where, support in self.parts:
+            rows = np.flatnonzero(where.rows(points) & ~marked)
+            marked[rows] = support.lacks(points.take(rows))
+        return marked
+
+    @cached_property
+    def found(self) -> tuple[Gap, ...]:
+        """The parts of the population that no labelled row resembles, the largest first."""
+        counts = np.zeros(len(self.points), dtype=bool)
+        for where, _ in self.parts:
+            counts |= where.rows(self.points)
+        total, left = float(self.weights[counts].sum()), counts
+        told: dict[Gap, float] = {}
+        for where, support in self.parts:
+            rows = np.flatnonzero(where.rows(self.points) & left)
+            left = left.copy()
+            left[rows] = False
+            points, w = self.points.take(rows), self.weights[rows]
+            lacks = support.lacks(points)
+            for gap in support.gaps(points, lacks, w) if lacks.any() else ():
+                same = replace(gap, share=0.0)
+                told[same] = told.get(same, 0.0) + gap.share * float(w.sum()) / total
+        return tuple(
+            sorted((replace(gap, share=share) for gap, share in told.items()), key=_by_share)
+        )
 
 
-def looked_for_support(compared: RowPair) -> LookedAt:
+def _by_share(gap: Gap) -> float:
+    return -gap.share
+
+
+def looked_for_support(compared: RowPair, parts: Sequence[Predicate] = (Everywhere(),)) -> LookedAt:
     """Look for rows of the population that no labelled row resembles.
 
     Parameters
     ----------
     compared : RowPair
         Both sets of rows.
+    parts : sequence of Predicate
+        Which rows a number counts, if it is made of several parts each of them. Default: all.
 
     Returns
     -------
@@ -331,21 +403,32 @@ def looked_for_support(compared: RowPair) -> LookedAt:
         Of random rows, always the same ones.
     """
     w = compared.plain_balance.weights
-    support = LabelledSupport.of(compared.features, compared.labelled, w)
+    supports = []
+    for where in dict.fromkeys(parts):
+        own = np.flatnonzero(where.rows(compared.labelled))
+        some = compared.labelled if own.size == w.size else compared.labelled.take(own)
+        supports.append((where, LabelledSupport.of(compared.features, some, w[own])))
     rows = smallest_tickets(tickets(0, len(compared.population)), LOOKED_AT)
-    points = compared.population.take(rows)
-    return LookedAt(support, points, compared.weights[rows], support.lacks(points))
+    return LookedAt(tuple(supports), compared.population.take(rows), compared.weights[rows])
 
 
 def _independent(design: Design, random: np.random.Generator) -> tuple[IntArray, list[str]]:
-    """Labelled rows that are independent and stand for all without weights."""
-    rows, notes = np.arange(design.n), []
-    if not design.rows_are_independent:
-        shuffled = random.permutation(design.n)
-        _, first = np.unique(design.drawn_together[shuffled], return_index=True)
-        rows = np.sort(shuffled[first])
-        notes.append(CLUSTER_NOTE)
-    return _thinned(design.weights, rows, random), notes
+    """Labelled rows that are independent and stand for all without weights.
+
+    A row of a large cluster is as likely to be taken as one of a small cluster: clusters are kept
+    by their weight, and of each one row by its own.
+    """
+    if design.rows_are_independent:
+        return _thinned(design.weights, np.arange(design.n), random), []
+    w = np.ones(design.n) if design.weights is None else design.weights
+    unit = design.drawn_together
+    with np.errstate(divide="ignore"):
+        clock = random.exponential(size=design.n) / w  # the first to ring is a row by its weight
+    order = np.lexsort((clock, unit))
+    rows = order[np.unique(unit[order], return_index=True)[1]]
+    total = np.bincount(unit, w)[unit[rows]]
+    kept = random.random(rows.size) * total.max() < total
+    return np.sort(rows[kept]), [CLUSTER_NOTE]
 
 
 def _thinned(weights: FloatArray | None, rows: IntArray, random: np.random.Generator) -> IntArray:

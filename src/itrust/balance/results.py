@@ -91,7 +91,8 @@ class Resemblance(Result):
     Attributes
     ----------
     pvalue : float
-        Exact, of "labelled rows are drawn like the population".
+        Exact, of "labelled rows are drawn like the population"; NaN within an estimate whose rows
+        are too few to be compared.
     differences : tuple of RowDifference
         Covariates that differ at `alpha`, the clearest first; every covariate once.
     compared : tuple of RowDifference

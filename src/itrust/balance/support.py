@@ -5,10 +5,14 @@ other. Distances are Euclidean, numbers and predictions by their height between 
 level is a distance of 1. What is usual among labelled rows counts by the weights that make them
 like the population, so that a part where labelled rows are few but present is no gap. A number
 beyond all those of labelled rows is far sooner: random rows would reach beyond by little.
+
+A number about some rows is asked of those rows: what is far among 20,000 rows of everywhere is
+usual among the fifty labelled rows of an island.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +27,9 @@ PLACES = 2_000  # labelled rows that others are compared with, at most
 AT_ONCE = 2_048
 USUAL, FAR = 0.99, 1.5  # share of labelled rows, by weight, and times what is usual there
 LEAST = 0.1  # of a covariate's range: as near as that is never far
-# Beyond the labelled rows' own range of a number: so much of its height, or so many rows, in turn.
-EDGE, EDGE_ROWS = 0.02, 5.0
+# Beyond the labelled rows' own range of a number: so much of its height, or so far that one in
+# so many random rows would be farther out, whichever number and end.
+EDGE, BEYOND = 0.02, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +83,8 @@ class LabelledSupport:
         mass = np.cumsum(weights[rows][order])
         usual = float(nearest[order][np.searchsorted(mass, USUAL * mass[-1])]) if rows.size else 0.0
         usual = usual if np.isfinite(usual) else 0.0
-        margin = max(EDGE, EDGE_ROWS / max(len(labelled), 1))
+        farther = math.log(BEYOND * max(len(features.scales), 1))
+        margin = max(EDGE, farther / max(len(labelled), 1))
         return cls(features, places, max(LEAST, FAR * usual), margin, labelled)
 
     def lacks(self, points: Points) -> BoolArray:

@@ -9,7 +9,7 @@ penalty r_k are balanced up to r_k b_k.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -43,6 +43,11 @@ class Balance:
         The largest share of one row that is allowed: one over the root of the number of rows.
     is_exact : bool
         Whether the features that had to be balanced are.
+    soft : (k,) array of bool
+        Features that need to be balanced up to noise only, or that no weights can change.
+    features : (n, j) array or None
+        Those that weights can change, less the population's means, in its standard deviations; None
+        where balance is exact.
     """
 
     weights: FloatArray
@@ -50,6 +55,8 @@ class Balance:
     trimmed: int
     largest: float
     is_exact: bool
+    soft: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    features: FloatArray | None = None
 
     @property
     def effective(self) -> float:
@@ -60,6 +67,39 @@ class Balance:
     def unbalanced(self) -> int:
         """How many features differ by more than a tenth of a standard deviation."""
         return int((np.abs(self.imbalance) > NOTED).sum())
+
+    @property
+    def worst(self) -> float:
+        """Largest imbalance of a feature that had to be balanced, in standard deviations."""
+        return float(np.abs(self.imbalance[~self.soft]).max(initial=0.0))
+
+    def left_over(self, target: FloatArray) -> float:
+        """How far the weighted mean of a target may be off because features are not balanced.
+
+        The target is regressed on the features, with a small penalty; what is left of them times
+        these slopes is told, together with the noise of the slopes.
+
+        Parameters
+        ----------
+        target : (n,) array
+            Of the rows, such as residuals.
+
+        Returns
+        -------
+        float
+            0 where balance is exact.
+        """
+        if self.features is None:
+            return 0.0
+        w, left = self.weights, self.weights @ self.features
+        centred = self.features - left
+        curve = (centred * w[:, None]).T @ centred
+        curve[np.diag_indices(curve.shape[0])] += max(curve.shape[0], 1) / self.effective
+        away = target - float(w @ target)
+        slopes = np.linalg.solve(curve, centred.T @ (w * away))
+        lean = centred @ np.linalg.solve(curve, left)
+        noise = float(np.square(w * lean * (away - centred @ slopes)).sum())
+        return math.sqrt(float(left @ slopes) ** 2 + noise)
 
 
 def entropy_balance(
@@ -112,7 +152,7 @@ def entropy_balance(
     few = np.arange(0, n, n // FIRST_ROWS) if n > 2 * FIRST_ROWS else None
     for more in (0.0, *(step / math.sqrt(size) for step in SOFTER)):
         start = np.zeros(own.shape[1])
-        if few is not None:  # a tenth of the rows is near enough to begin at
+        if few is not None:  # some of the rows are near enough to begin at
             _, start, is_near = _solved(own[few], base[few] / base[few].sum(), ridge + more, start)
             start = start if is_near else np.zeros(start.size)
         weights, _, is_solved = _solved(own, base, ridge + more, start)
@@ -121,7 +161,9 @@ def entropy_balance(
             is_exact = more == 0
             break
     weights, trimmed = _trimmed(weights, largest)
-    return Balance(weights, weights @ centred, trimmed, largest, is_exact and not trimmed)
+    is_exact = is_exact and not trimmed
+    left = None if is_exact else own
+    return Balance(weights, weights @ centred, trimmed, largest, is_exact, soft | ~kept, left)
 
 
 def _solved(

@@ -31,6 +31,7 @@ class BestReason(StrEnum):
     DIFFERENT = "labelled rows are no random sample of the population"
     KNOWN = "the probabilities of labelling are known"
     UNSUPPORTED = "a part of the population is unlike every labelled row"
+    UNBALANCED = "labelled rows cannot be weighted to be like the population"
     UNKNOWN = "labelled rows say too little about this population"
 
 
@@ -98,6 +99,8 @@ class TaskEstimate(Result):
         Effective sample size of the weights of `transported`; NaN without it.
     trimmed : int
         How many of these weights were cut.
+    unbalanced : int
+        How many features they leave different by more than a tenth of a standard deviation.
     gaps : tuple of Gap
         Parts of the population that no labelled row resembles, among rows that the task counts.
     support : {"refuse", "exclude"}
@@ -126,6 +129,7 @@ class TaskEstimate(Result):
     resemblance: Resemblance
     effective: float
     trimmed: int
+    unbalanced: int
     gaps: tuple[Gap, ...]
     support: str
     lam: float
@@ -159,6 +163,7 @@ class TaskEstimate(Result):
             "resemblance": self.resemblance.to_dict(),
             "effective": self.effective,
             "trimmed": self.trimmed,
+            "unbalanced": self.unbalanced,
             "gaps": [vars(gap) for gap in self.gaps],
             "support": self.support,
             "lam": self.lam,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,12 +30,15 @@ from itrust.balance import (
     at_hand,
     compare_rows,
     looked_for_support,
+    shared_points,
 )
 from itrust.bias import Neighbours, Weights, neighbour_kernel
 from itrust.data import (
+    Everywhere,
     Points,
     Population,
     PopulationScan,
+    Predicate,
     RowsAtHand,
     Sample,
     Scan,
@@ -55,11 +58,12 @@ from itrust.tasks.regressions import has_regression, references_of, refuse_other
 from itrust.tasks.transported import (
     PopulationTotals,
     Transport,
+    TransportedValue,
     cross_fitted,
     population_totals,
-    rows_kept,
 )
 from itrust.tasks.uncertainty import (
+    FEW_LABELS,
     FEW_NOTE,
     LabelLaw,
     LabelledTask,
@@ -80,6 +84,9 @@ MAX_NEW, MAX_UNLIKE = 0.01, 0.1
 MAX_PAIRS = 5e8  # of labelled rows and rows of the population, beyond which none are compared
 MANY_NOTE = "there is no recalibrated estimate: pairs of rows are too many"
 SUPPORT = ("refuse", "exclude")
+# Below so many rows, or with so large a difference left, nothing is carried over to a population.
+MIN_EFFECTIVE, MAX_IMBALANCE = 10.0, 0.25
+LITTLE = 0.1  # effective size over the number of labelled rows that is worth a note
 ALIKE, DRAWS = 0.05, 199  # of the test whether labelled rows are like the population
 LOOKS_RANDOM = 0.5  # p-value above which the random-sample form is recommended
 
@@ -156,31 +163,45 @@ def _estimates_of(
     checked_tasks(labelled, tasks)
     by_labels = [_told(task, labelled) for task in tasks]
     compared, everyone = RowPair.of(labelled.points, rows, labelled.weights_or_ones), rows
-    looked = looked_for_support(compared)
     resembling = compare_rows(
-        compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, looked=looked
+        compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, is_needed=False
     )
-    counted = [_counts(task, looked.points) for task in tasks]
+    looks = _looks(tasks, compared)
+    gaps = [looks[_parts(task)].found for task in tasks]
+    unlike = _Unlike(tuple(looks.values()), labelled.points)
     if support == "exclude":
-        rows = _supported(tasks, rows, compared, looked)
+        rows = _supported(rows, compared, unlike)
         compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
     transport = Transport(
         labelled, compared, cross_fitted(labelled, compared.population, seed), known
     )
-    totals = _Totals.of([] if rows.is_all else tasks, population)
-    found = []
-    for task, told, own in zip(tasks, by_labels, counted, strict=True):
-        gaps = looked.gaps(own)
-        found.append(
-            _estimate(
-                task,
-                told,
-                _Setting(labelled, rows, transport, resembling, gaps, support, alpha, seed),
-                totals.only(task),
-                (*_notes_of(population), *labelled.notes),
-            )
+    counts = unlike.others if support == "exclude" else None
+    totals = _Totals.of([] if rows.is_all else tasks, population, counts)
+    found = [
+        _estimate(
+            task,
+            told,
+            _Setting(labelled, rows, transport, resembling, own, support, alpha, seed),
+            totals.only(task),
+            (*_notes_of(population), *labelled.notes),
         )
+        for task, told, own in zip(tasks, by_labels, gaps, strict=True)
+    ]
     return collected(found, labelled, everyone, seed)
+
+
+def _parts(task: Task) -> tuple[Predicate, ...]:
+    """Which rows every part of a task counts."""
+    return tuple(dict.fromkeys(leaf.where for leaf in task.leaves())) or (Everywhere(),)
+
+
+def _looks(
+    tasks: Sequence[Task], compared: RowPair
+) -> dict[tuple[Predicate, ...], LookedAt]:
+    """What of the population no labelled row resembles, for the rows that tasks count."""
+    return {
+        parts: looked_for_support(compared, parts) for parts in dict.fromkeys(map(_parts, tasks))
+    }
 
 
 def _told(task: Task, labelled: Sample) -> LabelledTask:
@@ -206,10 +227,15 @@ class _Totals:
     whole: PopulationTotals | None
 
     @classmethod
-    def of(cls, tasks: Sequence[Task], population: Population | PopulationScan | Scan) -> _Totals:
+    def of(
+        cls,
+        tasks: Sequence[Task],
+        population: Population | PopulationScan | Scan,
+        counts: Callable[[Points], BoolArray] | None,
+    ) -> _Totals:
         summed = [task for task in tasks if not has_regression(task)]
         ratios = list(dict.fromkeys(ratio for task in summed for ratio in task.ratios()))
-        return cls(ratios, population_totals(ratios, population) if summed else None)
+        return cls(ratios, population_totals(ratios, population, counts) if summed else None)
 
     def only(self, task: Task) -> PopulationTotals | None:
         if self.whole is None or has_regression(task):
@@ -278,16 +304,22 @@ def _estimate(
             )
     else:
         said.append(MANY_NOTE)
-    moved = setting.transport.value(task, totals)
-    is_refused = setting.support == "refuse" and _is_unsupported(setting.gaps)
+    moved, refused = _moved(task, setting, totals)
     transported = None
-    if moved is not None and not is_refused:
+    if moved is not None:
         known = setting.transport.selection is not None
         smoothed = moved.smoothed if told.smoothed_rate is not None else None
         assumes = Assumption.KNOWN if known else Assumption.SELECTED
         transported = way(moved.value, moved.error, assumes, smoothed)
+        if moved.effective < LITTLE * labelled.n and known:
+            said.append(
+                f"weighted by one over their probabilities of labelling, {labelled.n:,} labelled "
+                f"rows say as much as {moved.effective:,.0f}"
+            )
+        if moved.labels < FEW_LABELS and FEW_NOTE not in said:
+            said.append(FEW_NOTE)
     random = Assumption.RANDOM if labelled.weights is None else Assumption.WEIGHTED
-    best, reason = _recommended(setting, transported, is_refused)
+    best, reason = _recommended(setting, transported, refused)
     return TaskEstimate(
         task=task,
         plugin=_plain(plugin, sampling, bounds, alpha),
@@ -300,6 +332,7 @@ def _estimate(
         resemblance=setting.resemblance,
         effective=math.nan if moved is None else moved.effective,
         trimmed=0 if moved is None else moved.trimmed,
+        unbalanced=0 if moved is None else moved.unbalanced,
         gaps=setting.gaps,
         support=setting.support,
         lam=powered.lam,
@@ -310,8 +343,22 @@ def _estimate(
     )
 
 
+def _moved(
+    task: Task, setting: _Setting, totals: PopulationTotals | None
+) -> tuple[TransportedValue | None, BestReason | None]:
+    """The task carried over to the population, or why it is not."""
+    if setting.support == "refuse" and _is_unsupported(setting.gaps):
+        return None, BestReason.UNSUPPORTED
+    moved = setting.transport.value(task, totals)
+    if moved is None or moved.effective < MIN_EFFECTIVE:
+        return None, BestReason.UNKNOWN
+    if moved.worst > MAX_IMBALANCE:
+        return None, BestReason.UNBALANCED
+    return moved, None
+
+
 def _recommended(
-    setting: _Setting, transported: Estimate | None, is_refused: bool
+    setting: _Setting, transported: Estimate | None, refused: BestReason | None
 ) -> tuple[str | None, BestReason]:
     """The estimate that is honest, and why.
 
@@ -321,11 +368,11 @@ def _recommended(
     resembling = setting.resemblance
     if setting.transport.selection is not None and transported is not None:
         return "transported", BestReason.KNOWN
-    if resembling.pvalue > LOOKS_RANDOM and not is_refused:
+    if resembling.pvalue > LOOKS_RANDOM and refused is not BestReason.UNSUPPORTED:
         return "prediction_powered", BestReason.RANDOM
     if transported is not None:
         return "transported", BestReason.DIFFERENT if resembling.differs else BestReason.SELECTED
-    return None, BestReason.UNSUPPORTED if is_refused else BestReason.UNKNOWN
+    return None, BestReason.UNKNOWN if refused is None else refused
 
 
 def _is_unsupported(gaps: Sequence[Gap]) -> bool:
@@ -388,27 +435,29 @@ def read_selection(selection: object, labelled: Sample) -> FloatArray | None:
     return values
 
 
-def _counts(task: Task, points: Points) -> BoolArray:
-    """Rows of a population that a task counts."""
-    marked = [leaf.where.rows(points) for leaf in dict.fromkeys(task.leaves())]
-    return np.logical_or.reduce(marked) if marked else np.ones(len(points), dtype=bool)
+@dataclass(frozen=True, eq=False)
+class _Unlike:
+    """Rows that a task counts and that no labelled row resembles."""
+
+    looks: tuple[LookedAt, ...]
+    labelled: Points
+
+    def others(self, points: Points) -> BoolArray:
+        """Mark the other rows, of any part of the population."""
+        alike = shared_points(self.labelled, points)[1]
+        return np.asarray(~np.logical_or.reduce([look.lacks(alike) for look in self.looks]))
 
 
-def _supported(
-    tasks: Sequence[Task], rows: RowsAtHand, compared: RowPair, looked: LookedAt
-) -> RowsAtHand:
+def _supported(rows: RowsAtHand, compared: RowPair, unlike: _Unlike) -> RowsAtHand:
     """The rows at hand without those that a task counts and no labelled row resembles."""
-    points = compared.population
-    own = np.flatnonzero(np.logical_or.reduce([_counts(task, points) for task in tasks]))
-    lacks = np.zeros(len(points), dtype=bool)
-    lacks[own] = looked.support.lacks(points.take(own))
-    if not lacks.any():
+    kept = unlike.others(compared.population)
+    if kept.all():
         return rows
-    if lacks.all():
+    if not kept.any():
         raise InputError(
             "no labelled row resembles any row of the population", argument="population"
         )
-    return rows_kept(rows, ~lacks)
+    return rows.take(kept)
 
 
 def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple[float, float]:

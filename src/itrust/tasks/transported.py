@@ -10,20 +10,20 @@ sums so carried over: sum of z mean(z'b) = sum of z q, plus the weighted sum of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, IntArray, smallest_tickets, tickets
+from itrust._core import BoolArray, FloatArray, IntArray, smallest_tickets, tickets
 from itrust.balance import Balance, RowPair
 from itrust.data import (
     Everywhere,
     Points,
     Population,
     PopulationScan,
-    RowsAtHand,
     Sample,
     Scan,
     without_label,
@@ -35,7 +35,7 @@ from itrust.tasks.links import NewtonStep, solved
 from itrust.tasks.passes import slopes_at, value_at
 from itrust.tasks.powering import spread
 from itrust.tasks.regressions import Coefficient, CoefficientFit, frame_of
-from itrust.tasks.uncertainty import ADDED, LabelLaw, Uncertainty
+from itrust.tasks.uncertainty import ADDED, LabelLaw, Uncertainty, kish
 
 FOLDS = 2
 MIN_TO_LEARN = 15  # labels of either kind in a fold, below which probabilities stay as they are
@@ -186,7 +186,9 @@ class PopulationTotals:
 
 
 def population_totals(
-    ratios: Sequence[Ratio], population: Population | PopulationScan | Scan
+    ratios: Sequence[Ratio],
+    population: Population | PopulationScan | Scan,
+    counts: Callable[[Points], BoolArray] | None = None,
 ) -> PopulationTotals:
     """Sums over all rows of a population, some rows at a time.
 
@@ -196,36 +198,35 @@ def population_totals(
         What is summed.
     population : Population, PopulationScan or Scan
         All rows; those of files are read once.
+    counts : callable, optional
+        Which rows of some count, as a mask; default: all.
 
     Returns
     -------
     PopulationTotals
-        Of all rows.
+        Of all rows that count.
     """
     if isinstance(population, Scan):
         population = without_label(population)
-    parts: Iterable[PopulationTotals]
+    parts: Iterable[tuple[Points, FloatArray | None, int]]
     if isinstance(population, PopulationScan):
-        parts = (
-            PopulationTotals.of(
-                ratios,
-                chunk.points,
-                np.ones(chunk.p.size) if chunk.weights is None else chunk.weights,
-                chunk.first,
-            )
-            for chunk in population.chunks(CHUNK)
-        )
+        chunks = population.chunks(CHUNK)
+        parts = ((chunk.points, chunk.weights, chunk.first) for chunk in chunks)
     else:
-        w = np.ones(population.n) if population.weights is None else population.weights
+        points, own = population.points, population.weights
         cuts = [slice(at, at + CHUNK) for at in range(0, population.n, CHUNK)]
-        parts = (
-            PopulationTotals.of(ratios, population.points.take(cut), w[cut], cut.start)
-            for cut in cuts
-        )
+        parts = ((points.take(c), None if own is None else own[c], c.start) for c in cuts)
     found: PopulationTotals | None = None
-    for part in parts:
+    for some, weights, first in parts:
+        w = np.ones(len(some)) if weights is None else weights
+        if counts is not None:
+            kept = counts(some)
+            if not kept.any():
+                continue
+            some, w = some.take(kept), w[kept]
+        part = PopulationTotals.of(ratios, some, w, first)
         found = part if found is None else found + part
-    assert found is not None
+    assert found is not None  # a population has rows, and some are kept
     return found
 
 
@@ -243,6 +244,11 @@ class TransportedValue:
         Effective sample size of the weights.
     trimmed, unbalanced : int
         Weights that were cut; features that still differ by a tenth of a standard deviation.
+    worst : float
+        Largest difference that the weights leave in a feature of one covariate, in standard
+        deviations.
+    labels : float
+        How many labels of the rarer kind the weights leave, as an effective number.
     smoothed : float
         The value with two rows of either kind added, for the interval of a rate.
     """
@@ -252,7 +258,42 @@ class TransportedValue:
     effective: float
     trimmed: int
     unbalanced: int
+    worst: float
+    labels: float
     smoothed: float
+
+
+@dataclass(frozen=True, eq=False)
+class TaskWeights:
+    """Weights of labelled rows for a task.
+
+    Attributes
+    ----------
+    balance : Balance
+        Of some rows.
+    rows : (m,) array of int
+        Which.
+    n : int
+        Number of labelled rows.
+    share : float
+        Of the population that they stand for.
+    """
+
+    balance: Balance
+    rows: IntArray
+    n: int
+    share: float = 1.0
+
+    @property
+    def of_rows(self) -> FloatArray:
+        """Weights of all labelled rows, (n,); 0 for those that do not count."""
+        found = np.zeros(self.n)
+        found[self.rows] = self.share * self.balance.weights
+        return found
+
+    def left_over(self, target: FloatArray) -> float:
+        """How far the weighted sum of a target may be off because rows are not balanced."""
+        return self.share * self.balance.left_over(target[self.rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,18 +331,30 @@ class Transport:
     q: Corrected
     selection: FloatArray | None = None
 
-    def weights(self, leaves: Sequence[Leaf]) -> Balance:
-        """Weights of the labelled rows for a task made of these leaves."""
+    def weights(self, leaves: Sequence[Leaf]) -> TaskWeights:
+        """Weights of the labelled rows for a task made of these leaves.
+
+        All rows are balanced first. Where that cannot be, those that the task counts are, alone.
+        """
+        everyone = np.arange(self.labelled.n)
         if self.selection is not None:
             raw = self.labelled.weights_or_ones / self.selection
             nothing = np.zeros(0)
-            return Balance(raw / raw.sum(), nothing, 0, 1.0, True)
-        fits = gradients_of(leaves, self.compared)
+            known = Balance(raw / raw.sum(), nothing, 0, 1.0, True, nothing.astype(bool))
+            return TaskWeights(known, everyone, everyone.size)
+        compared = self.compared
+        found = TaskWeights(_balanced(leaves, compared), everyone, everyone.size)
+        if found.balance.is_exact:
+            return found
         here, there = (
-            own_features(leaves, points, self.compared, fits)
-            for points in (self.compared.labelled, self.compared.population)
+            np.flatnonzero(np.logical_or.reduce([leaf.where.rows(points) for leaf in leaves]))
+            for points in (compared.labelled, compared.population)
         )
-        return self.compared.balance(here, there) if here.shape[1] else self.compared.plain_balance
+        if there.size == len(compared.population) or not min(here.size, there.size):
+            return found
+        share = float(compared.weights[there].sum() / compared.weights.sum())
+        part = _balanced(leaves, compared.take(here, there))
+        return TaskWeights(part, here, everyone.size, share)
 
     def value(self, task: Task, totals: PopulationTotals | None) -> TransportedValue | None:
         """Carry a task over.
@@ -319,8 +372,8 @@ class Transport:
             None where nothing is left to divide by.
         """
         leaves = list(dict.fromkeys(task.leaves()))
-        balance = self.weights(leaves)
-        w, e = balance.weights, self.labelled.y - self.q.here
+        weighed = self.weights(leaves)
+        w, e, balance = weighed.of_rows, self.labelled.y - self.q.here, weighed.balance
         known = [None] * len(leaves) if totals is None else list(totals.means().T)
         parts: list[_Carried] = []
         for leaf, own in zip(leaves, known, strict=True):
@@ -341,10 +394,19 @@ class Transport:
             return None
         sampling = self._sampling(slopes, values, shares, moved, totals)
         error = self._noise(leaves, w, slopes @ lean, e).plus(sampling)
+        error = error.plus(weighed.left_over((slopes @ lean) * e))
         error = replace(error, units=error.freedom + 1)
         size = balance.effective
-        smoothed = (size * min(max(found, 0.0), 1.0) + ADDED) / (size + 2 * ADDED)
-        return TransportedValue(found, error, size, balance.trimmed, balance.unbalanced, smoothed)
+        return TransportedValue(
+            value=found,
+            error=error,
+            effective=size,
+            trimmed=balance.trimmed,
+            unbalanced=balance.unbalanced,
+            worst=balance.worst,
+            labels=min(kish(w * self.labelled.y), kish(w * (1 - self.labelled.y))),
+            smoothed=(size * min(max(found, 0.0), 1.0) + ADDED) / (size + 2 * ADDED),
+        )
 
     @property
     def _omega(self) -> FloatArray:
@@ -398,7 +460,7 @@ class Transport:
         self, leaves: Sequence[Leaf], w: FloatArray, lean: FloatArray, e: FloatArray
     ) -> Uncertainty:
         """What labels of the rows may have done, with the floors of tasks."""
-        law = LabelLaw.of(self.labelled, leaves, self.q.here)
+        law = LabelLaw.of(self.labelled, leaves, self.q.here).carried_by(np.abs(w * lean))
         shares = w * lean * e
         if self.selection is not None:  # who is labelled is drawn, too: a ratio of two sums
             shares = shares - w * float(shares.sum())
@@ -420,6 +482,16 @@ class Transport:
         return math.hypot(
             totals.stderr(slopes, values), math.sqrt(left) * spread(some - some.mean())
         )
+
+
+def _balanced(leaves: Sequence[Leaf], compared: RowPair) -> Balance:
+    """Weights that make labelled rows like the population, in what a task reads, too."""
+    fits = gradients_of(leaves, compared)
+    here, there = (
+        own_features(leaves, points, compared, fits)
+        for points in (compared.labelled, compared.population)
+    )
+    return compared.balance(here, there) if here.shape[1] else compared.plain_balance
 
 
 def gradients_of(leaves: Sequence[Leaf], compared: RowPair) -> dict[Leaf, LeafFit]:
@@ -456,10 +528,12 @@ def own_features(
     plain = compared.features.singles
     trends = [k for k, own in enumerate(plain) if own.kind == "trend"]
     matrix = compared.here if points is compared.labelled else compared.there
-    found: list[FloatArray] = []
+    every: list[list[FloatArray]] = []
     seen: set[Any] = set()
     ones, there_ones = np.ones(len(points)), np.ones(len(compared.population))
     for leaf in leaves:
+        found: list[FloatArray] = []
+        every.append(found)
         g, h = leaf.terms_of(points, ones)
         if not isinstance(leaf.where, Everywhere) and leaf.where not in seen:
             seen.add(leaf.where)
@@ -478,7 +552,9 @@ def own_features(
         elif leaf.is_rate and leaf.among_positives and (leaf.quantity, leaf.where) not in seen:
             seen.add((leaf.quantity, leaf.where))
             found += [g, *(g * matrix[:, k] for k in trends)]
-    return np.column_stack(found[:MAX_OWN]) if found else np.zeros((len(points), 0))
+    # Leaves take turns, so that both sides of a gap are balanced alike where columns are many.
+    turns = [own for turn in zip_longest(*every) for own in turn if own is not None][:MAX_OWN]
+    return np.column_stack(turns) if turns else np.zeros((len(points), 0))
 
 
 def _clipped_lean(fit: LeafFit, points: Points, population: Points) -> FloatArray:
@@ -490,7 +566,3 @@ def _clipped_lean(fit: LeafFit, points: Points, population: Points) -> FloatArra
     return np.clip(own, *np.quantile(there, [0.001, 0.999]))
 
 
-def rows_kept(rows: RowsAtHand, kept: Any) -> RowsAtHand:
-    """The rows at hand that a mask keeps, as a population of their own."""
-    found = rows.take(kept)
-    return RowsAtHand(found.points, found.weights, len(found.points))

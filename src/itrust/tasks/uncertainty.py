@@ -253,6 +253,8 @@ class LabelLaw:
     labels : float
         How many independent labels carry the number: those of the rarer kind, in the part that
         has the fewest, less by what weights differ and by what labels of a unit have in common.
+    carried : (n,) array or None
+        How much of the number every row carries; None where that is what its weight says.
     """
 
     q: FloatArray
@@ -260,6 +262,7 @@ class LabelLaw:
     unit: IntArray | None = None
     alike: float = 0.0
     labels: float = math.inf
+    carried: FloatArray | None = None
 
     @classmethod
     def of(
@@ -305,6 +308,25 @@ class LabelLaw:
         parts: Sequence[Leaf | None] = list(leaves) or [None]
         return replace(law, labels=min(law._labels(sample, leaf) for leaf in parts))
 
+    def carried_by(self, amounts: FloatArray) -> LabelLaw:
+        """The same law where rows carry the number by other amounts than their weights.
+
+        Parameters
+        ----------
+        amounts : (n,) array
+            Not negative.
+
+        Returns
+        -------
+        LabelLaw
+            Whose labels count less, as amounts differ more than weights do.
+        """
+        base = np.ones(self.design.n) if self.design.weights is None else self.design.weights
+        counted = np.flatnonzero(amounts)
+        size = kish(base[counted])
+        less = min(kish(amounts) / size, 1.0) if size > 0 else 1.0
+        return replace(self, carried=amounts, labels=self.labels * less)
+
     def _labels(self, sample: Sample, leaf: Leaf | None) -> float:
         """How many independent labels carry a leaf; without one, a rate over all rows.
 
@@ -314,7 +336,7 @@ class LabelLaw:
         inside = _inside(leaf, sample)
         alone = float(np.square(inside) @ (self.q * (1 - self.q)))
         kinds = _kinds(leaf, inside, sample.y)
-        return min(_kish(held) for held in kinds) * _share(alone, self.label_variance(inside))
+        return min(kish(held) for held in kinds) * _share(alone, self.label_variance(inside))
 
     def label_variance(self, leaning: FloatArray) -> float:
         """Variance of the sum of `leaning (y - q)` if labels are drawn from the law.
@@ -398,6 +420,8 @@ class LabelLaw:
         """
         whole = self.design.freedom
         base = np.ones(self.design.n) if self.design.weights is None else self.design.weights
+        if self.carried is not None:
+            base = self.carried
         noise = base * counted * np.sqrt(self.q * (1 - self.q))
         unit = np.arange(self.design.n) if self.unit is None else self.unit
         apart, together = np.bincount(unit, noise**2), np.square(np.bincount(unit, noise))
@@ -660,7 +684,7 @@ def _carrying(leaf: Leaf, sample: Sample) -> float:
         kinds = _kinds(leaf, inside, sample.y)
         if unit is not None:
             kinds = [np.asarray(np.bincount(unit, held), dtype=float) for held in kinds]
-        return min(_kish(held) for held in kinds)
+        return min(kish(held) for held in kinds)
 
     found = carried(_inside(leaf, sample))
     if leaf.labels_each > 1:
@@ -708,8 +732,19 @@ def _kinds(leaf: Leaf | None, inside: FloatArray, y: FloatArray) -> list[FloatAr
     return [positives, inside - positives]
 
 
-def _kish(held: FloatArray) -> float:
-    """How many equal weights would say as much as these."""
+def kish(held: FloatArray) -> float:
+    """How many equal weights would say as much as these.
+
+    Parameters
+    ----------
+    held : (n,) array
+        Weights, not negative.
+
+    Returns
+    -------
+    float
+        Kish's effective sample size; 0 if all are 0.
+    """
     return _share(float(held.sum()) ** 2, float(held @ held))
 
 

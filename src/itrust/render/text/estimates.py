@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from itrust._core import counted, rounded, wrapped
@@ -133,6 +134,8 @@ def plugin_sentence(own: TaskEstimate) -> str:
 def resemblance_sentence(found: TaskEstimates) -> str:
     """Say in one sentence whether labelled rows are like the population."""
     looked = found.resemblance
+    if math.isnan(looked.pvalue):
+        return "whether labelled rows are like the population could not be tested"
     if looked.differs:
         return f"labelled rows differ from the population (p = {looked.pvalue:.3g}, exact)"
     return (

@@ -309,6 +309,11 @@ def estimate_notes(result: TaskEstimate) -> list[str]:
         )
     elif result.reason is BestReason.UNSUPPORTED:
         told.append(f"without a labelled row like it: {gap_words(result.gaps)}")
+    if result.unbalanced:
+        told.append(
+            f"weights leave {counted(result.unbalanced, 'feature')} of the covariates different by "
+            f"more than a tenth of a standard deviation; the interval counts what that may do"
+        )
     if result.trimmed:
         told.append(
             f"{counted(result.trimmed, 'weight')} of labelled rows cut, so that no row counts more "

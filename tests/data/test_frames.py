@@ -24,11 +24,13 @@ ROWS = pa.table(
         "house": np.repeat(np.arange(N // 2), 2),
     }
 )
+CONNECTIONS: list[object] = []
 
 
 def as_relation(rows):
     duckdb = pytest.importorskip("duckdb", reason="comes with the test extra")
     connection = duckdb.connect()
+    CONNECTIONS.append(connection)  # old relations do not keep theirs open
     connection.register("rows", rows)
     return connection.sql("select * from rows")
 

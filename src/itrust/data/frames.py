@@ -47,7 +47,7 @@ def at_hand(frame: object) -> object:
     lazy = _as_lazy(frame)
     if lazy is None:
         return frame
-    if nw.dependencies.is_duckdb_relation(frame):  # SELECT may give two columns one name
+    if "duckdb" in type(frame).__module__:  # SELECT may give two columns one name
         refuse_duplicates(frame.columns)
     return lazy.collect().to_native()
 

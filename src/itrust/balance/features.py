@@ -21,7 +21,8 @@ from itrust.recalibrate import HeightScale
 
 MAX_LEVELS = 40
 MIN_LEVEL_ROWS = 5
-MAX_PRODUCTS = 60
+MAX_PRODUCTS = 300  # that are compared; of those the clearest differences are balanced
+BALANCED_PRODUCTS = 60
 PREDICTION = "p"
 WIDE = math.sqrt(12)  # heights are uniform where ranks are: variance 1
 
@@ -83,7 +84,7 @@ class Features:
         Returns
         -------
         Features
-            At most 40 levels a category, the most frequent ones, and 60 products.
+            At most 40 levels a category, the most frequent ones, and 300 products.
         """
         scales: dict[str | None, HeightScale] = {None: HeightScale.of(points.p)}
         found = list(_of_number(None, scales[None]))
@@ -103,6 +104,28 @@ class Features:
 
     def __len__(self) -> int:
         return len(self.singles) + len(self.products)
+
+    def nearest(self, labelled: Points, population: Points) -> Features:
+        """Keep the products that differ most between two sets of rows, to be balanced.
+
+        Parameters
+        ----------
+        labelled, population : Points
+            Some rows of either.
+
+        Returns
+        -------
+        Features
+            With at most 60 products.
+        """
+        if len(self.products) <= BALANCED_PRODUCTS:
+            return self
+        here, there = (self.matrix(rows)[:, len(self.singles) :] for rows in (labelled, population))
+        scale = there.std(axis=0)
+        off = np.abs(here.mean(axis=0) - there.mean(axis=0))
+        far = np.divide(off, scale, out=np.zeros(off.size), where=scale > 0)
+        kept = np.sort(np.argsort(-far, kind="stable")[:BALANCED_PRODUCTS])
+        return replace(self, products=tuple(self.products[k] for k in kept))
 
     @property
     def all(self) -> tuple[Feature, ...]:
@@ -224,6 +247,14 @@ def shared_points(labelled: Points, population: Points) -> tuple[Points, Points]
                 column=own.name,
                 details={"own": kinds[0], "other": kinds[1]},
             )
+        if own.is_category and _are_spelt_apart(own.levels, other.levels):
+            raise InputError(
+                "the levels of {column} are numbers on one side and text on the other ({own} in the "
+                "labelled rows, {other} in the population); make them the same on both",
+                argument="population",
+                column=own.name,
+                details={"own": repr(own.levels[0]), "other": repr(other.levels[0])},
+            )
         if own.is_category and own.levels != other.levels:
             new = [level for level in other.levels if level not in set(own.levels)]
             levels = (*own.levels, *new)
@@ -231,6 +262,17 @@ def shared_points(labelled: Points, population: Points) -> tuple[Points, Points]
         left.append(own)
         right.append(other)
     return Points(labelled.p, tuple(left)), Points(population.p, tuple(right))
+
+
+def _are_spelt_apart(own: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether levels agree as text, and none does as it is."""
+    if not own or not other or set(own) & set(other):
+        return False
+    texts = [
+        {f"{level:g}" if isinstance(level, float) else str(level) for level in side}
+        for side in (own, other)
+    ]
+    return bool(texts[0] & texts[1])
 
 
 def pooled(one: Points, other: Points) -> Points:

@@ -102,7 +102,8 @@ class RowPair:
         ours, theirs = shared_points(labelled, rows.points)
         some = smallest_tickets(tickets(0, len(theirs)), SETTLING)
         few = smallest_tickets(tickets(0, len(ours)), SETTLING)
-        features = Features.of(pooled(ours.take(few), theirs.take(some)))
+        one, other = ours.take(few), theirs.take(some)
+        features = Features.of(pooled(one, other)).nearest(one, other)
         w = np.ones(len(theirs)) if rows.weights is None else rows.weights
         here, there = features.matrix(ours), features.matrix(theirs)
         return cls(ours, theirs, rows, features, here, there, base, w)

@@ -666,11 +666,12 @@ class Scan:
             The rows as they are in the files, and how many rows there are.
         """
         start = first = self.parts[0].start if self.parts else 0
-        bar = max_ticket
+        bar, dropped = max_ticket, 0
         found: list[tuple[FloatArray, pa.Table]] = []
         for batch in self._batches():
             drawn = tickets(first, batch.rows.num_rows)
             first += batch.rows.num_rows
+            dropped += batch.dropped
             rows = np.flatnonzero(drawn < bar)
             if rows.size:
                 part = pa.Table.from_batches([batch.rows]).take(pa.array(rows))
@@ -678,7 +679,7 @@ class Scan:
                     self._read(part, with_label=False)
                 found = [smallest_of([*found, (drawn[rows], part)], size)]
                 bar = float(found[0][0].max()) if found[0][0].size == size else max_ticket
-        return Candidates(*smallest_of(found, size), n=first - start)
+        return Candidates(*smallest_of(found, size), n=first - start, dropped=dropped)
 
     def _read(self, frame: Any, *, with_label: bool = True) -> dict[str, Any]:
         columns = frame_columns(frame if isinstance(frame, pa.Table) else pa.table(frame))

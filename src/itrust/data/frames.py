@@ -48,7 +48,7 @@ def at_hand(frame: object) -> object:
     if lazy is None:
         return frame
     if "duckdb" in type(frame).__module__:  # SELECT may give two columns one name
-        refuse_duplicates(frame.columns)
+        refuse_duplicates(frame.columns)  # type: ignore[attr-defined]
     return lazy.collect().to_native()
 
 

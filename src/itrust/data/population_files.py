@@ -34,11 +34,14 @@ class RowsAtHand:
         Their weights; None where rows count alike.
     n : int
         Number of all rows.
+    dropped : int
+        Rows of files with missing values that were left out.
     """
 
     points: Points
     weights: FloatArray | None
     n: int
+    dropped: int = 0
 
     @property
     def is_all(self) -> bool:
@@ -60,7 +63,8 @@ class RowsAtHand:
         """
         kept = self.points.take(rows)
         whole = len(kept) if self.is_all else round(self.n * len(kept) / len(self.points))
-        return RowsAtHand(kept, None if self.weights is None else self.weights[rows], whole)
+        w = None if self.weights is None else self.weights[rows]
+        return RowsAtHand(kept, w, whole, self.dropped)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,7 +145,8 @@ class PopulationScan:
         if not drawn.size:
             raise InputError("a population needs at least 1 row; this one has none", count=0)
         parts = self.scan._read(rows, with_label=False)
-        return RowsAtHand(Points(parts["p"], parts["columns"]), parts["design"].weights, found.n)
+        points = Points(parts["p"], parts["columns"])
+        return RowsAtHand(points, parts["design"].weights, found.n, found.dropped)
 
     def load(self) -> Population:
         """Read all rows into memory.

@@ -74,11 +74,14 @@ class Candidates:
         The rows, as many as tickets.
     n : int
         How many rows the pass has seen.
+    dropped : int
+        How many rows with missing values it has left out.
     """
 
     tickets: FloatArray
     rows: pa.Table
     n: int
+    dropped: int = 0
 
 
 def smallest_of(

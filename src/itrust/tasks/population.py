@@ -20,6 +20,7 @@ from itrust._core import (
     as_seed,
     checked_alpha,
     checked_choice,
+    counted,
     listed,
 )
 from itrust.balance import (
@@ -52,6 +53,7 @@ from itrust.tasks.bounds import Bounds
 from itrust.tasks.collected import TaskEstimates, collected
 from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
 from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
+from itrust.tasks.makers import as_tasks
 from itrust.tasks.passes import slopes_at, value_at
 from itrust.tasks.powering import prediction_powered, spread
 from itrust.tasks.regressions import has_regression, references_of, refuse_other_levels
@@ -89,10 +91,11 @@ MIN_EFFECTIVE, MAX_IMBALANCE = 10.0, 0.25
 LITTLE = 0.1  # effective size over the number of labelled rows that is worth a note
 ALIKE, DRAWS = 0.05, 199  # of the test whether labelled rows are like the population
 LOOKS_RANDOM = 0.5  # p-value above which the random-sample form is recommended
+ROWS_A_FEATURE = 20  # labelled rows, below which the test sees too little for that
 
 
 def estimate_tasks(
-    tasks: Sequence[Task],
+    tasks: Sequence[Task | str] | Task | str,
     population: Population | PopulationScan | Scan,
     labelled: Sample,
     *,
@@ -107,7 +110,7 @@ def estimate_tasks(
 
     Parameters
     ----------
-    tasks : sequence of Task
+    tasks : tasks or their text forms
         The numbers.
     population : Population, PopulationScan or Scan
         Rows without labels, with every covariate that the tasks read.
@@ -142,7 +145,7 @@ def estimate_tasks(
 
 
 def _estimates_of(
-    tasks: Sequence[Task],
+    wanted: object,
     population: Population | PopulationScan | Scan,
     labelled: Sample,
     alpha: float,
@@ -153,16 +156,29 @@ def _estimates_of(
     checked_sample(labelled)
     checked_alpha(alpha)
     checked_choice(support, "support", SUPPORT)
+    tasks = as_tasks(wanted)
     seed = as_seed(rng)
     known = read_selection(selection, labelled)
     rows = at_hand(population, labelled.names)
     for task in tasks:
         _refuse_lack(task, rows.points, labelled)
     shared = {column.name for column in rows.points.columns}
+    left_out = [name for name in labelled.names if name not in shared]
     labelled = labelled.with_columns(tuple(c for c in labelled.columns if c.name in shared))
+    lacking: list[str] = []
+    if left_out:
+        lacking.append(
+            f"the population lacks {listed(left_out)}: that labelled rows were chosen by it "
+            f"is neither seen nor made up for"
+        )
+    if rows.dropped:
+        lacking.append(
+            f"left out {counted(rows.dropped, 'row')} of the population with missing values"
+        )
     checked_tasks(labelled, tasks)
     by_labels = [_told(task, labelled) for task in tasks]
     compared, everyone = RowPair.of(labelled.points, rows, labelled.weights_or_ones), rows
+    is_part = rows.is_all and _are_among(compared.labelled, compared.population)
     resembling = compare_rows(
         compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, is_needed=False
     )
@@ -181,9 +197,9 @@ def _estimates_of(
         _estimate(
             task,
             told,
-            _Setting(labelled, rows, transport, resembling, own, support, alpha, seed),
+            _Setting(labelled, rows, transport, resembling, own, support, alpha, seed, is_part),
             totals.only(task),
-            (*_notes_of(population), *labelled.notes),
+            (*lacking, *_notes_of(population), *labelled.notes),
         )
         for task, told, own in zip(tasks, by_labels, gaps, strict=True)
     ]
@@ -195,13 +211,30 @@ def _parts(task: Task) -> tuple[Predicate, ...]:
     return tuple(dict.fromkeys(leaf.where for leaf in task.leaves())) or (Everywhere(),)
 
 
-def _looks(
-    tasks: Sequence[Task], compared: RowPair
-) -> dict[tuple[Predicate, ...], LookedAt]:
+def _looks(tasks: Sequence[Task], compared: RowPair) -> dict[tuple[Predicate, ...], LookedAt]:
     """What of the population no labelled row resembles, for the rows that tasks count."""
     return {
         parts: looked_for_support(compared, parts) for parts in dict.fromkeys(map(_parts, tasks))
     }
+
+
+def _are_among(labelled: Points, population: Points) -> bool:
+    """Whether every labelled row stands in the population, too, as far as can be seen.
+
+    Rows that only look so make the interval of the random-sample form a little longer.
+    """
+    if len(labelled) > len(population):
+        return False
+    here, there = (_keys(points) for points in (labelled, population))
+    return bool(np.isin(here, there).all())
+
+
+def _keys(points: Points) -> FloatArray:
+    """A number for each row, the same for the same prediction and covariates, (n,)."""
+    rows = [points.p, *(np.nan_to_num(column.values.astype(float)) for column in points.columns)]
+    steps = np.random.default_rng(0).uniform(1, 2, len(rows))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(sum(step * own for step, own in zip(steps, rows, strict=True)))
 
 
 def _told(task: Task, labelled: Sample) -> LabelledTask:
@@ -255,6 +288,7 @@ class _Setting:
     support: str
     alpha: float
     seed: int
+    is_part: bool
 
 
 def _estimate(
@@ -274,7 +308,9 @@ def _estimate(
         raise InputError(
             "{task} divides by 0 on the population", argument="population", details={"task": task}
         )
-    powered = prediction_powered(task, told, labelled, out, plugin, sampling)
+    powered = prediction_powered(
+        task, told, labelled, out, plugin, sampling, is_part=setting.is_part
+    )
     labels_alone = told.less()
     said = [*notes, *reference_notes(references_of(task, labelled))]
     if few_labels(task, labelled):
@@ -363,16 +399,33 @@ def _recommended(
     """The estimate that is honest, and why.
 
     A test that does not reject shows little: the random-sample form is taken only where labelled
-    rows look more alike than most random samples would, so that choosing costs no coverage.
+    rows look more alike than most random samples would, and the test had all rows to see a
+    difference by, so that choosing costs no coverage.
     """
     resembling = setting.resemblance
+    if len(np.unique(setting.labelled.y)) < 2:
+        return None, BestReason.UNKNOWN
     if setting.transport.selection is not None and transported is not None:
         return "transported", BestReason.KNOWN
-    if resembling.pvalue > LOOKS_RANDOM and refused is not BestReason.UNSUPPORTED:
+    sharp = _is_sharp(resembling, setting)
+    if resembling.pvalue > LOOKS_RANDOM and sharp and refused is not BestReason.UNSUPPORTED:
         return "prediction_powered", BestReason.RANDOM
     if transported is not None:
         return "transported", BestReason.DIFFERENT if resembling.differs else BestReason.SELECTED
     return None, BestReason.UNKNOWN if refused is None else refused
+
+
+def _is_sharp(resembling: Resemblance, setting: _Setting) -> bool:
+    """Whether the test of resemblance sees what would matter: many rows, each for itself."""
+    labelled, population = resembling.tested
+    alone = setting.labelled.design.is_simple and setting.labelled.weights is None
+    features = len(setting.transport.compared.features.singles)
+    return (
+        alone
+        and setting.rows.weights is None
+        and population >= 2 * labelled
+        and labelled >= ROWS_A_FEATURE * features
+    )
 
 
 def _is_unsupported(gaps: Sequence[Gap]) -> bool:

@@ -50,6 +50,8 @@ def prediction_powered(
     out: TaskRows,
     plugin: float,
     sampling: float,
+    *,
+    is_part: bool = False,
 ) -> Powered:
     """Estimate a task on a population by labels and probabilities.
 
@@ -65,6 +67,9 @@ def prediction_powered(
         The population, with probabilities in place of labels.
     plugin, sampling : float
         The plug-in estimate there, and its standard error.
+    is_part : bool
+        Whether the labelled rows are among those of the population, whose plug-in then goes with
+        what labels say: a covariance that is added.
 
     Returns
     -------
@@ -76,7 +81,10 @@ def prediction_powered(
     if not has_regression(task):
         # Labels, plus what probabilities say about the population less about the labelled rows.
         value = told.labels.value + lam * (plugin - told.predicted.value)
-        return Powered(value, told.less(lam).plus(lam * sampling), lam)
+        error = told.less(lam).plus(lam * sampling)
+        share = labelled.n / len(out.points) if is_part else 0.0
+        shared = _shared(told.labels.influence, told.predicted.influence, lam, share)
+        return Powered(value, error.plus(shared), lam)
     for _ in range(ROUNDS):
         found = _of_leaves(task, leaves, told, labelled, out, lam)
         lam = best_weight(
@@ -89,7 +97,19 @@ def prediction_powered(
     other = lam * found.predicted
     moves = None if told.moves is None else told.moves[0] - lam * told.moves[1]
     error = told.law.uncertainty(found.labels - other, found.expected - other, found.lean, moves)
-    return Powered(found.value, error.plus(lam * spread(found.population)), lam)
+    error = error.plus(lam * spread(found.population))
+    share = labelled.n / len(out.points) if is_part else 0.0
+    return Powered(found.value, error.plus(_shared(found.labels, found.predicted, lam, share)), lam)
+
+
+def _shared(labels: FloatArray, predicted: FloatArray, lam: float, share: float) -> float:
+    """What rows on both sides add, as a standard error: twice the covariance of the two parts.
+
+    Parts are the plug-in on the population, of which labelled rows are a share, and labels less
+    probabilities; 0 where rows are apart.
+    """
+    both = float((lam * predicted) @ (labels - lam * predicted))
+    return math.sqrt(max(2 * share * both, 0.0))
 
 
 @dataclass(frozen=True, eq=False)

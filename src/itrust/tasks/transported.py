@@ -564,5 +564,3 @@ def _clipped_lean(fit: LeafFit, points: Points, population: Points) -> FloatArra
     if points is not population:
         own = fit.lean(fit.read(points, np.ones(len(points))), np.ones(len(points)))
     return np.clip(own, *np.quantile(there, [0.001, 0.999]))
-
-

@@ -92,3 +92,28 @@ def test_a_coefficient_is_about_every_level_and_about_rows_with_another_value_th
     assert found.fewest[:2] == (n, 10)
     assert 0 < found.fewest[2] <= 7  # also what tells it from earlier numbers
     assert [str(task) for task in found.disclosed(10).withheld] == wanted[2:]
+
+
+def test_a_gap_of_few_rows_is_not_told_however_large_its_share_of_the_rows_that_count():
+    rng = np.random.default_rng(2)
+    n, isles = 3_000, 220
+
+    def drawn(size, judges):
+        region = np.where(np.arange(size) < isles, "isle", "land")
+        job = np.where(np.arange(size) < judges, "judge", rng.choice(["clerk", "cook"], size))
+        p = rng.uniform(0.2, 0.8, size)
+        return p, {"region": region, "job": job}
+
+    q, x = drawn(500, 0)
+    few = it.Sample(rng.random(500) < q, q, x)
+    task = it.tasks.parse('prevalence(region == "isle")')
+    for judges, is_told in ((4, False), (12, True)):
+        everyone = it.Population(*drawn(n, judges))
+        found = it.tasks.estimate_tasks([task], everyone, few, support="exclude")
+        assert found[0].gaps[0].rows == judges
+        assert found[0].gaps[0].share == judges / isles
+        assert n * found[0].gaps[0].share > 10  # of all rows it would seem to be many
+        shown = found.disclosed(10)
+        assert bool(shown[0].gaps) is bool(shown.resemblance.gaps) is is_told
+        for told in (str(shown), json.dumps(shown.to_dict()), estimates_page(shown)):
+            assert ("judge" in told) is is_told

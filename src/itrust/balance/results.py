@@ -36,7 +36,9 @@ class Gap:
     bound : float or None
         The largest or smallest value of labelled rows.
     share : float
-        Of the population.
+        Of the population, or of the rows that a task counts, by weights.
+    rows : int
+        How many of the population's rows that were looked at lie there: it has at least so many.
     """
 
     name: str | None
@@ -44,6 +46,7 @@ class Gap:
     side: str
     bound: float | None
     share: float
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -175,9 +178,7 @@ class Resemblance(Result):
             self,
             differences=tuple(filter(many, self.differences)),
             compared=tuple(filter(many, self.compared)),
-            gaps=tuple(
-                replace(gap, bound=None) for gap in self.gaps if self.size * gap.share >= min_cell
-            ),
+            gaps=disclosed_gaps(self.gaps, min_cell),
         )
 
     def _facts(self) -> Mapping[str, Any]:
@@ -210,3 +211,23 @@ class Resemblance(Result):
 def shares_of(gaps: Sequence[Gap]) -> float:
     """Share of the population that some gaps make up."""
     return float(sum(gap.share for gap in gaps))
+
+
+def disclosed_gaps(gaps: Sequence[Gap], min_cell: int) -> tuple[Gap, ...]:
+    """Take out gaps of few rows, and the values of single rows.
+
+    Rows that were looked at count: a share of random ones would promise rows that may not be.
+
+    Parameters
+    ----------
+    gaps : sequence of Gap
+        Parts of a population.
+    min_cell : int
+        Fewest rows of one that is shown.
+
+    Returns
+    -------
+    tuple of Gap
+        Without the largest or smallest values of labelled rows.
+    """
+    return tuple(replace(gap, bound=None) for gap in gaps if gap.rows >= min_cell)

@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from itrust._core import BoolArray, InputError, Result, checked_count
-from itrust.balance import Resemblance
+from itrust.balance import Resemblance, disclosed_gaps
 from itrust.data import Points, RowsAtHand, Sample
 from itrust.tasks.estimated import TaskEstimate
 from itrust.tasks.expressions import Ratio, Task
@@ -124,9 +124,7 @@ class TaskEstimates(Result):
         looked = self.resemblance.disclosed(least)
         shown = []
         for found in (self.estimates[k] for k in kept):
-            gaps = tuple(
-                replace(gap, bound=None) for gap in found.gaps if found.size * gap.share >= least
-            )
+            gaps = disclosed_gaps(found.gaps, least)
             shown.append(replace(found, gaps=gaps, resemblance=looked))
         gone = (found.task for k, found in enumerate(self.estimates) if k not in kept)
         return replace(

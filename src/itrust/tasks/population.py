@@ -30,6 +30,7 @@ from itrust.balance import (
     at_hand,
     compare_rows,
     looked_for_support,
+    shares_of,
 )
 from itrust.bias import Neighbours, Weights, neighbour_kernel
 from itrust.data import (
@@ -330,8 +331,8 @@ def _recommended(
 
 def _is_unsupported(gaps: Sequence[Gap]) -> bool:
     """Whether so much is unlike every labelled row that no estimate is given."""
-    new = sum(gap.share for gap in gaps if gap.side in ("level", "missing"))
-    return new > MAX_NEW or sum(gap.share for gap in gaps) > MAX_UNLIKE
+    new = [gap for gap in gaps if gap.side in ("level", "missing")]
+    return shares_of(new) > MAX_NEW or shares_of(gaps) > MAX_UNLIKE
 
 
 def read_selection(selection: object, labelled: Sample) -> FloatArray | None:

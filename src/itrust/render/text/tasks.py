@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from itrust._core import Setting, counted, in_door_words, rounded, rounded_up, wrapped
+from itrust.balance import shares_of
 from itrust.data import Everywhere, Predicate
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.balance import gap_words, percent, resemblance_warnings
@@ -301,7 +302,7 @@ def estimate_notes(result: TaskEstimate) -> list[str]:
         Sentences without a full stop.
     """
     told = []
-    unlike = sum(gap.share for gap in result.gaps)
+    unlike = shares_of(result.gaps)
     if result.support == "exclude" and unlike > 0:
         told.append(
             f"the number is for the {percent(1 - unlike)} of the population that labelled rows "

@@ -391,6 +391,7 @@ def _differences(
                 float(values[1]),
                 float(found.z[k]),
                 float(found.adjusted[k]),
+                min(_fewest(matrix[:labelled, k]), _fewest(matrix[labelled:, k])),
             )
         )
     return sorted(told, key=lambda one: -abs(one.z))
@@ -398,13 +399,14 @@ def _differences(
 
 def _single(compared: RowPair, feature: Feature, found: Permuted, k: int) -> RowDifference:
     ((name, level),) = feature.parts
-    sides = []
+    sides, rows = [], []
     for points, w in (
         (compared.labelled, compared.base),
         (compared.population, compared.weights),
     ):
         column = points.prediction if name is None else _named(points, name)
         sides.append(_told(column, feature, w))
+        rows.append(_fewest(_compared_values(column, feature)))
     is_date = name is not None and _named(compared.labelled, name).kind == "date"
     return RowDifference(
         PREDICTION if name is None else name,
@@ -415,6 +417,7 @@ def _single(compared: RowPair, feature: Feature, found: Permuted, k: int) -> Row
         sides[1],
         float(found.z[k]),
         float(found.adjusted[k]),
+        min(rows),
         is_date and feature.kind is FeatureKind.TREND,
     )
 
@@ -423,18 +426,31 @@ def _named(points: Points, name: str) -> Column:
     return next(column for column in points.columns if column.name == name)
 
 
+def _compared_values(column: Column, feature: Feature) -> FloatArray:
+    """What means are taken of: 0 and 1 for levels and what is missing, (n,)."""
+    if feature.kind is FeatureKind.LEVEL:
+        return has_level(column, feature.parts[0][1]).astype(float)
+    if feature.kind is FeatureKind.MISSING:
+        return column.missing.astype(float)
+    return np.where(column.missing, np.nan, column.values)
+
+
+def _fewest(values: FloatArray) -> int:
+    """Fewest rows that a mean tells of: where most have one value, it tells how many have not."""
+    most = int(np.unique(values, return_counts=True)[1].max(initial=0))
+    others = values.size - most
+    return others if 0 < others <= most else values.size
+
+
 def _told(column: Column, feature: Feature, w: FloatArray) -> float:
     """What people are shown of a feature: a mean, a share, or a standard deviation."""
-    if feature.kind is FeatureKind.LEVEL:
-        return float(np.average(has_level(column, feature.parts[0][1]), weights=w))
-    missing = column.missing
-    if feature.kind is FeatureKind.MISSING:
-        return float(np.average(missing, weights=w))
-    values, own = np.asarray(column.values[~missing], dtype=float), w[~missing]
+    values = _compared_values(column, feature)
+    known = ~np.isnan(values)
+    values, own = values[known], w[known]
     if not values.size or not own.sum() > 0:
         return float("nan")
     with np.errstate(over="ignore", invalid="ignore"):
         mean = float(np.average(values, weights=own))
-        if feature.kind is FeatureKind.TREND:
+        if feature.kind not in (FeatureKind.QUADRATIC, FeatureKind.CUBIC):
             return mean
         return float(np.sqrt(np.average(np.square(values - mean), weights=own)))

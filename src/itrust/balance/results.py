@@ -69,6 +69,9 @@ class RowDifference(Result):
         Their difference in standard deviations that permuted rows have.
     pvalue : float
         Adjusted for all features of its kind.
+    rows : int
+        Fewest rows of either side that the means or shares tell of: those with the level and
+        those without, or those with another value than most.
     is_date : bool
         Whether the means are days since 1970-01-01.
     """
@@ -81,6 +84,7 @@ class RowDifference(Result):
     population: float
     z: float
     pvalue: float
+    rows: int
     is_date: bool = False
 
     def _facts(self) -> Mapping[str, Any]:
@@ -156,28 +160,20 @@ class Resemblance(Result):
         Parameters
         ----------
         min_cell : int
-            Fewest rows behind a level or a gap that is shown; 1 shows everything.
+            Fewest rows behind a comparison or a gap that is shown; 1 shows everything.
 
         Returns
         -------
         Resemblance
-            Levels and missing values of fewer labelled rows, or that fewer rows lack, are left
-            out, and gaps say no largest or smallest value.
+            Levels of fewer rows, or that fewer rows lack, and numbers of which fewer rows have
+            another value than most, are left out, and gaps say no largest or smallest value.
         """
         if min_cell <= 1:
             return self
-
-        def many(found: RowDifference) -> bool:
-            if found.kind not in (FeatureKind.LEVEL, FeatureKind.MISSING):
-                return True
-            rows = [self.n * found.labelled, self.size * found.population]
-            others = [self.n - rows[0], self.size - rows[1]]
-            return min(*rows, *others) >= min_cell
-
         return replace(
             self,
-            differences=tuple(filter(many, self.differences)),
-            compared=tuple(filter(many, self.compared)),
+            differences=tuple(one for one in self.differences if one.rows >= min_cell),
+            compared=tuple(one for one in self.compared if one.rows >= min_cell),
             gaps=disclosed_gaps(self.gaps, min_cell),
         )
 

@@ -1,5 +1,7 @@
 """Numbers where labelled rows are no random sample: closed forms, coverage, refusals."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -8,6 +10,8 @@ import pytest
 import itrust as it
 from itrust import tasks
 from itrust.balance import RowPair, at_hand
+from itrust.render.page import estimates_page
+from itrust.render.text.balance import percent
 from itrust.tasks import BestReason, estimate_tasks
 from itrust.tasks.powering import spread
 from itrust.tasks.transported import Corrected, Transport, population_totals
@@ -112,7 +116,8 @@ def test_coefficients_leave_out_levels_that_no_labelled_row_has():
         task.estimate(new, few)
     found = task.estimate(new, few, support="exclude")
     assert found.best_way == "transported"
-    assert found.size <= 1_800
+    assert found.size == 2_000
+    assert 200 <= found.excluded < 220
     assert "region = moon" in str(found)
 
 
@@ -221,7 +226,8 @@ def test_a_part_without_support_is_refused_or_excluded_and_named():
     assert "age above 44" in str(found)
     left = tasks.prevalence().estimate(everyone, young, support="exclude")
     assert left.best_way == "transported"
-    assert left.size < 700
+    assert left.size == everyone.n == 1_500
+    assert left.excluded > 800
     assert "age above 44 (57 %)" in str(left)
     here = tasks.parse("prevalence(age < 44)").estimate(everyone, young)
     assert here.transported is not None
@@ -296,3 +302,45 @@ def test_selection_beside_weights_is_refused():
         tasks.prevalence().estimate(unlabelled(made.sample), weighted, selection=np.ones(few.n))
     with pytest.raises(it.InputError, match="must be one of"):
         tasks.prevalence().estimate(unlabelled(made.sample), few, support="ignore")
+
+
+def test_a_number_without_some_rows_says_so_wherever_it_stands():
+    """Sentences, head, dict, page, notebook and picture: the rows that it is for, and of which."""
+    made = it.simulate.survey(1_500, rng=0).sample
+    young = made.take(np.flatnonzero(made.column("age").values < 45))
+    wanted = [tasks.prevalence(), tasks.parse("prevalence(age < 44)")]
+    found = estimate_tasks(wanted, unlabelled(made), young, support="exclude").disclosed(10)
+    whole = found[0]
+    less = f"less {whole.excluded:,} that no labelled row resembles"
+    facts, page = found.to_dict(), estimates_page(found)
+    plain = re.sub("<[^>]*>", "", page)
+    share = f"for the {percent(1 - whole.gaps[0].share)} of the rows it counts that labelled rows"
+    for told in (str(found), found._repr_html_(), plain):
+        assert f"population of 1,500 rows ({less})" in " ".join(told.split())
+        assert " ".join(told.split()).count(share) >= 1
+    for told in (str(whole), whole._repr_html_(), facts["estimates"][0]["sentence"]):
+        assert share in " ".join(told.split())
+    assert less in " ".join(str(whole).split())
+    assert facts["population"] == facts["estimates"][0]["population"] == 1_500
+    assert facts["excluded"] == facts["estimates"][1]["excluded"] == whole.excluded
+    assert "rows like labelled ones" in repr(whole)
+    title = whole.plot().figure_.get_suptitle()
+    assert f"{1_500 - whole.excluded} of 1,500 rows" in title
+    assert "would have published" not in plain + str(found)
+    # A number that counts none of these rows is for all that it counts.
+    assert facts["estimates"][1]["scope"] == ""
+    assert "that labelled rows resemble" not in facts["estimates"][1]["sentence"]
+
+
+def test_few_excluded_rows_are_not_counted():
+    made = it.simulate.survey(1_500, rng=0).sample
+    few = made.take(np.arange(600))
+    x = covariates(made)
+    x["region"] = np.where(np.arange(1_500) < 4, "moon", x["region"])
+    found = estimate_tasks([tasks.prevalence()], it.Population(made.p, x), few, support="exclude")
+    assert 4 <= found.excluded < 10
+    shown = found.disclosed(10)
+    assert shown.excluded is None
+    assert "(less a few that no labelled row resembles)" in " ".join(str(shown).split())
+    assert "(less a few that no labelled row resembles)" in estimates_page(shown)
+    assert shown.disclosed(20).excluded is None

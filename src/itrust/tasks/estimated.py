@@ -109,6 +109,9 @@ class TaskEstimate(Result):
         Number of labelled rows.
     size : int
         Number of rows of the population.
+    excluded : int or None
+        How many of these do not count because no labelled row resembles them, with
+        `support="exclude"`; None where they are too few to be shown.
     alpha : float
         Error that every interval is allowed.
     notes : tuple of str
@@ -131,6 +134,7 @@ class TaskEstimate(Result):
     lam: float
     n: int
     size: int
+    excluded: int | None
     alpha: float
     notes: tuple[str, ...]
 
@@ -138,7 +142,8 @@ class TaskEstimate(Result):
         if self.best is None:
             return f"<TaskEstimate: {self.task}, no estimate recommended>"
         way = str(self.best_way).replace("_", "-")
-        return f"<TaskEstimate: {self.task}, {_with_ends(self.best)} {way}>"
+        scope = "" if self.excluded == 0 else ", of rows like labelled ones"
+        return f"<TaskEstimate: {self.task}, {_with_ends(self.best)} {way}{scope}>"
 
     @property
     def ways(self) -> dict[str, Estimate]:
@@ -164,6 +169,7 @@ class TaskEstimate(Result):
             "lam": self.lam,
             "n": self.n,
             "population": self.size,
+            "excluded": self.excluded,
             "alpha": self.alpha,
             "notes": self.notes,
         }

@@ -176,7 +176,7 @@ def _estimates_of(
             _estimate(
                 task,
                 told,
-                _Setting(labelled, rows, transport, resembling, gaps, support, alpha, seed),
+                _Setting(labelled, rows, everyone, transport, resembling, gaps, support, alpha),
                 totals.only(task),
                 (*_notes_of(population), *labelled.notes),
             )
@@ -224,12 +224,18 @@ class _Setting:
 
     labelled: Sample
     rows: RowsAtHand
+    everyone: RowsAtHand  # with those that are excluded
     transport: Transport
     resemblance: Resemblance
     gaps: tuple[Gap, ...]
     support: str
     alpha: float
-    seed: int
+
+    @property
+    def excluded(self) -> int:
+        """How many rows of the population do not count, told from those at hand."""
+        left = 1 - len(self.rows.points) / len(self.everyone.points)
+        return round(left * self.everyone.n)
 
 
 def _estimate(
@@ -305,7 +311,8 @@ def _estimate(
         support=setting.support,
         lam=powered.lam,
         n=labelled.n,
-        size=rows.n,
+        size=setting.everyone.n,
+        excluded=setting.excluded,
         alpha=float(alpha),
         notes=tuple(said),
     )

@@ -12,11 +12,18 @@ from itrust.render.text.balance import (
     unlike_words,
 )
 from itrust.render.text.layout import NARROW, spelt
-from itrust.render.text.tasks import WAYS, estimate_notes, recommendation, task_words
+from itrust.render.text.tasks import (
+    WAYS,
+    estimate_notes,
+    population_words,
+    recommendation,
+    scope_words,
+    task_words,
+)
 from itrust.tasks import Estimate, TaskEstimate, TaskEstimates
 
 OUTSIDE, INSIDE, NONE = "differs from the plug-in", "near the plug-in", "no number to report"
-UNLESS = "what you would have published"
+UNLESS, SAME_ROWS = "what you would have published", "on the same rows"
 
 
 def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
@@ -42,6 +49,7 @@ def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
     return {
         "n": looked.n,
         "population": looked.size,
+        "excluded": found.excluded,
         "resemblance": alike,
         "estimates": [_estimate_facts(own) for own in found.estimates],
     }
@@ -54,6 +62,7 @@ def _estimate_facts(own: TaskEstimate) -> dict[str, Any]:
         **facts,
         "title": task_words(own.task),
         "formula": own.task.formula,
+        "scope": scope_words(own),
         "finding": finding_of(own),
         "sentence": recommendation(own),
         "plugin_sentence": plugin_sentence(own),
@@ -118,7 +127,7 @@ def plugin_sentence(own: TaskEstimate) -> str:
         A sentence without a full stop.
     """
     value = told_value(own, own.plugin.value)
-    told = f"plug-in, {UNLESS}: {value}"
+    told = f"plug-in, {UNLESS if own.excluded == 0 else SAME_ROWS}: {value}"
     if own.best is None:
         return told
     off = own.plugin.value - own.best.value
@@ -169,7 +178,8 @@ def estimates_told(found: TaskEstimates, width: int = WIDTH) -> str:
     """
     looked = found.resemblance
     shown = counted(len(found), "number")
-    head = f"{shown} for a population of {looked.size:,} rows, from {looked.n:,} labelled rows"
+    rows = population_words(looked.size, found.excluded)
+    head = f"{shown} for {rows}, from {looked.n:,} labelled rows"
     lines = wrapped(head, width, "", "  ")
     if found.estimates:
         lines.append(f"intervals cover {100 * (1 - found[0].alpha):.4g} %")
@@ -188,7 +198,8 @@ def estimates_told(found: TaskEstimates, width: int = WIDTH) -> str:
 
 def headline(own: TaskEstimate) -> str:
     """The number in words with its recommended value, or that there is none."""
-    title = task_words(own.task)
+    scope = scope_words(own)
+    title = f"{task_words(own.task)}{scope and ', '}{scope}"
     if own.best is None or own.best_way is None:
         return f"{title}: {NONE}"
     return f"{title}: {with_interval(own, own.best)}, {WAYS[own.best_way]}"

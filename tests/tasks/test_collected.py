@@ -117,3 +117,23 @@ def test_a_gap_of_few_rows_is_not_told_however_large_its_share_of_the_rows_that_
         assert bool(shown[0].gaps) is bool(shown.resemblance.gaps) is is_told
         for told in (str(shown), json.dumps(shown.to_dict()), estimates_page(shown)):
             assert ("judge" in told) is is_told
+
+
+@pytest.mark.parametrize("support", ["refuse", "exclude"])
+def test_the_page_says_what_the_rule_about_unlike_rows_is(support):
+    """Whatever the page says is refused is, and what it says stays in does."""
+    rng = np.random.default_rng(0)
+    q, p = rng.uniform(0.2, 0.8, 300), rng.uniform(0.2, 0.8, 1_000)
+    few = it.Sample(rng.random(300) < q, q, {"job": rng.choice(["clerk", "cook"], 300)})
+    refused = []
+    for judges in (8, 14):
+        job = np.where(np.arange(1_000) < judges, "judge", rng.choice(["clerk", "cook"], 1_000))
+        found = it.tasks.estimate_tasks(
+            [it.tasks.prevalence()], it.Population(p, {"job": job}), few, support=support
+        )
+        refused.append(found[0].best is None)
+        page = " ".join(estimates_page(found).split())
+        told = "more than 10 % of the rows that a number counts, or more than 1 % of them have"
+        assert (told in page) is (support == "refuse")
+        assert ("no labelled row resembles are left out" in page) is (support == "exclude")
+    assert refused == [False, support == "refuse"]

@@ -253,7 +253,14 @@ def test_rows_of_files_give_what_rows_in_memory_give(tmp_path, monkeypatch):
             assert np.isclose(some.plugin.stderr, whole.plugin.stderr)
             assert abs(some.transported.value - whole.transported.value) < whole.transported.stderr
             assert some.recalibrated is None
+            assert "every row of the population at once" in " ".join(some.notes)
+            assert "pairs" not in " ".join(some.notes)
             assert some.size == 2_000
+    monkeypatch.undo()
+    monkeypatch.setattr("itrust.tasks.population.MAX_PAIRS", 1e5)
+    (paired,) = estimate_tasks(wanted[:1], everyone, few)
+    assert paired.recalibrated is None
+    assert "pairs of rows are too many" in " ".join(paired.notes)
 
 
 def test_sums_over_chunks_are_those_over_all_rows():

@@ -11,6 +11,10 @@ from itrust._core import Result, rounded
 from itrust.balance import Gap, Resemblance
 from itrust.tasks.expressions import Task
 
+# Shares of the rows that a task counts beyond which it is refused: of levels that no labelled row
+# has, about which nothing can be known, and of all rows that no labelled row is like.
+MAX_NEW, MAX_UNLIKE = 0.01, 0.1
+
 
 class Assumption(StrEnum):
     """What the interval of an estimate rests on."""
@@ -79,8 +83,8 @@ class TaskEstimate(Result):
     plugin : Estimate
         Probabilities in place of labels.
     recalibrated : Estimate or None
-        Probabilities plus the local bias of the labelled rows; None where pairs of labelled rows
-        and rows of the population are too many.
+        Probabilities plus the local bias of the labelled rows; None where the population, or
+        pairs of labelled rows and its rows, are too many.
     prediction_powered : Estimate
         Probabilities of the population, corrected by labelled rows.
     transported : Estimate or None

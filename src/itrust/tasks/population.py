@@ -48,7 +48,14 @@ from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.collected import TaskEstimates, collected
-from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
+from itrust.tasks.estimated import (
+    MAX_NEW,
+    MAX_UNLIKE,
+    Assumption,
+    BestReason,
+    Estimate,
+    TaskEstimate,
+)
 from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
 from itrust.tasks.passes import slopes_at, value_at
 from itrust.tasks.powering import prediction_powered, spread
@@ -75,11 +82,10 @@ CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
 WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the usual ones; wider where too few rows are near
 MIN_NEIGHBOURS = 4  # effective ones, below which a prediction is left as it is
 MANY_ALONE = 0.01  # share of the population without neighbours that is worth a note
-# Shares of the population that are refused: of levels that no labelled row has, about which
-# nothing can be known, and of all rows that no labelled row is like.
-MAX_NEW, MAX_UNLIKE = 0.01, 0.1
 MAX_PAIRS = 5e8  # of labelled rows and rows of the population, beyond which none are compared
-MANY_NOTE = "there is no recalibrated estimate: pairs of rows are too many"
+NO_RECALIBRATED = "there is no recalibrated estimate: "
+PAIRS_NOTE = f"{NO_RECALIBRATED}pairs of rows are too many"
+SOME_NOTE = f"{NO_RECALIBRATED}it would have to read every row of the population at once"
 SUPPORT = ("refuse", "exclude")
 ALIKE, DRAWS = 0.05, 199  # of the test whether labelled rows are like the population
 LOOKS_RANDOM = 0.5  # p-value above which the random-sample form is recommended
@@ -284,7 +290,7 @@ def _estimate(
                 f"leaves its probabilities as they are"
             )
     else:
-        said.append(MANY_NOTE)
+        said.append(PAIRS_NOTE if rows.is_all else SOME_NOTE)
     moved = setting.transport.value(task, totals)
     is_refused = setting.support == "refuse" and _is_unsupported(setting.gaps)
     transported = None

@@ -14,7 +14,7 @@ from itrust.render.page.content import shortened, tidy, versions
 from itrust.render.page.html import MINUS, assembled
 from itrust.render.text.estimates import INSIDE, NONE, OUTSIDE
 from itrust.render.text.tasks import WAYS
-from itrust.tasks import MIN_CELL, SCHEMA, TaskEstimates
+from itrust.tasks import MAX_NEW, MAX_UNLIKE, MIN_CELL, SCHEMA, TaskEstimates
 
 TONES = {NONE: BAD, OUTSIDE: FAIR, INSIDE: GOOD}
 MAX_COMPARED = 20
@@ -99,6 +99,8 @@ def estimates_content(
         "numbers": [_number(own) for own in facts["estimates"]],
         "compared": _compared(facts["resemblance"]),
         "ways": [{"name": WAYS[name], "meaning": told} for name, told in MEANINGS.items()],
+        "is_excluding": any(own["support"] == "exclude" for own in facts["estimates"]),
+        "most": {"new": MAX_NEW, "unlike": MAX_UNLIKE},
         "versions": versions(),
     }
     told: dict[str, Any] = tidy(gathered, shortened(facts["on"]))

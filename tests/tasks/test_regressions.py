@@ -326,6 +326,39 @@ def test_what_cannot_be_is_refused_with_the_reason(text, awkward):
         tasks.parse(text).evaluate(sample, draws=19, rng=0)
 
 
+DISGUISED = {
+    "percent": lambda p: 100 * p,
+    "odds": lambda p: np.log(p / (1 - p)),
+    "rounded": lambda p: np.round(p, 3),
+    "order": lambda p: -np.argsort(np.argsort(p)).astype(float),
+}
+
+
+@pytest.mark.parametrize("n", [60, 600])
+@pytest.mark.parametrize("name", DISGUISED)
+def test_a_prediction_under_another_form_is_refused(name, n):
+    sample = rows(n)
+    x = {"age": sample.column("age").values, name: DISGUISED[name](sample.p)}
+    with pytest.raises(InputError, match=f"{name} orders the rows as the model's prediction does"):
+        tasks.parse(f"coef(age ; age + {name})").check(it.Sample(sample.y, sample.p, x))
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.2])
+def test_a_covariate_that_the_prediction_leans_on_is_no_prediction(noise):
+    """Its rank correlation is .99 and more; years have few values, whatever the model made of them.
+
+    A model of years alone orders rows as years do.
+    """
+    rng = np.random.default_rng(0)
+    score, years = rng.normal(size=600), rng.integers(20, 80, 600)
+    p = expit(score + noise * rng.normal(size=600))
+    ranks = [np.argsort(np.argsort(values)) for values in (score, p)]
+    assert 0.95 < np.corrcoef(ranks)[0, 1] < 0.999
+    tasks.parse("coef(score ; score)").check(it.Sample(rng.random(600) < p, p, {"score": score}))
+    p = expit((years - 50) / 20)
+    tasks.parse("coef(years ; years)").check(it.Sample(rng.random(600) < p, p, {"years": years}))
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -126,6 +126,13 @@ def _gap(gap: Gap) -> str:
     return f"{gap.name} {gap.side} {bound}"
 
 
+def resemblance_sentence(found: Resemblance) -> str:
+    """Say in one sentence whether labelled rows are like the population."""
+    if found.differs:
+        return f"labelled rows differ from the population (p = {found.pvalue:.3g}, exact)"
+    return f"no difference of labelled rows and population is shown (p = {found.pvalue:.3g}, exact)"
+
+
 def resemblance_warnings(found: Resemblance) -> tuple[str, ...]:
     """Say what whoever reports a number for this population has to know.
 

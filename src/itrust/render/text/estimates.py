@@ -8,6 +8,7 @@ from itrust._core import counted, rounded, wrapped
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.balance import (
     difference_words,
+    resemblance_sentence,
     resemblance_warnings,
     unlike_words,
 )
@@ -43,7 +44,7 @@ def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
     alike = {
         **looked.to_dict(),
         "compared": [{**one.to_dict(), "text": difference_words(one)} for one in looked.compared],
-        "sentence": resemblance_sentence(found),
+        "sentence": resemblance_sentence(looked),
         "warnings": resemblance_warnings(looked),
     }
     return {
@@ -139,20 +140,10 @@ def plugin_sentence(own: TaskEstimate) -> str:
     return f"{told}, {side} by {size}, {where}"
 
 
-def resemblance_sentence(found: TaskEstimates) -> str:
-    """Say in one sentence whether labelled rows are like the population."""
-    looked = found.resemblance
-    if looked.differs:
-        return f"labelled rows differ from the population (p = {looked.pvalue:.3g}, exact)"
-    return (
-        f"no difference of labelled rows and population is shown (p = {looked.pvalue:.3g}, exact)"
-    )
-
-
 def resemblance_lines(found: TaskEstimates) -> list[str]:
     """What was seen of the rows, a sentence each."""
     looked = found.resemblance
-    lines = [resemblance_sentence(found), *map(difference_words, looked.differences)]
+    lines = [resemblance_sentence(looked), *map(difference_words, looked.differences)]
     lines.append(unlike_words(looked))
     lines.append(
         f"weighted to be like the population, {looked.n:,} labelled rows say as much as "

@@ -193,7 +193,7 @@ def _(result: Resemblance, width: int = WIDTH) -> str:
 def unlike_words(result: Resemblance) -> str:
     """Say how much of the population no labelled row resembles."""
     if not result.gaps:
-        return "every part of the population has labelled rows like it"
+        return "no part of the population is shown to lack labelled rows like it"
     return (
         f"no labelled row resembles {percent(result.unlike)} of the population: "
         f"{gap_words(result.gaps)}"

@@ -75,9 +75,11 @@ def test_the_bias_is_the_linearised_sum_of_residuals_where_it_is_small():
     near = sample.with_predictions(np.clip(sample.p, 0.01, 0.99))
     y = (rng.random(near.n) < near.p).astype(float)
     s = near.p + 1e-4 * (y - near.p)
-    fit = tasks.fit_task(tasks.parse(text_of("age")), TaskRows.predicted(near))
+    fit = tasks.parse(text_of("age")).fit(TaskRows.predicted(near))
     moved = value(text_of("age"), near, s) - value(text_of("age"), near, near.p)
-    assert moved == pytest.approx(fit.gradient(near.points) @ (s - near.p) / near.n, rel=1e-3)
+    ones = np.ones(near.n)
+    lean = fit.lean(fit.read(near.points, ones), ones) / fit.mass
+    assert moved == pytest.approx(lean @ (s - near.p), rel=1e-3)
 
 
 # --- oracles ---

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from itrust.tasks.expressions import Ratio as Ratio
     from itrust.tasks.expressions import Task
     from itrust.tasks.expressions import TaskRows as TaskRows
-    from itrust.tasks.fits import TaskFit as TaskFit
-    from itrust.tasks.fits import fit_task as fit_task
     from itrust.tasks.makers import as_tasks as as_tasks
     from itrust.tasks.makers import coefficient, mean, prevalence, share
     from itrust.tasks.parser import parse

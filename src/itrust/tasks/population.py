@@ -48,6 +48,7 @@ from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.collected import TaskEstimates, collected
+from itrust.tasks.differentials import joined_at
 from itrust.tasks.estimated import (
     MAX_NEW,
     MAX_UNLIKE,
@@ -57,7 +58,6 @@ from itrust.tasks.estimated import (
     TaskEstimate,
 )
 from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
-from itrust.tasks.passes import slopes_at, value_at
 from itrust.tasks.powering import prediction_powered, spread
 from itrust.tasks.regressions import has_regression, references_of, refuse_other_levels
 from itrust.tasks.transported import (
@@ -431,8 +431,8 @@ def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple
         found = task.linear(out)
         return found.value, spread(found.influence)
     ratios, values = list(dict.fromkeys(task.ratios())), totals.values()
-    slopes = slopes_at(task, ratios, values)
-    return value_at(task, ratios, values), totals.stderr(slopes, values)
+    value, slopes = joined_at(task, ratios, values)
+    return value, totals.stderr(slopes, values)
 
 
 def _bounds(task: Task, rows: TaskRows, out: TaskRows, totals: PopulationTotals | None) -> Bounds:

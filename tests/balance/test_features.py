@@ -31,7 +31,7 @@ def test_trends_have_mean_0_and_variance_1_and_products_are_products():
     rows = population(2_000)
     features = Features.of(rows.points)
     matrix = features.matrix(rows.points)
-    trends = features.trends()
+    trends = features.plain()
     assert np.abs(matrix[:, trends[:2]].mean(axis=0)).max() < 0.05
     assert np.abs(matrix[:, trends[:2]].std(axis=0) - 1).max() < 0.3
     a, b = features.products[0]

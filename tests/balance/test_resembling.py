@@ -131,3 +131,38 @@ def test_too_few_rows_and_other_things_are_refused():
 def test_the_picture_has_a_row_for_every_covariate():
     display = it.resemblance(*pair(age=-4), draws=19, rng=0).plot()
     assert len(display.ax_.get_yticklabels()) == 3
+
+
+@pytest.mark.parametrize("ones", [3, 12])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_mean_that_counts_few_rows_is_withheld(ones, is_weighted):
+    """Numbers of two values are levels; weights make few rows no more than they are."""
+    rng = np.random.default_rng(0)
+    n = 1_500
+    flag = (np.arange(n) < ones).astype(float)
+    there = (np.arange(2_000) < 1_000).astype(float)
+    p, q, w = rng.random(n), rng.random(2_000), np.where(flag == 1, 20.0, 1.0)
+    for here, all_ in (
+        (flag, there),
+        (np.where(flag == 1, "yes", "no"), np.where(there == 1, "yes", "no")),
+        (np.where(flag == 1, 7.5, np.nan), np.where(there == 1, 7.5, 7.6)),
+    ):
+        few = it.Sample(
+            np.arange(n) % 2,
+            p,
+            {"flag": here},
+            weights=w if is_weighted else None,
+            missing="level",
+        )
+        found = it.resemblance(few, it.Population(q, {"flag": all_}), draws=19, rng=0)
+        assert {one.name: one.rows for one in found.compared} == {"flag": ones, "p": n}
+        names = [one.name for one in found.disclosed(10).compared]
+        assert ("flag" in names) is (ones >= 10)
+
+
+def test_what_all_labelled_rows_have_is_told():
+    rng = np.random.default_rng(0)
+    few = it.Sample(np.arange(100) % 2, rng.random(100), {"region": ["isle"] * 100})
+    everyone = it.Population(rng.random(200), {"region": ["isle", "land"] * 100})
+    found = it.resemblance(few, everyone, draws=19, rng=0).disclosed(10)
+    assert found.differences[0].name == "region"

@@ -1,4 +1,4 @@
-"""The page of estimates in a real browser, at every width, light, dark and on paper."""
+"""Estimates, and audits with a population, in a real browser: every width, dark and on paper."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ pytestmark = pytest.mark.slow
 PLANTED = "</script><script>window.pwned=1</script>"
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory) -> str:
+@pytest.fixture(scope="module", params=["estimates", "audit"])
+def address(request, tmp_path_factory) -> str:
     """A page about labelled rows that are young, with a planted script in the name of a level."""
     made = it.simulate.survey(3_000, rng=0).sample
     region = made.column("region")
@@ -23,11 +23,13 @@ def address(tmp_path_factory) -> str:
         np.random.default_rng(0).random(3_000) < 0.6 / (1 + np.exp((age - 45) / 15))
     )
     few = it.Sample(made.y[young], made.p[young], {name: own[young] for name, own in x.items()})
+    everyone, path = it.Population(made.p, x), tmp_path_factory.mktemp("page") / "page.html"
+    if request.param == "audit":
+        found = it.audit(few, draws=79, rng=0, charts=False, population=everyone)
+        return found.to_html(path).as_uri()
     tasks = ["prevalence()", "mean(age)", "coef(age ; age + region)"]
-    found = estimate_tasks(
-        [it.tasks.parse(text) for text in tasks], it.Population(made.p, x), few, rng=0
-    )
-    return found.to_html(tmp_path_factory.mktemp("estimates") / "page.html").as_uri()
+    wanted = [it.tasks.parse(text) for text in tasks]
+    return estimate_tasks(wanted, everyone, few, rng=0).to_html(path).as_uri()
 
 
 @pytest.mark.parametrize("media", ["screen", "print"])
@@ -43,5 +45,6 @@ def test_the_page_fits_and_nothing_planted_runs(browser, address, width, scheme,
     page = "document.documentElement"
     assert browser.execute_script(f"return {page}.scrollWidth - {page}.clientWidth") == 0
     assert browser.execute_script("return window.pwned") is None
-    assert "transported" in browser.find_element("tag name", "body").text
+    told = browser.find_element("tag name", "body").text
+    assert "rows have a lower age: mean" in told
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

@@ -92,3 +92,48 @@ def test_a_coefficient_is_about_every_level_and_about_rows_with_another_value_th
     assert found.fewest[:2] == (n, 10)
     assert 0 < found.fewest[2] <= 7  # also what tells it from earlier numbers
     assert [str(task) for task in found.disclosed(10).withheld] == wanted[2:]
+
+
+def test_a_gap_of_few_rows_is_not_told_however_large_its_share_of_the_rows_that_count():
+    rng = np.random.default_rng(2)
+    n, isles = 3_000, 220
+
+    def drawn(size, judges):
+        region = np.where(np.arange(size) < isles, "isle", "land")
+        job = np.where(np.arange(size) < judges, "judge", rng.choice(["clerk", "cook"], size))
+        p = rng.uniform(0.2, 0.8, size)
+        return p, {"region": region, "job": job}
+
+    q, x = drawn(500, 0)
+    few = it.Sample(rng.random(500) < q, q, x)
+    task = it.tasks.parse('prevalence(region == "isle")')
+    for judges, is_told in ((4, False), (12, True)):
+        everyone = it.Population(*drawn(n, judges))
+        found = it.tasks.estimate_tasks([task], everyone, few, support="exclude")
+        assert found[0].gaps[0].rows == judges
+        assert found[0].gaps[0].share == judges / isles
+        assert n * found[0].gaps[0].share > 10  # of all rows it would seem to be many
+        shown = found.disclosed(10)
+        assert bool(shown[0].gaps) is bool(shown.resemblance.gaps) is is_told
+        for told in (str(shown), json.dumps(shown.to_dict()), estimates_page(shown)):
+            assert ("judge" in told) is is_told
+
+
+@pytest.mark.parametrize("support", ["refuse", "exclude"])
+def test_the_page_says_what_the_rule_about_unlike_rows_is(support):
+    """Whatever the page says is refused is, and what it says stays in does."""
+    rng = np.random.default_rng(0)
+    q, p = rng.uniform(0.2, 0.8, 300), rng.uniform(0.2, 0.8, 1_000)
+    few = it.Sample(rng.random(300) < q, q, {"job": rng.choice(["clerk", "cook"], 300)})
+    refused = []
+    for judges in (8, 14):
+        job = np.where(np.arange(1_000) < judges, "judge", rng.choice(["clerk", "cook"], 1_000))
+        found = it.tasks.estimate_tasks(
+            [it.tasks.prevalence()], it.Population(p, {"job": job}), few, support=support
+        )
+        refused.append(found[0].best is None)
+        page = " ".join(estimates_page(found).split())
+        told = "more than 10 % of the rows that a number counts, or more than 1 % of them have"
+        assert (told in page) is (support == "refuse")
+        assert ("no labelled row resembles are left out" in page) is (support == "exclude")
+    assert refused == [False, support == "refuse"]

@@ -1,17 +1,24 @@
 """Numbers where labelled rows are no random sample: closed forms, coverage, refusals."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from scipy.stats import chi2
 
 import itrust as it
 from itrust import tasks
 from itrust.balance import RowPair, at_hand
+from itrust.render.page import estimates_page
+from itrust.render.text.balance import percent
 from itrust.tasks import BestReason, estimate_tasks
 from itrust.tasks.powering import spread
-from itrust.tasks.transported import Corrected, Transport, population_totals
+from itrust.tasks.transported import Corrected, Transport, cross_fitted, population_totals
+from oracles import plausible
 
+SLOPE = tasks.parse('coef(region["south"] ; age + region against "west")')
 GAP = tasks.parse('prevalence(region == "south") - prevalence(region == "west")')
 
 
@@ -90,18 +97,6 @@ def test_a_coefficient_of_levels_alone_is_a_gap():
     assert np.isclose(own.value(slope - GAP, None).value, 0, atol=1e-9)
 
 
-def test_coefficients_are_right_where_the_random_sample_form_is_not():
-    """The gap of south and west grows with age, and the young are labelled."""
-    task = tasks.parse('coef(region["south"] ; age + region against "west")')
-    truth = -0.0635  # of 200,000 rows
-    for seed in range(3):
-        made, few, _ = selected(seed, rows=3_000, labelled=800)
-        found = task.estimate(unlabelled(made.sample), few)
-        assert found.best_way == "transported"
-        assert found.best.lower < truth < found.best.upper
-        assert found.prediction_powered.upper < truth
-
-
 def test_coefficients_leave_out_levels_that_no_labelled_row_has():
     made, few, _ = selected(1)
     everyone, task = unlabelled(made.sample), tasks.parse('coef(age ; age + region against "west")')
@@ -112,7 +107,8 @@ def test_coefficients_leave_out_levels_that_no_labelled_row_has():
         task.estimate(new, few)
     found = task.estimate(new, few, support="exclude")
     assert found.best_way == "transported"
-    assert found.size <= 1_800
+    assert found.size == 2_000
+    assert 200 <= found.excluded < 220
     assert "region = moon" in str(found)
 
 
@@ -177,23 +173,43 @@ def test_order_of_rows_and_units_of_covariates_do_not_matter():
         assert np.isclose(other.error.stderr, found.error.stderr, rtol=1e-3)
 
 
-def test_intervals_cover_where_those_of_random_samples_do_not():
-    many = it.simulate.survey(400_000, rng=99)
-    rows = tasks.expressions.TaskRows(many.sample.points, np.ones(400_000), many.truth)
-    truth, runs = GAP.linear(rows).value, 10
-    kinds = ("transported", "best", "prediction_powered")
-    covered = dict.fromkeys(kinds, 0)
+@pytest.fixture(scope="module")
+def truths():
+    many = it.simulate.survey(200_000, rng=99)
+    rows = tasks.expressions.TaskRows(many.sample.points, np.ones(200_000), many.truth)
+    return {task: task.linear(rows).value for task in (GAP, SLOPE)}
+
+
+def test_transported_intervals_cover(truths):
+    """Misses are as many as alpha says, and the squares of scores as large as they should be."""
+    runs, scores, missed = 24, dict.fromkeys(truths, 0.0), dict.fromkeys(truths, 0)
     for seed in range(runs):
         made, few, _ = selected(seed)
-        found = GAP.estimate(unlabelled(made.sample), few)
-        assert found.resemblance.differs
-        assert found.resemblance.differences[0].name == "age"
-        for kind in kinds:
-            way = getattr(found, kind)
-            covered[kind] += way.lower <= truth <= way.upper
-    assert covered["transported"] >= 8
-    assert covered["best"] == covered["transported"]
-    assert covered["prediction_powered"] < 7
+        pair = RowPair.of(few.points, at_hand(unlabelled(made.sample), few.names), np.ones(few.n))
+        own = Transport(few, pair, cross_fitted(few, pair.population, seed))
+        for task, truth in truths.items():
+            found = own.value(task, None)
+            scores[task] += ((found.value - truth) / found.error.stderr) ** 2
+            missed[task] += found.error.pvalue(found.value - truth) <= 0.05
+    for task in truths:
+        assert 0.001 < chi2.sf(scores[task], runs) < 0.999
+        assert plausible(missed[task], runs)
+
+
+def test_the_transported_estimate_is_recommended_where_that_of_random_samples_is_wrong(truths):
+    """The gap of south and west grows with age, and the young are labelled."""
+    off = dict.fromkeys(truths, 0)
+    for seed in range(3):
+        made, few, _ = selected(seed, rows=3_000, labelled=800)
+        for found in estimate_tasks([*truths], unlabelled(made.sample), few):
+            truth = truths[found.task]
+            assert found.resemblance.differs
+            assert found.resemblance.differences[0].name == "age"
+            assert found.best is found.transported
+            assert abs(found.best.value - truth) < 3.5 * found.best.stderr
+            assert found.best.lower < found.best.value < found.best.upper
+            off[found.task] += found.prediction_powered.upper < truth
+    assert [*off.values()] == [3, 3]
 
 
 def test_random_labels_get_the_random_form_or_one_hardly_wider():
@@ -221,7 +237,8 @@ def test_a_part_without_support_is_refused_or_excluded_and_named():
     assert "age above 44" in str(found)
     left = tasks.prevalence().estimate(everyone, young, support="exclude")
     assert left.best_way == "transported"
-    assert left.size < 700
+    assert left.size == everyone.n == 1_500
+    assert left.excluded > 800
     assert "age above 44 (57 %)" in str(left)
     here = tasks.parse("prevalence(age < 44)").estimate(everyone, young)
     assert here.transported is not None
@@ -247,7 +264,14 @@ def test_rows_of_files_give_what_rows_in_memory_give(tmp_path, monkeypatch):
             assert np.isclose(some.plugin.stderr, whole.plugin.stderr)
             assert abs(some.transported.value - whole.transported.value) < whole.transported.stderr
             assert some.recalibrated is None
+            assert "every row of the population at once" in " ".join(some.notes)
+            assert "pairs" not in " ".join(some.notes)
             assert some.size == 2_000
+    monkeypatch.undo()
+    monkeypatch.setattr("itrust.tasks.population.MAX_PAIRS", 1e5)
+    (paired,) = estimate_tasks(wanted[:1], everyone, few)
+    assert paired.recalibrated is None
+    assert "pairs of rows are too many" in " ".join(paired.notes)
 
 
 def test_sums_over_chunks_are_those_over_all_rows():
@@ -296,3 +320,45 @@ def test_selection_beside_weights_is_refused():
         tasks.prevalence().estimate(unlabelled(made.sample), weighted, selection=np.ones(few.n))
     with pytest.raises(it.InputError, match="must be one of"):
         tasks.prevalence().estimate(unlabelled(made.sample), few, support="ignore")
+
+
+def test_a_number_without_some_rows_says_so_wherever_it_stands():
+    """Sentences, head, dict, page, notebook and picture: the rows that it is for, and of which."""
+    made = it.simulate.survey(1_500, rng=0).sample
+    young = made.take(np.flatnonzero(made.column("age").values < 45))
+    wanted = [tasks.prevalence(), tasks.parse("prevalence(age < 44)")]
+    found = estimate_tasks(wanted, unlabelled(made), young, support="exclude").disclosed(10)
+    whole = found[0]
+    less = f"less {whole.excluded:,} that no labelled row resembles"
+    facts, page = found.to_dict(), estimates_page(found)
+    plain = re.sub("<[^>]*>", "", page)
+    share = f"for the {percent(1 - whole.gaps[0].share)} of the rows it counts that labelled rows"
+    for told in (str(found), found._repr_html_(), plain):
+        assert f"population of 1,500 rows ({less})" in " ".join(told.split())
+        assert " ".join(told.split()).count(share) >= 1
+    for told in (str(whole), whole._repr_html_(), facts["estimates"][0]["sentence"]):
+        assert share in " ".join(told.split())
+    assert less in " ".join(str(whole).split())
+    assert facts["population"] == facts["estimates"][0]["population"] == 1_500
+    assert facts["excluded"] == facts["estimates"][1]["excluded"] == whole.excluded
+    assert "rows like labelled ones" in repr(whole)
+    title = whole.plot().figure_.get_suptitle()
+    assert f"{1_500 - whole.excluded} of 1,500 rows" in title
+    assert "would have published" not in plain + str(found)
+    # A number that counts none of these rows is for all that it counts.
+    assert facts["estimates"][1]["scope"] == ""
+    assert "that labelled rows resemble" not in facts["estimates"][1]["sentence"]
+
+
+def test_few_excluded_rows_are_not_counted():
+    made = it.simulate.survey(1_500, rng=0).sample
+    few = made.take(np.arange(600))
+    x = covariates(made)
+    x["region"] = np.where(np.arange(1_500) < 4, "moon", x["region"])
+    found = estimate_tasks([tasks.prevalence()], it.Population(made.p, x), few, support="exclude")
+    assert 4 <= found.excluded < 10
+    shown = found.disclosed(10)
+    assert shown.excluded is None
+    assert "(less a few that no labelled row resembles)" in " ".join(str(shown).split())
+    assert "(less a few that no labelled row resembles)" in estimates_page(shown)
+    assert shown.disclosed(20).excluded is None

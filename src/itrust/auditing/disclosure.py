@@ -36,6 +36,7 @@ from itrust.tasks import TaskResult
 if TYPE_CHECKING:
     from itrust.auditing.audits import Audit
     from itrust.auditing.comparison import Comparison
+    from itrust.balance import Resemblance
 
 MIN_CELL = 10
 
@@ -61,6 +62,8 @@ class Withheld:
         Numbers of the user.
     grades : int
         Grades of the user's column; groups of the prediction are among the bins.
+    population : int
+        Comparisons with the population, and parts of it that no row resembles.
     shown : int
         Of the groups and slices, those that are shown to be miscalibrated.
     """
@@ -76,6 +79,7 @@ class Withheld:
     recalibration: int = 0
     tasks: int = 0
     grades: int = 0
+    population: int = 0
     shown: int = 0
 
     @property
@@ -170,6 +174,7 @@ class Disclosure:
         table, few_recalibrations = _recalibration(audit.recalibration, hidden)
         judgement, few_evidence = _judgement(audit.judgement, hidden, test)
         tasks = _tasks(audit.tasks, hidden)
+        resemblance, few_compared = _resemblance(audit.resemblance, hidden)
         withheld = Withheld(
             min_cell=self.min_cell,
             groups=few_groups,
@@ -182,6 +187,7 @@ class Disclosure:
             recalibration=few_recalibrations,
             tasks=sum(task.withheld is not None for task in tasks),
             grades=len(hidden.grades),
+            population=few_compared,
             shown=len(audit.diagnosis.shown) - len(kept.shown),
         )
         return replace(
@@ -198,7 +204,7 @@ class Disclosure:
             ),
             comparison=_comparison(audit.comparison, hidden),
             recalibration=table,
-            resemblance=audit.resemblance and audit.resemblance.disclosed(self.min_cell),
+            resemblance=resemblance,
             withheld=withheld,
             whole=audit,
         )
@@ -300,6 +306,14 @@ def _tasks(tasks: Sequence[TaskResult], hidden: Hidden) -> tuple[TaskResult, ...
     return tuple(
         task.without_values(hidden.least) if task.task in hidden.tasks else task for task in tasks
     )
+
+
+def _resemblance(found: Resemblance | None, hidden: Hidden) -> tuple[Resemblance | None, int]:
+    if found is None:
+        return None, 0
+    shown = found.disclosed(hidden.least)
+    few = len(found.compared) - len(shown.compared) + len(found.gaps) - len(shown.gaps)
+    return shown, few
 
 
 def _comparison(found: Comparison | None, hidden: Hidden) -> Comparison | None:

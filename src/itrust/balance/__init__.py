@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from itrust.balance.resembling import looked_for_support as looked_for_support
     from itrust.balance.resembling import resemblance
     from itrust.balance.results import FeatureKind, Gap, Resemblance, RowDifference
+    from itrust.balance.results import disclosed_gaps as disclosed_gaps
+    from itrust.balance.results import shares_of as shares_of
     from itrust.balance.support import LabelledSupport as LabelledSupport
     from itrust.balance.weights import Balance, entropy_balance
 else:

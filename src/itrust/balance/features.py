@@ -172,10 +172,9 @@ class Features:
             np.multiply(found[a], found[b], out=row)
         return found.T
 
-    def trends(self) -> list[int]:
+    def plain(self) -> list[int]:
         """Positions of the trends and levels, which products are made of."""
-        kinds = (FeatureKind.TREND, FeatureKind.LEVEL)
-        return [k for k, feature in enumerate(self.singles) if feature.kind in kinds]
+        return _plain(self.singles)
 
 
 def _height(scale: HeightScale, column: Column) -> FloatArray:
@@ -205,19 +204,21 @@ def has_level(column: Column, level: Any) -> BoolArray:
     return np.asarray(column.values == code)
 
 
+def _plain(singles: Sequence[Feature]) -> list[int]:
+    kinds = (FeatureKind.TREND, FeatureKind.LEVEL)
+    return [k for k, feature in enumerate(singles) if feature.kind in kinds]
+
+
 def _pairs(singles: Sequence[Feature]) -> list[tuple[int, int]]:
     """Trends with levels first, then trends, then levels, each of two covariates."""
-    plain = [
-        k
-        for k, feature in enumerate(singles)
-        if feature.kind in (FeatureKind.TREND, FeatureKind.LEVEL)
-    ]
 
     def rank(pair: tuple[int, int]) -> int:
         levels = sum(singles[k].kind is FeatureKind.LEVEL for k in pair)
         return (1, 0, 2)[levels]
 
-    pairs = [(a, b) for a, b in combinations(plain, 2) if singles[a].names != singles[b].names]
+    pairs = [
+        (a, b) for a, b in combinations(_plain(singles), 2) if singles[a].names != singles[b].names
+    ]
     return sorted(pairs, key=rank)[:MAX_PRODUCTS]
 
 
@@ -249,7 +250,7 @@ def shared_points(labelled: Points, population: Points) -> tuple[Points, Points]
             )
         if own.is_category and _are_spelt_apart(own.levels, other.levels):
             raise InputError(
-                "the levels of {column} are numbers on one side and text on the other ({own} in the "
+                "levels of {column} are numbers on one side and text on the other ({own} in the "
                 "labelled rows, {other} in the population); make them the same on both",
                 argument="population",
                 column=own.name,

@@ -369,7 +369,7 @@ class LookedAt:
         for where, _ in self.parts:
             counts |= where.rows(self.points)
         total, left = float(self.weights[counts].sum()), counts
-        told: dict[Gap, float] = {}
+        told: dict[Gap, tuple[float, int]] = {}
         for where, support in self.parts:
             rows = np.flatnonzero(where.rows(self.points) & left)
             left = left.copy()
@@ -377,11 +377,11 @@ class LookedAt:
             points, w = self.points.take(rows), self.weights[rows]
             lacks = support.lacks(points)
             for gap in support.gaps(points, lacks, w) if lacks.any() else ():
-                same = replace(gap, share=0.0)
-                told[same] = told.get(same, 0.0) + gap.share * float(w.sum()) / total
-        return tuple(
-            sorted((replace(gap, share=share) for gap, share in told.items()), key=_by_share)
-        )
+                same = replace(gap, share=0.0, rows=0)
+                share, seen = told.get(same, (0.0, 0))
+                told[same] = share + gap.share * float(w.sum()) / total, seen + gap.rows
+        found = (replace(gap, share=share, rows=seen) for gap, (share, seen) in told.items())
+        return tuple(sorted(found, key=_by_share))
 
 
 def _by_share(gap: Gap) -> float:
@@ -475,6 +475,7 @@ def _differences(
                 float(values[1]),
                 float(found.z[k]),
                 float(found.adjusted[k]),
+                min(_fewest(matrix[:labelled, k]), _fewest(matrix[labelled:, k])),
             )
         )
     return sorted(told, key=lambda one: -abs(one.z))
@@ -482,13 +483,14 @@ def _differences(
 
 def _single(compared: RowPair, feature: Feature, found: Permuted, k: int) -> RowDifference:
     ((name, level),) = feature.parts
-    sides = []
+    sides, rows = [], []
     for points, w in (
         (compared.labelled, compared.base),
         (compared.population, compared.weights),
     ):
         column = points.prediction if name is None else _named(points, name)
         sides.append(_told(column, feature, w))
+        rows.append(_fewest(_compared_values(column, feature)))
     is_date = name is not None and _named(compared.labelled, name).kind == "date"
     return RowDifference(
         PREDICTION if name is None else name,
@@ -499,6 +501,7 @@ def _single(compared: RowPair, feature: Feature, found: Permuted, k: int) -> Row
         sides[1],
         float(found.z[k]),
         float(found.adjusted[k]),
+        min(rows),
         is_date and feature.kind is FeatureKind.TREND,
     )
 
@@ -507,18 +510,31 @@ def _named(points: Points, name: str) -> Column:
     return next(column for column in points.columns if column.name == name)
 
 
+def _compared_values(column: Column, feature: Feature) -> FloatArray:
+    """What means are taken of: 0 and 1 for levels and what is missing, (n,)."""
+    if feature.kind is FeatureKind.LEVEL:
+        return has_level(column, feature.parts[0][1]).astype(float)
+    if feature.kind is FeatureKind.MISSING:
+        return column.missing.astype(float)
+    return np.where(column.missing, np.nan, column.values)
+
+
+def _fewest(values: FloatArray) -> int:
+    """Fewest rows that a mean tells of: where most have one value, it tells how many have not."""
+    most = int(np.unique(values, return_counts=True)[1].max(initial=0))
+    others = values.size - most
+    return others if 0 < others <= most else values.size
+
+
 def _told(column: Column, feature: Feature, w: FloatArray) -> float:
     """What people are shown of a feature: a mean, a share, or a standard deviation."""
-    if feature.kind is FeatureKind.LEVEL:
-        return float(np.average(has_level(column, feature.parts[0][1]), weights=w))
-    missing = column.missing
-    if feature.kind is FeatureKind.MISSING:
-        return float(np.average(missing, weights=w))
-    values, own = np.asarray(column.values[~missing], dtype=float), w[~missing]
+    values = _compared_values(column, feature)
+    known = ~np.isnan(values)
+    values, own = values[known], w[known]
     if not values.size or not own.sum() > 0:
         return float("nan")
     with np.errstate(over="ignore", invalid="ignore"):
         mean = float(np.average(values, weights=own))
-        if feature.kind is FeatureKind.TREND:
+        if feature.kind not in (FeatureKind.QUADRATIC, FeatureKind.CUBIC):
             return mean
         return float(np.sqrt(np.average(np.square(values - mean), weights=own)))

@@ -36,7 +36,9 @@ class Gap:
     bound : float or None
         The largest or smallest value of labelled rows.
     share : float
-        Of the population.
+        Of the population, or of the rows that a task counts, by weights.
+    rows : int
+        How many of the population's rows that were looked at lie there: it has at least so many.
     """
 
     name: str | None
@@ -44,6 +46,7 @@ class Gap:
     side: str
     bound: float | None
     share: float
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,9 @@ class RowDifference(Result):
         Their difference in standard deviations that permuted rows have.
     pvalue : float
         Adjusted for all features of its kind.
+    rows : int
+        Fewest rows of either side that the means or shares tell of: those with the level and
+        those without, or those with another value than most.
     is_date : bool
         Whether the means are days since 1970-01-01.
     """
@@ -78,6 +84,7 @@ class RowDifference(Result):
     population: float
     z: float
     pvalue: float
+    rows: int
     is_date: bool = False
 
     def _facts(self) -> Mapping[str, Any]:
@@ -154,31 +161,21 @@ class Resemblance(Result):
         Parameters
         ----------
         min_cell : int
-            Fewest rows behind a level or a gap that is shown; 1 shows everything.
+            Fewest rows behind a comparison or a gap that is shown; 1 shows everything.
 
         Returns
         -------
         Resemblance
-            Levels and missing values of fewer labelled rows, or that fewer rows lack, are left
-            out, and gaps say no largest or smallest value.
+            Levels of fewer rows, or that fewer rows lack, and numbers of which fewer rows have
+            another value than most, are left out, and gaps say no largest or smallest value.
         """
         if min_cell <= 1:
             return self
-
-        def many(found: RowDifference) -> bool:
-            if found.kind not in (FeatureKind.LEVEL, FeatureKind.MISSING):
-                return True
-            rows = [self.n * found.labelled, self.size * found.population]
-            others = [self.n - rows[0], self.size - rows[1]]
-            return min(*rows, *others) >= min_cell
-
         return replace(
             self,
-            differences=tuple(filter(many, self.differences)),
-            compared=tuple(filter(many, self.compared)),
-            gaps=tuple(
-                replace(gap, bound=None) for gap in self.gaps if self.size * gap.share >= min_cell
-            ),
+            differences=tuple(one for one in self.differences if one.rows >= min_cell),
+            compared=tuple(one for one in self.compared if one.rows >= min_cell),
+            gaps=disclosed_gaps(self.gaps, min_cell),
         )
 
     def _facts(self) -> Mapping[str, Any]:
@@ -211,3 +208,23 @@ class Resemblance(Result):
 def shares_of(gaps: Sequence[Gap]) -> float:
     """Share of the population that some gaps make up."""
     return float(sum(gap.share for gap in gaps))
+
+
+def disclosed_gaps(gaps: Sequence[Gap], min_cell: int) -> tuple[Gap, ...]:
+    """Take out gaps of few rows, and the values of single rows.
+
+    Rows that were looked at count: a share of random ones would promise rows that may not be.
+
+    Parameters
+    ----------
+    gaps : sequence of Gap
+        Parts of a population.
+    min_cell : int
+        Fewest rows of one that is shown.
+
+    Returns
+    -------
+    tuple of Gap
+        Without the largest or smallest values of labelled rows.
+    """
+    return tuple(replace(gap, bound=None) for gap in gaps if gap.rows >= min_cell)

@@ -139,7 +139,8 @@ class LabelledSupport:
         def told(name: str | None, level: Any, side: str, bound: float | None, own: Any) -> None:
             rows = left & own
             if rows.any():
-                found.append(Gap(name, level, side, bound, float(weights[rows].sum()) / total))
+                share = float(weights[rows].sum()) / total
+                found.append(Gap(name, level, side, bound, share, int(rows.sum())))
                 left[rows] = False
 
         pairs = list(zip(points.columns, self.labelled.columns, strict=True))

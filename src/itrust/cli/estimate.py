@@ -56,7 +56,7 @@ def run(options: Options) -> int:
         refuse_bad_places(options.outputs, [*labelled.places, *population.places])
         roles = _settled(labelled, population, log, options)
         covariates = needed_columns(labelled, tasks, roles)
-        _refuse_lack(population, roles, covariates)
+        _refuse_without_columns(population, roles, covariates)
         everyone = _population(labelled, population, roles, covariates, options)
         log.say(*labelled.about_checksum, *population.about_checksum)
         sums = labelled.checksum, population.checksum  # of what is read next
@@ -144,7 +144,9 @@ def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Op
     return roles
 
 
-def _refuse_lack(population: InputFiles, roles: Roles, covariates: Sequence[str]) -> None:
+def _refuse_without_columns(
+    population: InputFiles, roles: Roles, covariates: Sequence[str]
+) -> None:
     """Raise unless the population has the probabilities and every covariate."""
     population.require("prob", roles.prob[0])
     for name in covariates:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from itrust.tasks.collected import SCHEMA as SCHEMA
     from itrust.tasks.collected import EstimateProvenance, TaskEstimates
     from itrust.tasks.differentials import Linearised as Linearised
+    from itrust.tasks.estimated import MAX_NEW as MAX_NEW
+    from itrust.tasks.estimated import MAX_UNLIKE as MAX_UNLIKE
     from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
     from itrust.tasks.expressions import Combined as Combined
     from itrust.tasks.expressions import Leaf as Leaf
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from itrust.tasks.expressions import Ratio as Ratio
     from itrust.tasks.expressions import Task
     from itrust.tasks.expressions import TaskRows as TaskRows
-    from itrust.tasks.fits import TaskFit as TaskFit
-    from itrust.tasks.fits import fit_task as fit_task
     from itrust.tasks.makers import as_tasks as as_tasks
     from itrust.tasks.makers import coefficient, mean, prevalence, share
     from itrust.tasks.parser import parse

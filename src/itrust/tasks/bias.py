@@ -29,9 +29,9 @@ from itrust.calibration import step_down, unadjusted_pvalues
 from itrust.data import Design, Missing, Points, Sample, Scan
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
 from itrust.tasks.bounds import Bounds
-from itrust.tasks.differentials import Linearised
+from itrust.tasks.differentials import Linearised, value_at
 from itrust.tasks.expressions import LARGEST_VALUE, Ratio, Task, TaskRows
-from itrust.tasks.passes import LawSumsOfTasks, TaskPass, task_pass, value_at
+from itrust.tasks.passes import LawSumsOfTasks, TaskPass, task_pass
 from itrust.tasks.quantities import Callback
 from itrust.tasks.refusals import refuse_label_by_name
 from itrust.tasks.regressions import Coefficient, references_of

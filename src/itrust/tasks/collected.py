@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from itrust._core import BoolArray, InputError, Result, checked_count
-from itrust.balance import Resemblance
+from itrust.balance import Resemblance, disclosed_gaps
 from itrust.data import Points, RowsAtHand, Sample
 from itrust.tasks.estimated import TaskEstimate
 from itrust.tasks.expressions import Ratio, Task
@@ -101,6 +101,11 @@ class TaskEstimates(Result):
     def __getitem__(self, k: int | slice) -> TaskEstimate | tuple[TaskEstimate, ...]:
         return self.estimates[k]
 
+    @property
+    def excluded(self) -> int | None:
+        """How many rows of the population no number counts; None where too few to be shown."""
+        return self.estimates[0].excluded if self.estimates else 0
+
     def disclosed(self, min_cell: int = MIN_CELL) -> TaskEstimates:
         """Take out what rests on few rows, and the values of single rows.
 
@@ -114,7 +119,7 @@ class TaskEstimates(Result):
         TaskEstimates
             Numbers that rest on fewer rows, leave out fewer, or tell of fewer beside a number
             before them are named in `withheld` and not shown; gaps say no largest or smallest
-            value.
+            value, and fewer excluded rows are not counted out.
         """
         checked_count(min_cell, "min_cell")
         least = max(min_cell, self.min_cell)
@@ -124,10 +129,10 @@ class TaskEstimates(Result):
         looked = self.resemblance.disclosed(least)
         shown = []
         for found in (self.estimates[k] for k in kept):
-            gaps = tuple(
-                replace(gap, bound=None) for gap in found.gaps if found.size * gap.share >= least
-            )
-            shown.append(replace(found, gaps=gaps, resemblance=looked))
+            gaps = disclosed_gaps(found.gaps, least)
+            left = found.excluded
+            left = None if left is None or 0 < left < least else left
+            shown.append(replace(found, gaps=gaps, resemblance=looked, excluded=left))
         gone = (found.task for k, found in enumerate(self.estimates) if k not in kept)
         return replace(
             self,

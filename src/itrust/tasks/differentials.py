@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from itrust._core import FloatArray
+
+if TYPE_CHECKING:
+    from itrust.tasks.expressions import Leaf, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,3 +67,41 @@ class Linearised(Differential):
 
 class Dual(Differential):
     """Values of a task for the data and all draws, (1 + draws,), with slopes in its ratios."""
+
+
+def joined_at(
+    task: Task, leaves: Sequence[Leaf], values: Sequence[float] | FloatArray
+) -> tuple[float, FloatArray]:
+    """Give a task where its leaves have some values, and its derivatives in these.
+
+    Parameters
+    ----------
+    task : Task
+        What joins the leaves.
+    leaves : sequence of Leaf
+        All that it is made of, each once.
+    values : (k,) array
+        Theirs.
+
+    Returns
+    -------
+    float and (k,) array
+        NaN in place of a value that is not finite.
+    """
+    units = np.eye(len(leaves))
+    parts = [Dual(np.array([value]), units[:, [k]]) for k, value in enumerate(values)]
+    found = task.dual(parts, {leaf: k for k, leaf in enumerate(leaves)})
+    value = float(found.value[0])
+    return (value if math.isfinite(value) else math.nan), found.slope[:, 0]
+
+
+def slopes_at(
+    task: Task, leaves: Sequence[Leaf], values: Sequence[float] | FloatArray
+) -> FloatArray:
+    """Derivatives of a task in its leaves where these have some values, (k,)."""
+    return joined_at(task, leaves, values)[1]
+
+
+def value_at(task: Task, leaves: Sequence[Leaf], values: Sequence[float] | FloatArray) -> float:
+    """A task where its leaves have some values."""
+    return joined_at(task, leaves, values)[0]

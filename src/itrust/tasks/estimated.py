@@ -11,6 +11,10 @@ from itrust._core import Result, rounded
 from itrust.balance import Gap, Resemblance
 from itrust.tasks.expressions import Task
 
+# Shares of the rows that a task counts beyond which it is refused: of levels that no labelled row
+# has, about which nothing can be known, and of all rows that no labelled row is like.
+MAX_NEW, MAX_UNLIKE = 0.01, 0.1
+
 
 class Assumption(StrEnum):
     """What the interval of an estimate rests on."""
@@ -80,8 +84,8 @@ class TaskEstimate(Result):
     plugin : Estimate
         Probabilities in place of labels.
     recalibrated : Estimate or None
-        Probabilities plus the local bias of the labelled rows; None where pairs of labelled rows
-        and rows of the population are too many.
+        Probabilities plus the local bias of the labelled rows; None where the population, or
+        pairs of labelled rows and its rows, are too many.
     prediction_powered : Estimate
         Probabilities of the population, corrected by labelled rows.
     transported : Estimate or None
@@ -112,6 +116,9 @@ class TaskEstimate(Result):
         Number of labelled rows.
     size : int
         Number of rows of the population.
+    excluded : int or None
+        How many of these do not count because no labelled row resembles them, with
+        `support="exclude"`; None where they are too few to be shown.
     alpha : float
         Error that every interval is allowed.
     notes : tuple of str
@@ -135,6 +142,7 @@ class TaskEstimate(Result):
     lam: float
     n: int
     size: int
+    excluded: int | None
     alpha: float
     notes: tuple[str, ...]
 
@@ -142,7 +150,8 @@ class TaskEstimate(Result):
         if self.best is None:
             return f"<TaskEstimate: {self.task}, no estimate recommended>"
         way = str(self.best_way).replace("_", "-")
-        return f"<TaskEstimate: {self.task}, {_with_ends(self.best)} {way}>"
+        scope = "" if self.excluded == 0 else ", of rows like labelled ones"
+        return f"<TaskEstimate: {self.task}, {_with_ends(self.best)} {way}{scope}>"
 
     @property
     def ways(self) -> dict[str, Estimate]:
@@ -169,6 +178,7 @@ class TaskEstimate(Result):
             "lam": self.lam,
             "n": self.n,
             "population": self.size,
+            "excluded": self.excluded,
             "alpha": self.alpha,
             "notes": self.notes,
         }

@@ -22,7 +22,7 @@ from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.bias import Redraws
 from itrust.data import Chunk, Missing, Points
 from itrust.engines import Additive, Outcome, Plan, RowwiseWork
-from itrust.tasks.differentials import Dual
+from itrust.tasks.differentials import slopes_at
 from itrust.tasks.expressions import Leaf, Ratio, RatioFit, Task
 from itrust.tasks.fits import LeafFit
 from itrust.tasks.regression_passes import Solutions, solve_expected, solve_regressions, summed
@@ -42,20 +42,6 @@ from itrust.tasks.uncertainty import (
 MIN_LABELS = 200  # of either kind among the rows at hand, for their law to be that of all rows
 MAX_RATIOS = 60  # and coefficients of a task, which are bits of a number
 MIN_RANKED = 50  # rows at hand that tell how a quantity is spread in a group
-
-
-def slopes_at(task: Task, leaves: Sequence[Leaf], values: FloatArray) -> FloatArray:
-    """Derivatives of a task in its leaves where these have some values, (k,)."""
-    units = np.eye(len(leaves))
-    parts = [Dual(np.array([v]), units[:, [k]]) for k, v in enumerate(values)]
-    return task.dual(parts, {leaf: k for k, leaf in enumerate(leaves)}).slope[:, 0]
-
-
-def value_at(task: Task, leaves: Sequence[Leaf], values: FloatArray) -> float:
-    """A task where its leaves have some values."""
-    parts = [Dual(np.array([v]), np.zeros((len(leaves), 1))) for v in values]
-    found = task.dual(parts, {leaf: k for k, leaf in enumerate(leaves)}).value[0]
-    return float(found) if np.isfinite(found) else math.nan
 
 
 def _both(one: Mapping[int, FloatArray], other: Mapping[int, FloatArray]) -> dict[int, FloatArray]:

@@ -32,6 +32,7 @@ from itrust.balance import (
     compare_rows,
     looked_for_support,
     shared_points,
+    shares_of,
 )
 from itrust.bias import Neighbours, Weights, neighbour_kernel
 from itrust.data import (
@@ -51,10 +52,17 @@ from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.collected import TaskEstimates, collected
-from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
+from itrust.tasks.differentials import joined_at
+from itrust.tasks.estimated import (
+    MAX_NEW,
+    MAX_UNLIKE,
+    Assumption,
+    BestReason,
+    Estimate,
+    TaskEstimate,
+)
 from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
 from itrust.tasks.makers import as_tasks
-from itrust.tasks.passes import slopes_at, value_at
 from itrust.tasks.powering import prediction_powered, spread
 from itrust.tasks.regressions import has_regression, references_of, refuse_other_levels
 from itrust.tasks.transported import (
@@ -80,11 +88,10 @@ CHUNK_ROWS, PLACES_AT_ONCE = 8_192, 4_096
 WIDTHS = (0.5, 1.0, 2.0, 4.0)  # of the usual ones; wider where too few rows are near
 MIN_NEIGHBOURS = 4  # effective ones, below which a prediction is left as it is
 MANY_ALONE = 0.01  # share of the population without neighbours that is worth a note
-# Shares of the population that are refused: of levels that no labelled row has, about which
-# nothing can be known, and of all rows that no labelled row is like.
-MAX_NEW, MAX_UNLIKE = 0.01, 0.1
 MAX_PAIRS = 5e8  # of labelled rows and rows of the population, beyond which none are compared
-MANY_NOTE = "there is no recalibrated estimate: pairs of rows are too many"
+NO_RECALIBRATED = "there is no recalibrated estimate: "
+PAIRS_NOTE = f"{NO_RECALIBRATED}pairs of rows are too many"
+SOME_NOTE = f"{NO_RECALIBRATED}it would have to read every row of the population at once"
 SUPPORT = ("refuse", "exclude")
 # Below so many rows, or with so large a difference left, nothing is carried over to a population.
 MIN_EFFECTIVE, MAX_IMBALANCE = 10.0, 0.25
@@ -197,7 +204,7 @@ def _estimates_of(
         _estimate(
             task,
             told,
-            _Setting(labelled, rows, transport, resembling, own, support, alpha, seed, is_part),
+            _Setting(labelled, rows, everyone, transport, resembling, own, support, alpha, is_part),
             totals.only(task),
             (*lacking, *_notes_of(population), *labelled.notes),
         )
@@ -282,13 +289,19 @@ class _Setting:
 
     labelled: Sample
     rows: RowsAtHand
+    everyone: RowsAtHand  # with those that are excluded
     transport: Transport
     resemblance: Resemblance
     gaps: tuple[Gap, ...]
     support: str
     alpha: float
-    seed: int
     is_part: bool
+
+    @property
+    def excluded(self) -> int:
+        """How many rows of the population do not count, told from those at hand."""
+        left = 1 - len(self.rows.points) / len(self.everyone.points)
+        return round(left * self.everyone.n)
 
 
 def _estimate(
@@ -339,7 +352,7 @@ def _estimate(
                 f"leaves its probabilities as they are"
             )
     else:
-        said.append(MANY_NOTE)
+        said.append(PAIRS_NOTE if rows.is_all else SOME_NOTE)
     moved, refused = _moved(task, setting, totals)
     transported = None
     if moved is not None:
@@ -373,7 +386,8 @@ def _estimate(
         support=setting.support,
         lam=powered.lam,
         n=labelled.n,
-        size=rows.n,
+        size=setting.everyone.n,
+        excluded=setting.excluded,
         alpha=float(alpha),
         notes=tuple(said),
     )
@@ -430,8 +444,8 @@ def _is_sharp(resembling: Resemblance, setting: _Setting) -> bool:
 
 def _is_unsupported(gaps: Sequence[Gap]) -> bool:
     """Whether so much is unlike every labelled row that no estimate is given."""
-    new = sum(gap.share for gap in gaps if gap.side in ("level", "missing"))
-    return new > MAX_NEW or sum(gap.share for gap in gaps) > MAX_UNLIKE
+    new = [gap for gap in gaps if gap.side in ("level", "missing")]
+    return shares_of(new) > MAX_NEW or shares_of(gaps) > MAX_UNLIKE
 
 
 def read_selection(selection: object, labelled: Sample) -> FloatArray | None:
@@ -519,8 +533,8 @@ def _plugin(task: Task, out: TaskRows, totals: PopulationTotals | None) -> tuple
         found = task.linear(out)
         return found.value, spread(found.influence)
     ratios, values = list(dict.fromkeys(task.ratios())), totals.values()
-    slopes = slopes_at(task, ratios, values)
-    return value_at(task, ratios, values), totals.stderr(slopes, values)
+    value, slopes = joined_at(task, ratios, values)
+    return value, totals.stderr(slopes, values)
 
 
 def _bounds(task: Task, rows: TaskRows, out: TaskRows, totals: PopulationTotals | None) -> Bounds:

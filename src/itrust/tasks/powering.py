@@ -15,7 +15,7 @@ import numpy as np
 
 from itrust._core import FloatArray, IntArray
 from itrust.data import Design, Sample, design_variance
-from itrust.tasks.differentials import Dual, Linearised
+from itrust.tasks.differentials import Linearised, joined_at
 from itrust.tasks.expressions import Leaf, Task, TaskRows
 from itrust.tasks.links import NewtonStep, solved
 from itrust.tasks.regressions import Coefficient, has_regression
@@ -144,17 +144,14 @@ def _of_leaves(
         else _ratio(leaf, told, labelled, out, lam)
         for leaf in leaves
     ]
-    units = np.eye(len(parts))
-    duals = [Dual(np.array([part.value]), units[:, [k]]) for k, part in enumerate(parts)]
-    joined = task.dual(duals, {leaf: k for k, leaf in enumerate(leaves)})
-    slopes = joined.slope[:, 0]
+    value, slopes = joined_at(task, leaves, [part.value for part in parts])
 
     def summed(name: str) -> FloatArray:
         pairs = zip(slopes, parts, strict=True)
         return np.asarray(sum(slope * getattr(part, name) for slope, part in pairs))
 
     return _Shares(
-        float(joined.value[0]),
+        value,
         *(summed(name) for name in ("labels", "predicted", "expected", "lean", "population")),
     )
 

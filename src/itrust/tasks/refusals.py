@@ -7,10 +7,19 @@ import numpy as np
 from itrust._core import FloatArray, InputError, listed
 from itrust.data import Sample
 from itrust.tasks.expressions import Task
-from itrust.tasks.terms import NO_PREDICTION, Frame, Regression, RegressionColumn
+from itrust.tasks.terms import (
+    IS_PREDICTION,
+    NO_PREDICTION,
+    TELLS_PREDICTION,
+    Frame,
+    Regression,
+    RegressionColumn,
+)
 
 MIN_ROWS, MIN_LABELS = 5, 2  # for every coefficient: rows, and labels of the rarer kind
 ALIKE = 1e-9  # share of a column's variance that the columns before it leave, or it is one of them
+# A column with this rank correlation with the prediction tells it, if it has so many values.
+SAME_ORDER, MANY_VALUES, NEARLY_ALL = 0.999, 100, 0.9
 TELLS = 1e-4  # a column so much in another one, in standard deviations, is named
 
 
@@ -78,7 +87,11 @@ def refuse_label_by_name(regression: Regression, sample: Sample) -> None:
 def refuse_outcome(
     column: RegressionColumn, values: FloatArray, y: FloatArray, p: FloatArray
 ) -> None:
-    """Refuse a column that is the label, or the prediction, under another name.
+    """Refuse a column that is the label, or tells the prediction, under another name.
+
+    A column tells the prediction if it orders the rows as that does, in either direction, and has
+    many values: percents, logits and rounded probabilities do. A covariate that the model leans on
+    does not, as long as the model reads others beside it.
 
     Parameters
     ----------
@@ -94,14 +107,37 @@ def refuse_outcome(
             argument="tasks",
             value=str(column),
         )
-    for same in (p, 1 - p):
-        if np.ptp(p) > 0 and np.allclose(values, same, rtol=1e-12, atol=0):
-            raise InputError(
-                NO_PREDICTION,
-                argument="tasks",
-                value=str(column),
-                details={"name": str(column), "rows": f"{values.size:,}"},
-            )
+    is_same = any(np.allclose(values, same, rtol=1e-12, atol=0) for same in (p, 1 - p))
+    if np.ptp(p) > 0 and (is_same or _tells(values, p)):
+        told = IS_PREDICTION if is_same else TELLS_PREDICTION
+        raise InputError(
+            NO_PREDICTION,
+            argument="tasks",
+            value=str(column),
+            details={"name": str(column), "is_told": told, "rows": f"{values.size:,}"},
+        )
+
+
+def _tells(values: FloatArray, p: FloatArray) -> bool:
+    """Whether values have the order of p, and are more than, say, years would be."""
+    if np.unique(values).size <= min(MANY_VALUES, NEARLY_ALL * values.size):
+        return False
+    return abs(_rank_correlation(values, p)) > SAME_ORDER
+
+
+def _rank_correlation(one: FloatArray, other: FloatArray) -> float:
+    """Spearman's correlation; 0 where one is constant."""
+    ranks = np.array([_ranks(one), _ranks(other)])
+    centred = ranks - ranks.mean(axis=1, keepdims=True)
+    (a, c), (_, b) = centred @ centred.T
+    return float(c / np.sqrt(a * b)) if a * b > 0 else 0.0
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Ranks, the mean of them where values are equal, (n,)."""
+    _, place, often = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(often)
+    return np.asarray((last - (often - 1) / 2)[place])
 
 
 def refuse_few(coefficient: Task, columns: int, ones: int, zeros: int) -> None:

@@ -27,8 +27,10 @@ from itrust.tasks.quantities import Covariate, Formula, Indicator, Quantity, nee
 MAX_COLUMNS = 200  # of a regression, levels counted
 MAX_FACTORS = 2
 PREDICTIONS = ("prediction", "p (the model's)")
+IS_PREDICTION = "is the model's prediction"
+TELLS_PREDICTION = "orders the rows as the model's prediction does, so that it tells it"
 NO_PREDICTION = (
-    "{name} is the model's prediction, and a prediction on the right side of a regression carries "
+    "{name} {is_told}, and a prediction on the right side of a regression carries "
     "the model's error into its coefficients, where labels of {rows} rows cannot mend it; "
     "take covariates that were observed"
 )
@@ -290,7 +292,7 @@ def observed(points: Points, name: str) -> Any:
             NO_PREDICTION,
             argument="tasks",
             value=name,
-            details={"name": name, "rows": f"{len(points):,}"},
+            details={"name": name, "is_told": IS_PREDICTION, "rows": f"{len(points):,}"},
         )
     return column_of(points, name, prediction=False)
 

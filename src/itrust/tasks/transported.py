@@ -29,10 +29,10 @@ from itrust.data import (
     without_label,
 )
 from itrust.recalibrate import HeightScale, UntestedCorrection, untested_correction
+from itrust.tasks.differentials import joined_at
 from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
 from itrust.tasks.fits import LeafFit
 from itrust.tasks.links import NewtonStep, solved
-from itrust.tasks.passes import slopes_at, value_at
 from itrust.tasks.powering import spread
 from itrust.tasks.regressions import Coefficient, CoefficientFit, frame_of
 from itrust.tasks.uncertainty import ADDED, LabelLaw, Uncertainty, kish
@@ -388,8 +388,7 @@ class Transport:
             np.array([getattr(part, name) for part in parts])
             for name in ("value", "lean", "shares", "moved")
         )
-        slopes = slopes_at(task, leaves, values)
-        found = value_at(task, leaves, values)
+        found, slopes = joined_at(task, leaves, values)
         if not math.isfinite(found) or not np.isfinite(slopes).all():
             return None
         sampling = self._sampling(slopes, values, shares, moved, totals)
@@ -540,7 +539,7 @@ def own_features(
             found += [h, *(h * matrix[:, k] for k in trends)]
         if leaf in fits:
             lean = _clipped_lean(fits[leaf], points, compared.population)
-            found += [lean, *(lean * matrix[:, k] for k in compared.features.trends())]
+            found += [lean, *(lean * matrix[:, k] for k in compared.features.plain())]
             continue
         assert isinstance(leaf, Ratio)
         if not leaf.is_rate and (leaf.quantity, leaf.where) not in seen:

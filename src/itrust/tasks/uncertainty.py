@@ -21,7 +21,7 @@ from itrust.calibration import student_quantile, student_tail
 from itrust.data import Design, Sample, design_variance, variance_units
 from itrust.engines import Additive
 from itrust.tasks.bounds import Bounds
-from itrust.tasks.differentials import Dual, Linearised
+from itrust.tasks.differentials import Linearised, slopes_at
 from itrust.tasks.expressions import Leaf, Named, Ratio, Task, TaskRows
 from itrust.tasks.quantities import Quantity
 from itrust.tasks.replicates import reestimated
@@ -820,7 +820,4 @@ class Located:
 
 def slopes_of(task: Task, leaves: Sequence[Leaf], rows: TaskRows) -> FloatArray:
     """Derivatives of a task in its leaves, (k,), where these rows put them."""
-    values = [leaf.linear(rows).value for leaf in leaves]
-    units = np.eye(len(leaves))
-    parts = [Dual(np.array([v]), units[:, [k]]) for k, v in enumerate(values)]
-    return task.dual(parts, {leaf: k for k, leaf in enumerate(leaves)}).slope[:, 0]
+    return slopes_at(task, leaves, [leaf.linear(rows).value for leaf in leaves])

@@ -145,7 +145,8 @@ def _(result: Refusal) -> Dots:
 @dots_of.register
 def _(result: TaskEstimate) -> Dots:
     ways = result.ways
-    title = f"{result.task}: {result.size:,} rows without labels, {result.n:,} with"
+    some = f"{result.size - result.excluded:,} of " if result.excluded else ""
+    title = f"{result.task}: {some}{result.size:,} rows without labels, {result.n:,} with"
     label = f"estimate, {100 * (1 - result.alpha):g} % interval"
     return Dots(
         str(result.task) if len(title) > 70 else title,

@@ -11,8 +11,11 @@ from itrust.render.text.tasks import (
     WAYS,
     bias_text,
     ends_text,
+    estimate_head,
     estimate_notes,
+    population_words,
     recommendation,
+    scope_words,
     task_sentence,
     task_title,
     task_words,
@@ -57,7 +60,7 @@ def _(result: Estimate) -> str:
 def _(result: TaskEstimate) -> str:
     rows = [(WAYS[name], *estimate_cells(way)) for name, way in result.ways.items()]
     return html.card(
-        f"{result.task} on {result.size:,} rows without labels, {result.n:,} with",
+        estimate_head(result),
         html.table(["", *ESTIMATE_HEAD], rows),
         html.notes(
             [
@@ -81,10 +84,12 @@ def _(result: TaskEstimates) -> str:
     for own in result.estimates:
         best = ("", "") if own.best is None else estimate_cells(own.best)[:2]
         way = "none" if own.best_way is None else WAYS[own.best_way]
-        rows.append((task_words(own.task), *best, way, html.number(own.plugin.value, ".5g")))
-    looked = result.resemblance
+        scope = scope_words(own)
+        title = f"{task_words(own.task)}{scope and ', '}{scope}"
+        rows.append((title, *best, way, html.number(own.plugin.value, ".5g")))
+    rows_told = population_words(result.resemblance.size, result.excluded)
     return html.card(
-        f"{counted(len(result), 'number')} for a population of {looked.size:,} rows",
+        f"{counted(len(result), 'number')} for {rows_told}",
         html.table(("number", "report", "interval", "way", "plug-in"), rows),
         html.notes(
             [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,14 @@ from typing import Any
 from itrust._core import InputError, printable, rounded, write_whole
 from itrust.auditing import BAD, FAIR, GOOD
 from itrust.render.page.content import shortened, tidy, versions
-from itrust.render.page.html import MINUS, assembled
+from itrust.render.page.html import assembled
+from itrust.render.page.population import population_content
+from itrust.render.page.words import MINUS
 from itrust.render.text.estimates import INSIDE, NONE, OUTSIDE
 from itrust.render.text.tasks import WAYS
-from itrust.tasks import MIN_CELL, SCHEMA, TaskEstimates
+from itrust.tasks import MAX_NEW, MAX_UNLIKE, MIN_CELL, SCHEMA, TaskEstimates
 
 TONES = {NONE: BAD, OUTSIDE: FAIR, INSIDE: GOOD}
-MAX_COMPARED = 20
 MARGIN = 0.04  # of a picture, on either side
 MEANINGS = {
     "plugin": "Probabilities in place of labels, summed over the population.",
@@ -97,8 +98,10 @@ def estimates_content(
     gathered = {
         "found": {name: part for name, part in facts.items() if name != "provenance"},
         "numbers": [_number(own) for own in facts["estimates"]],
-        "compared": _compared(facts["resemblance"]),
+        "population": population_content(facts["resemblance"]),
         "ways": [{"name": WAYS[name], "meaning": told} for name, told in MEANINGS.items()],
+        "is_excluding": any(own["support"] == "exclude" for own in facts["estimates"]),
+        "most": {"new": MAX_NEW, "unlike": MAX_UNLIKE},
         "versions": versions(),
     }
     told: dict[str, Any] = tidy(gathered, shortened(facts["on"]))
@@ -179,23 +182,3 @@ class _Scale:
         width = self.high - self.low
         share = 0.5 if width <= 0 else (value - self.low) / width
         return round(100 * (MARGIN + (1 - 2 * MARGIN) * share), 2)
-
-
-def _compared(looked: Mapping[str, Any]) -> dict[str, Any]:
-    """Differences in standard errors, as bars from the middle."""
-    some: Sequence[Mapping[str, Any]] = looked["compared"][:MAX_COMPARED]
-    reach = max((abs(one["z"]) for one in some), default=1.0) or 1.0
-    shown = {(one["name"], one["kind"], one["level"]) for one in looked["differences"]}
-    rows = []
-    for one in some:
-        size = round(46 * abs(one["z"]) / reach, 2)
-        rows.append(
-            {
-                "from": round(50 - size, 2) if one["z"] < 0 else 50,
-                "length": size,
-                "z": f"{one['z']:+.1f}".replace("-", MINUS),
-                "side": "low" if one["z"] < 0 else "high",
-                "is_shown": (one["name"], one["kind"], one["level"]) in shown,
-            }
-        )
-    return {"rows": rows, "more": len(looked["compared"]) - len(some)}

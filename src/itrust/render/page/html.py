@@ -19,12 +19,11 @@ from itrust._core import counted, rounded, shown_name, signed, signed_in, write_
 from itrust.auditing import TONES, Audit
 from itrust.render.page.content import content
 from itrust.render.page.library import CompiledTemplates, chart_library
-from itrust.render.page.words import WORDS
+from itrust.render.page.words import MINUS, WORDS
 
 # Of the template.
 SETTINGS: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
 RARE = 0.1  # rates below it have a digit more
-MINUS = "\N{MINUS SIGN}"
 RECALIBRATED = ("name", "ece", "smooth_ece", "curve")  # what its charts draw
 # Text that would end a script element, or a line of JavaScript, when JSON stands in HTML.
 HARMLESS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+MINUS = "\N{MINUS SIGN}"
+
 
 class Word(NamedTuple):
     """A word and a sentence or two for somebody who meets it for the first time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,17 +16,26 @@ NOTED = 0.01  # share of a population that is worth a warning
 FEW = 0.3  # effective size over the number of rows that is worth a warning
 
 
-def percent(share: float) -> str:
-    """A share as people write it.
+def percent(share: float, digits: int = 2) -> str:
+    """A share as people write it, with two digits that count or more.
 
-    >>> percent(0.123), percent(0.0042), percent(0.0)
-    ('12 %', '0.42 %', '0 %')
+    >>> percent(0.123), percent(0.0042), percent(0.0), percent(0.996), percent(0.12345, 3)
+    ('12 %', '0.42 %', '0 %', '99.6 %', '12.3 %')
     """
-    return f"{100 * share:.0f} %" if share >= 0.095 or share == 0 else f"{100 * share:.2g} %"
+    hundred = 100 * share
+    if 99 < hundred < 100:  # what is left counts
+        digits = max(digits, 3)
+    if 0 < hundred < 1e-3:
+        return "less than 0.001 %"
+    told = f"{hundred:.{digits}g}"
+    return f"{100 if 'e' in told else told} %"  # 1e+02
 
 
 def difference_words(found: RowDifference) -> str:
     """Say how labelled rows differ in one covariate.
+
+    The direction is that of the comparison that was tested, of rows that stand for all and of
+    ranks. Means and shares of all rows stand beside it where they say the same.
 
     Parameters
     ----------
@@ -38,37 +48,50 @@ def difference_words(found: RowDifference) -> str:
         A sentence without a full stop, such as "labelled rows have a lower age: mean 38.2 against
         51.9".
     """
+    name, more = found.name, "more" if found.z > 0 else "less"
+    match found.kind:
+        case FeatureKind.LEVEL:
+            return f"labelled rows are {more} often {name} = {found.level}{_shares(found)}"
+        case FeatureKind.MISSING:
+            return f"labelled rows {more} often lack {name}{_shares(found)}"
+        case FeatureKind.PRODUCT:
+            return f"labelled rows differ in how {name} and {found.other} go together"
+        case FeatureKind.TREND:
+            sizes = ("later", "earlier") if found.is_date else ("higher", "lower")
+            size = sizes[0] if found.z > 0 else sizes[1]
+            return f"labelled rows have a {size} {name}{_means(found, 'mean')}"
+        case FeatureKind.QUADRATIC:
+            wide = _means(found, "standard deviation")
+            return f"labelled rows are {more} spread in {name}{wide}"
+        case _:  # neither a mean nor a spread says what a cubic does
+            return f"{name} has another shape among labelled rows"
+
+
+def _agree(found: RowDifference) -> bool:
+    """Whether means or shares of all rows differ in the direction that was tested."""
+    return (found.labelled - found.population) * found.z > 0
+
+
+def _shares(found: RowDifference) -> str:
+    """Shares on both sides, with the digits that tell them apart."""
+    if not _agree(found):
+        return ""
+    for digits in (2, 3, 4):
+        here, there = (percent(share, digits) for share in (found.labelled, found.population))
+        if here != there:
+            return f": {here} against {there}"
+    return ""
+
+
+def _means(found: RowDifference, called: str) -> str:
     here, there = (_number(value, found) for value in (found.labelled, found.population))
-    more = found.labelled > found.population
-    if found.kind is FeatureKind.LEVEL:
-        often = "more often" if more else "less often"
-        return f"labelled rows are {often} {found.name} = {found.level}: {here} against {there}"
-    if found.kind is FeatureKind.MISSING:
-        often = "more often" if more else "less often"
-        return f"labelled rows {often} lack {found.name}: {here} against {there}"
-    if found.kind is FeatureKind.PRODUCT:
-        return f"labelled rows differ in how {found.name} and {found.other} go together"
-    if found.kind is FeatureKind.TREND:
-        size = "higher" if more else "lower"
-        if found.is_date:
-            size = "later" if more else "earlier"
-        if here == there:  # means hide what ranks show
-            size = "higher" if found.z > 0 else "lower"
-            return f"labelled rows have a {size} {found.name}, by ranks"
-        return f"labelled rows have a {size} {found.name}: mean {here} against {there}"
-    if here == there:
-        return f"labelled rows have another spread of {found.name}"
-    wide = "more" if more else "less"
-    return (
-        f"labelled rows are {wide} spread in {found.name}: standard deviation {here} against "
-        f"{there}"
-    )
+    if here == there or not _agree(found):  # means hide what ranks show
+        return ", by ranks"
+    return f": {called} {here} against {there}"
 
 
 def _number(value: float, found: RowDifference) -> str:
-    if found.kind in (FeatureKind.LEVEL, FeatureKind.MISSING):
-        return f"{value:.2f}".removeprefix("0") if value < 0.995 else "1"
-    if found.is_date:
+    if found.is_date and np.isfinite(value):
         return str(np.datetime64(0, "D") + np.timedelta64(round(value), "D"))
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
@@ -102,6 +125,15 @@ def _gap(gap: Gap) -> str:
         return f"{gap.name} {gap.side} that of all labelled rows"
     bound = f"{gap.bound:,.0f}" if abs(gap.bound) >= 1000 else f"{gap.bound:.3g}"
     return f"{gap.name} {gap.side} {bound}"
+
+
+def resemblance_sentence(found: Resemblance) -> str:
+    """Say in one sentence whether labelled rows are like the population."""
+    if math.isnan(found.pvalue):
+        return "whether labelled rows are like the population could not be tested"
+    if found.differs:
+        return f"labelled rows differ from the population (p = {found.pvalue:.3g}, exact)"
+    return f"no difference of labelled rows and population is shown (p = {found.pvalue:.3g}, exact)"
 
 
 def resemblance_warnings(found: Resemblance) -> tuple[str, ...]:
@@ -164,7 +196,7 @@ def _(result: Resemblance, width: int = WIDTH) -> str:
 def unlike_words(result: Resemblance) -> str:
     """Say how much of the population no labelled row resembles."""
     if not result.gaps:
-        return "every part of the population has labelled rows like it"
+        return "no part of the population is shown to lack labelled rows like it"
     return (
         f"no labelled row resembles {percent(result.unlike)} of the population: "
         f"{gap_words(result.gaps)}"

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from itrust._core import counted, rounded, wrapped
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.balance import (
     difference_words,
+    resemblance_sentence,
     resemblance_warnings,
     unlike_words,
 )
 from itrust.render.text.layout import NARROW, spelt
-from itrust.render.text.tasks import WAYS, estimate_notes, recommendation, task_words
+from itrust.render.text.tasks import (
+    WAYS,
+    estimate_notes,
+    population_words,
+    recommendation,
+    scope_words,
+    task_words,
+)
 from itrust.tasks import Estimate, TaskEstimate, TaskEstimates
 
 OUTSIDE, INSIDE, NONE = "differs from the plug-in", "near the plug-in", "no number to report"
-UNLESS = "what you would have published"
+UNLESS, SAME_ROWS = "what you would have published", "on the same rows"
 
 
 def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
@@ -37,12 +44,13 @@ def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
     alike = {
         **looked.to_dict(),
         "compared": [{**one.to_dict(), "text": difference_words(one)} for one in looked.compared],
-        "sentence": resemblance_sentence(found),
+        "sentence": resemblance_sentence(looked),
         "warnings": resemblance_warnings(looked),
     }
     return {
         "n": looked.n,
         "population": looked.size,
+        "excluded": found.excluded,
         "resemblance": alike,
         "estimates": [_estimate_facts(own) for own in found.estimates],
     }
@@ -55,6 +63,7 @@ def _estimate_facts(own: TaskEstimate) -> dict[str, Any]:
         **facts,
         "title": task_words(own.task),
         "formula": own.task.formula,
+        "scope": scope_words(own),
         "finding": finding_of(own),
         "sentence": recommendation(own),
         "plugin_sentence": plugin_sentence(own),
@@ -119,7 +128,7 @@ def plugin_sentence(own: TaskEstimate) -> str:
         A sentence without a full stop.
     """
     value = told_value(own, own.plugin.value)
-    told = f"plug-in, {UNLESS}: {value}"
+    told = f"plug-in, {UNLESS if own.excluded == 0 else SAME_ROWS}: {value}"
     if own.best is None:
         return told
     off = own.plugin.value - own.best.value
@@ -131,22 +140,10 @@ def plugin_sentence(own: TaskEstimate) -> str:
     return f"{told}, {side} by {size}, {where}"
 
 
-def resemblance_sentence(found: TaskEstimates) -> str:
-    """Say in one sentence whether labelled rows are like the population."""
-    looked = found.resemblance
-    if math.isnan(looked.pvalue):
-        return "whether labelled rows are like the population could not be tested"
-    if looked.differs:
-        return f"labelled rows differ from the population (p = {looked.pvalue:.3g}, exact)"
-    return (
-        f"no difference of labelled rows and population is shown (p = {looked.pvalue:.3g}, exact)"
-    )
-
-
 def resemblance_lines(found: TaskEstimates) -> list[str]:
     """What was seen of the rows, a sentence each."""
     looked = found.resemblance
-    lines = [resemblance_sentence(found), *map(difference_words, looked.differences)]
+    lines = [resemblance_sentence(looked), *map(difference_words, looked.differences)]
     lines.append(unlike_words(looked))
     lines.append(
         f"weighted to be like the population, {looked.n:,} labelled rows say as much as "
@@ -172,7 +169,8 @@ def estimates_told(found: TaskEstimates, width: int = WIDTH) -> str:
     """
     looked = found.resemblance
     shown = counted(len(found), "number")
-    head = f"{shown} for a population of {looked.size:,} rows, from {looked.n:,} labelled rows"
+    rows = population_words(looked.size, found.excluded)
+    head = f"{shown} for {rows}, from {looked.n:,} labelled rows"
     lines = wrapped(head, width, "", "  ")
     if found.estimates:
         lines.append(f"intervals cover {100 * (1 - found[0].alpha):.4g} %")
@@ -191,7 +189,8 @@ def estimates_told(found: TaskEstimates, width: int = WIDTH) -> str:
 
 def headline(own: TaskEstimate) -> str:
     """The number in words with its recommended value, or that there is none."""
-    title = task_words(own.task)
+    scope = scope_words(own)
+    title = f"{task_words(own.task)}{scope and ', '}{scope}"
     if own.best is None or own.best_way is None:
         return f"{title}: {NONE}"
     return f"{title}: {with_interval(own, own.best)}, {WAYS[own.best_way]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from itrust._core import Setting, counted, in_door_words, rounded, rounded_up, wrapped
+from itrust.balance import shares_of
 from itrust.data import Everywhere, Predicate
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.balance import gap_words, percent, resemblance_warnings
@@ -255,7 +256,7 @@ def _(result: TaskEstimate, width: int = WIDTH) -> str:
         f"{ends_text(way):<22}  if {way.assumes}"
         for name, way in result.ways.items()
     ]
-    head = f"{result.task} on {result.size:,} rows without labels, {result.n:,} with"
+    head = "\n".join(wrapped(estimate_head(result), width, "", "  "))
     said = [recommendation(result)]
     said += [f"warning: {text}" for text in resemblance_warnings(result.resemblance)]
     said += [f"note: {note}" for note in (*estimate_notes(result), *result.notes)]
@@ -264,8 +265,45 @@ def _(result: TaskEstimate, width: int = WIDTH) -> str:
     return "\n".join([head, *lines])
 
 
+def estimate_head(result: TaskEstimate) -> str:
+    """What is estimated on which rows."""
+    rows = f"{result.size:,} rows without labels{_without(result.excluded)}"
+    return f"{result.task} on {rows}, {result.n:,} with"
+
+
+def population_words(size: int, excluded: int | None) -> str:
+    """The rows that numbers are for, such as "a population of 900 rows"."""
+    return f"a population of {size:,} rows{_without(excluded)}"
+
+
+def _without(excluded: int | None) -> str:
+    if excluded == 0:
+        return ""
+    left = "a few" if excluded is None else f"{excluded:,}"
+    return f" (less {left} that no labelled row resembles)"
+
+
+def scope_words(result: TaskEstimate) -> str:
+    """Say which of its rows a number is for; nothing where it is for all.
+
+    Parameters
+    ----------
+    result : TaskEstimate
+        All estimates.
+
+    Returns
+    -------
+    str
+        Such as "for the 48 % of the rows it counts that labelled rows resemble".
+    """
+    unlike = shares_of(result.gaps)
+    if result.support != "exclude" or not unlike > 0:
+        return ""
+    return f"for the {percent(1 - unlike)} of the rows it counts that labelled rows resemble"
+
+
 def recommendation(result: TaskEstimate) -> str:
-    """Say which estimate to report, and why.
+    """Say which estimate to report, for which rows, and why.
 
     Parameters
     ----------
@@ -284,7 +322,8 @@ def recommendation(result: TaskEstimate) -> str:
             rest = in_door_words(Setting("support", "exclude"))
             cure = f"; {rest} gives the number for the rest"
         return f"report none of them: {reason}{cure}"
-    return f"report the {WAYS[result.best_way]} estimate: {reason}"
+    scope = scope_words(result)
+    return f"report the {WAYS[result.best_way]} estimate{scope and ', '}{scope}: {reason}"
 
 
 def estimate_notes(result: TaskEstimate) -> list[str]:
@@ -301,14 +340,14 @@ def estimate_notes(result: TaskEstimate) -> list[str]:
         Sentences without a full stop.
     """
     told = []
-    unlike = sum(gap.share for gap in result.gaps)
-    if result.support == "exclude" and unlike > 0:
+    if scope_words(result):
         told.append(
-            f"the number is for the {percent(1 - unlike)} of the population that labelled rows "
-            f"resemble; left out: {gap_words(result.gaps)}"
+            f"of the rows that it counts, those that no labelled row resembles are left out: "
+            f"{gap_words(result.gaps)}"
         )
     elif result.reason is BestReason.UNSUPPORTED:
-        told.append(f"without a labelled row like it: {gap_words(result.gaps)}")
+        where = f": {gap_words(result.gaps)}" if result.gaps else ""
+        told.append(f"no labelled row is like some of the rows that it counts{where}")
     if result.unbalanced:
         told.append(
             f"weights leave {counted(result.unbalanced, 'feature')} of the covariates different by "

@@ -59,6 +59,8 @@ from itrust.data.kinds import MAX_VALUES as MAX_VALUES
 from itrust.data.kinds import Kinds as Kinds
 from itrust.data.kinds import is_few as is_few
 from itrust.data.multiclass import MulticlassSample
+from itrust.data.multiclass_files import MulticlassPopulationScan, MulticlassScan
+from itrust.data.multiclass_population import MulticlassPopulation
 from itrust.data.oddities import covariate_notes as covariate_notes
 from itrust.data.population import Population
 from itrust.data.population import without_labels as without_labels
@@ -125,7 +127,10 @@ from itrust.data.variance import variance_units as variance_units
 
 __all__ = [
     "Design",
+    "MulticlassPopulation",
+    "MulticlassPopulationScan",
     "MulticlassSample",
+    "MulticlassScan",
     "Population",
     "PopulationScan",
     "Predicate",

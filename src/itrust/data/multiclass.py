@@ -15,6 +15,7 @@ from itrust._core import (
     IntArray,
     Rng,
     Subject,
+    counted,
     listed,
     shown,
     smallest_tickets,
@@ -692,9 +693,10 @@ class MulticlassSample(Predicted):
         head = f"Sample of {self.n:,} rows, {len(self.classes)} classes"
         names = [shown(name) for name in self.classes]
         width = max(len(name) for name in names)
-        digits = len(f"{self.counts.max():,}")
+        counts = [counted(int(count), "label") for count in self.counts]
+        digits = max(len(count) for count in counts)
         lines = [
-            f"  {name:<{width}}  {self.counts[k]:>{digits},} labels "
+            f"  {name:<{width}}  {counts[k]:>{digits}} "
             f"({100 * float(w @ (self.codes == k) / w.sum()):.1f} %), "
             f"mean prediction {100 * float(w @ self.p[:, k] / w.sum()):.1f} %"
             for k, name in enumerate(names)

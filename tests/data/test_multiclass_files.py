@@ -214,3 +214,25 @@ def test_populations_in_frames_and_files(games):
     )
     with pytest.raises(InputError, match="'age' is the prob column; take it out"):
         Population.from_frame(frame, prob={"a": "p1", "b": "age"}, on="age")
+
+
+def test_what_is_of_two_classes_refuses_more():
+    p = np.full((4, 3), 1 / 3)
+    fix = it.recalibrate.Isotonic().fit(Sample([0, 1] * 20, np.linspace(0, 1, 40)))
+    with pytest.raises(InputError, match="prob must be one column, not 3"):
+        fix.predict(p)
+    several = Sample([0, 1, 2, 0], p)
+    with pytest.raises(InputError, match=r"this is a MulticlassSample; use .*one_class\(name\)"):
+        it.local_bias(several)
+
+    class Flat:
+        classes_ = np.array(["a", "b", "c"])
+
+        def predict_proba(self, X):
+            return np.full((len(X), 3), 1 / 3)
+
+    score = it.scores.scorer(it.scores.ece)
+    with pytest.raises(
+        InputError, match="the model knows 3 classes, 'a', 'b', 'c'; pass"
+    ):
+        score(Flat(), np.zeros((4, 1)), ["a", "b", "c", "a"])

@@ -63,6 +63,7 @@ from itrust.data.multiclass_files import MulticlassPopulationScan, MulticlassSca
 from itrust.data.multiclass_population import MulticlassPopulation
 from itrust.data.oddities import covariate_notes as covariate_notes
 from itrust.data.population import Population
+from itrust.data.population import of_one_column as of_one_column
 from itrust.data.population import without_labels as without_labels
 from itrust.data.population_files import PopulationScan
 from itrust.data.population_files import RowsAtHand as RowsAtHand

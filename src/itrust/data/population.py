@@ -285,6 +285,19 @@ def _several() -> Any:
     return MulticlassPopulation
 
 
+def of_one_column(p: object) -> Population:
+    """Rows with one column of probabilities; the columns of several classes are refused.
+
+    >>> of_one_column([0.2, 0.7]).n
+    2
+    """
+    if columns_in(p) > 2:
+        raise InputError(
+            "{argument} must be one column, not {count}", count=columns_in(p), **PROB.fields
+        )
+    return Population(p)
+
+
 def without_labels(population: Population) -> Sample:
     """The rows as a sample whose labels are all 0, for what does not look at labels.
 

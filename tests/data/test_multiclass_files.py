@@ -232,7 +232,5 @@ def test_what_is_of_two_classes_refuses_more():
             return np.full((len(X), 3), 1 / 3)
 
     score = it.scores.scorer(it.scores.ece)
-    with pytest.raises(
-        InputError, match="the model knows 3 classes, 'a', 'b', 'c'; pass"
-    ):
+    with pytest.raises(InputError, match="the model knows 3 classes, 'a', 'b', 'c'; pass"):
         score(Flat(), np.zeros((4, 1)), ["a", "b", "c", "a"])

@@ -36,6 +36,7 @@ from itrust.data import (
     Scan,
     checked_sample,
     named_columns,
+    of_one_column,
     read_covariates,
     refuse_formula_names,
     same_length,
@@ -486,8 +487,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
     def _points(self, p: object, x: object) -> Points:
         if not self.columns_:
-            return Population(p).points
-        checked = Population(p).p
+            return of_one_column(p).points
+        checked = of_one_column(p).p
         columns = self._columns(x)
         for column in columns:
             same_length(Subject("x", column.name), len(column), checked.size, "probabilities")

@@ -196,19 +196,15 @@ def _of_two(
         )
     positives = int(binary.y.sum())
     mirrored = tuple(_mirrored(finding) for finding in made.findings)
-    numbers = {
-        "statistic": made.statistic,
-        "unadjusted_pvalue": made.pvalue,
-        "pvalue": made.pvalue,
-    }
-    first = ClassResult(sample.classes[0], sample.n - positives, **numbers, findings=mirrored)
-    second = ClassResult(sample.classes[1], positives, **numbers, findings=made.findings)
+    numbers = made.statistic, made.pvalue, made.pvalue
+    first = ClassResult(sample.classes[0], sample.n - positives, *numbers, findings=mirrored)
+    second = ClassResult(sample.classes[1], positives, *numbers, findings=made.findings)
     return MulticlassResult(
         statistic=made.statistic,
         null_sd=float(made.statistic_draws.std()),
         score=made.score,
         null_distribution=made.null_distribution,
-        together=ClassResult(TOGETHER, sample.n, **numbers),
+        together=ClassResult(TOGETHER, sample.n, *numbers),
         classes=(first, second),
         n=made.n,
         names=made.names,
@@ -393,7 +389,7 @@ def _class_findings(
     prepared = Prepared(
         survey=engine.survey(binary),
         engine=engine,
-        dictionary=checks.dictionaries[k],
+        dictionary=checks.dictionary,
         weights=table.weights[rows],
         is_alone=False,
         bank=checks.banks[k],

@@ -1,6 +1,6 @@
 """Checks for several classes: what can be known before a label is looked at.
 
-Every class has its own dictionary of features; one kernel on all probabilities and covariates
+Every class has the checks of the default dictionary that are made of features; one kernel on all probabilities and covariates
 serves all classes; functions of the covariates serve contrasts between classes.
 """
 
@@ -199,7 +199,7 @@ class ClassChecks:
     ----------
     rows : ClassRows
         The rows.
-    dictionaries : tuple of Dictionary
+    dictionary : Dictionary
         The checks of every class.
     banks : tuple of Bank
         Those of them that can vary, ready for a pass.
@@ -216,7 +216,7 @@ class ClassChecks:
     """
 
     rows: ClassRows
-    dictionaries: tuple[Dictionary, ...]
+    dictionary: Dictionary
     banks: tuple[Bank, ...]
     weights: tuple[FloatArray, ...]
     joint: JointForm
@@ -253,24 +253,26 @@ def prepare_classes(rows: ClassRows, draws: int, engine: Factor | None = None) -
     some, pilot = rows.spread(POINTS), rows.spread(PILOT_ROWS)
     w2 = np.square(rows.weights_or_ones[pilot])
 
-    def of_class(code: int) -> tuple[Dictionary, Bank]:
-        dictionary = default_dictionary_for(rows.points(code, some))
-        kept = [e for e in dictionary.entries if e.kernel is None and e.family not in LEFT_OUT]
+    # Without kernels, checks are the same for every class: they read probabilities by their ranks.
+    dictionary = default_dictionary_for(rows.points(0, some))
+    kept = [e for e in dictionary.entries if e.kernel is None and e.family not in LEFT_OUT]
+    dictionary = replace(dictionary, entries=tuple(kept))
+
+    def of_class(code: int) -> Bank:
         points = rows.points(code, pilot)
         own = Pilot(points, w2 * points.p * (1 - points.p), np.empty(0), rows.n)
-        return replace(dictionary, entries=tuple(kept)), make_bank(kept, own, unit)
+        return make_bank(kept, own, unit)
 
-    found = list(ordered_map(of_class, range(rows.classes), available_threads()))
-    dictionaries, banks = (tuple(part) for part in zip(*found, strict=True))
+    banks = tuple(ordered_map(of_class, range(rows.classes), available_threads()))
     work = float(rows.n) * sum(bank.width for bank in banks) * (1 + draws)
     dtype = np.float64 if work <= SMALL_WORK else np.float32
     banks = tuple(replace(bank, dtype=dtype) for bank in banks)
     weights = tuple(
-        np.array(replace(d, entries=bank.entries).weights() if bank.entries else ())
-        for d, bank in zip(dictionaries, banks, strict=True)
+        np.array(replace(dictionary, entries=bank.entries).weights() if bank.entries else ())
+        for bank in banks
     )
     joint, contrasts = joint_form(rows, unit, engine), _contrasts(rows, some, pilot)
-    return ClassChecks(rows, dictionaries, banks, weights, joint, contrasts, unit, dtype)
+    return ClassChecks(rows, dictionary, banks, weights, joint, contrasts, unit, dtype)
 
 
 def joint_kernel(rows: ClassRows, some: IntArray) -> tuple[LocalKernel, tuple[str, ...]]:

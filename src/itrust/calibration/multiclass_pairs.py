@@ -41,7 +41,7 @@ def taken_for(
     scores = table.scaled.log_tails[rows, 0] + table.log_weights[rows]
     order = np.argsort(-scores, kind="stable")
     sums = _Sums(table)
-    found = []
+    found: list[TakenFor] = []
     for number in order.tolist():
         at = rows.start + number
         judged = adjusted[at] <= JUDGED and len(found) < MAX_JUDGED
@@ -103,9 +103,9 @@ class _Sums:
             p = self.rows.p[:, code]
             sd = float(np.sqrt(np.square(phi) @ (p * (1 - p))))
             sides.append(float(phi @ self.residuals(code)) / sd if sd > 0 else 0.0)
-        parts = phi * (self.residuals(actual) - self.residuals(predicted))
+        parts: FloatArray = phi * (self.residuals(actual) - self.residuals(predicted))
         if self.rows.units is not None:
-            parts = np.bincount(self.rows.units, weights=parts)
+            parts = np.bincount(self.rows.units, weights=parts).astype(float)
         spread = float(np.sqrt(np.square(parts).sum()))
         return sides[0], sides[1], float(parts.sum()) / spread if spread > 0 else 0.0
 

@@ -118,26 +118,26 @@ def contrast_entries(points: Points) -> tuple[Entry, ...]:
     numbers = [column for column in useful if column.is_number]
     entries = [_single("overall level", "overall", (), (), Shape.LEVEL)]
     for column in useful:
-        only = (column.name,)
-        if column.has_missing:
-            name, feature = f"{column.name} missing", (Absent(column.name),)
-            entries.append(
-                _single(name, "linear", only, feature, Shape.GROUP, Missing(column.name))
-            )
-        if column.is_number:
-            name, line = f"{column.name}: trend", (Line(column.name),)
-            entries.append(_single(name, "linear", only, line, Shape.TREND))
-        for value, rows in zip(column.levels[:MAX_CONTRAST_LEVELS], column.rows, strict=False):
-            if rows >= MIN_ROWS:
-                feature, where = (Is(column.name, value),), column.where(value)
-                entries.append(
-                    _single(column.told(value), "linear", only, feature, Shape.GROUP, where)
-                )
+        entries.extend(_plain_checks(column))
     for column in numbers if len(numbers) <= FEW_NUMBERS else ():
         for part in () if column.levels else parts_of(column.column, QUARTERS):
             feature = (Within(column.name, part.low, part.high),)
             entries.append(_single(str(part), "parts", (column.name,), feature, Shape.PART, part))
     return tuple(_distinct(entries[:MAX_CONTRASTS]))
+
+
+def _plain_checks(column: _Described) -> Iterator[Entry]:
+    """Missing values, the trend of a number, and frequent levels."""
+    name, only = column.name, (column.name,)
+    if column.has_missing:
+        missing = Missing(name)
+        yield _single(f"{name} missing", "linear", only, (Absent(name),), Shape.GROUP, missing)
+    if column.is_number:
+        yield _single(f"{name}: trend", "linear", only, (Line(name),), Shape.TREND)
+    for value, rows in zip(column.levels[:MAX_CONTRAST_LEVELS], column.rows, strict=False):
+        if rows >= MIN_ROWS:
+            feature, where = (Is(name, value),), column.where(value)
+            yield _single(column.told(value), "linear", only, feature, Shape.GROUP, where)
 
 
 def _keeping(shares: Mapping[str, float], families: Collection[str]) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """Several classes: level of the test, and power against a class that is taken for another.
 
-`make study NAME=classes` writes docs/studies/classes.json and docs/studies/classes.md. Runs that the
-file already holds are kept, so that it can be stopped and go on; FRESH=1 begins anew. RUNS=100 gives
-a quick look; ONLY=level or ONLY=power one part.
+`make study NAME=classes` writes docs/studies/classes.json and docs/studies/classes.md. Runs that
+the file already holds are kept, so that it can be stopped and go on; FRESH=1 begins anew. RUNS=100
+gives a quick look; ONLY=level or ONLY=power one part.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ CELLS = [
     *(
         Cell(
             "power",
-            f"{k} classes, n = {n:,}: {100 * share:.0f} % of one class taken for another in a group",
+            f"{k} classes, n = {n:,}: {100 * share:.0f} % of a class taken for another",
             functools.partial(taken, n=n, classes=k, share=share),
             compared=True,
         )
@@ -172,12 +172,13 @@ def page(found: dict[str, dict[str, int]]) -> str:
     return "\n".join([*lines, ""])
 
 
-INTRODUCTION = f"""How often `klce_test` of several classes rejects at .05 with {DRAWS} draws. Covariates are a number and a region with
-four levels; probabilities are a softmax of the number and of noise, different in every run.
-`make study NAME=classes` makes the tables, and goes on where it was stopped (`RUNS=1000` by default). Bold where a
-binomial test at .001 excludes .05."""
-POWER = """In the south, a share of the probability that the model gives to one class belongs to another one.
-"One class at a time" is `klce_test` of each class against the rest, with Bonferroni's correction."""
+INTRODUCTION = f"""How often `klce_test` of several classes rejects at .05 with {DRAWS} draws.
+Covariates are a number and a region with four levels; probabilities are a softmax of the number and
+of noise, different in every run. `make study NAME=classes` makes the tables, and goes on where it
+was stopped (`RUNS=1000` by default). Bold where a binomial test at .001 excludes .05."""
+POWER = """In the south, a share of the probability that the model gives to one class belongs to
+another one. "One class at a time" is `klce_test` of each class against the rest, with Bonferroni's
+correction."""
 
 
 def main() -> None:

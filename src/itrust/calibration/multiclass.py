@@ -9,13 +9,12 @@ Two classes are one question, which the binary test answers.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, InputError, Rng, as_seed, progress_bar
+from itrust._core import BoolArray, FloatArray, InputError, Rng, as_seed, listed, progress_bar
 from itrust.calibration.adaptive import BEYOND_DOUBT, prepared_test
 from itrust.calibration.attribution import attributed
 from itrust.calibration.evidence import findings_of
@@ -35,16 +34,18 @@ from itrust.calibration.multiclass_checks import (
     prepare_classes,
 )
 from itrust.calibration.multiclass_pairs import taken_for
+from itrust.calibration.multiclass_pass import ClassNull
 from itrust.calibration.multiclass_results import ClassResult, MulticlassResult, TakenFor
-from itrust.calibration.multiclass_scores import ClassTable, class_tables
+from itrust.calibration.multiclass_scores import ClassTable, class_table
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.pipeline import Scores, score
 from itrust.calibration.prepared import Prepared, prepare_one
 from itrust.calibration.results import Finding
-from itrust.data import MulticlassSample, Sample
+from itrust.calibration.symmetry import symmetric_checks
+from itrust.data import MulticlassSample
 from itrust.engines import Auto, Engine, EngineChoice, Factor, Tiles, as_engine
 from itrust.kernels import LocalKernel
-from itrust.nulls import Bernoulli, Categorical, Copula, Null
+from itrust.nulls import Bernoulli, Categorical, Null, Rademacher, carriers_of
 
 SHOWS = 0.2  # p-values up to which findings are judged once more and described
 TOGETHER = "all together"
@@ -74,8 +75,8 @@ def multiclass_test(
         One kernel of each class's own probability and the covariates: the statistic is the sum of
         its KLCE^2 over classes. Default: many checks (see the theory).
     null : Null, optional
-        `Bernoulli()` redraws classes as if rows were independent, `Copula(rho)` alike within
-        clusters; the default is the one that fits.
+        `Bernoulli()` redraws classes, as if rows were independent; `Rademacher()` flips the signs
+        of all residuals of a cluster, approximate. Default: the latter where rows have clusters.
     draws : int
         Number of draws; the smallest possible p-value is 1 / (1 + draws).
     rng : int, Generator or None
@@ -154,22 +155,42 @@ def _checked_engine(engine: EngineChoice) -> Engine:
     return chosen
 
 
-def _checked_null(null: Null | None, rows: ClassRows) -> tuple[Categorical, bool]:
-    """Who draws, and whether its correlation is open."""
-    if null is None:
-        return Categorical(rows.p, rows.units), True
-    if isinstance(null, Bernoulli):
-        return Categorical(rows.p), False
-    if isinstance(null, Copula) and rows.units is not None:
-        return Categorical(rows.p, rows.units, null.rho or 0.0), null.rho is None
-    raise InputError(
-        "several classes take Bernoulli(), which redraws classes row by row, or Copula() where "
-        "rows have clusters, not {kind}(); other nulls are for one class, "
-        "klce_test(sample.one_class(name), null=...)",
-        argument="null",
-        value=null,
-        details={"kind": type(null).__name__},
-    )
+def _checked_null(null: Null | None, sample: MulticlassSample, rows: ClassRows) -> ClassNull:
+    """Who draws: classes of independent rows, signs of clusters."""
+    if isinstance(null, Bernoulli) or (null is None and rows.units is None):
+        return Categorical(rows.p)
+    if rows.units is None or not (null is None or isinstance(null, Rademacher)):
+        raise InputError(
+            "several classes take Bernoulli(), which redraws classes row by row, or Rademacher() "
+            "where rows have clusters, not {kind}(); other nulls are for one class, "
+            "klce_test(sample.one_class(name), null=...)",
+            argument="null",
+            value=null,
+            details={"kind": type(null).__name__},
+        )
+    binary = [sample.one_class(name) for name in sample.classes]
+    if binary[0].design.known_by_replicates:
+        raise InputError(
+            "a test of all classes needs to know the clusters, not replicate weights alone; name "
+            "them, or test one class at a time with klce_test(sample.one_class(name))",
+            argument="sample",
+        )
+    carriers = [carriers_of(one) for one in binary]
+    rare = [
+        name
+        for name, own in zip(sample.classes, carriers, strict=True)
+        if not (own.symmetric and own.enough)
+    ]
+    if len(rare) == len(carriers):  # too few clusters for any class, which the result tells
+        return Rademacher()
+    if null is None and rare:
+        raise InputError(
+            "sums over clusters are too skewed for a test of all classes where a class is as rare "
+            "as {rare} here; test one class at a time with klce_test(sample.one_class(name))",
+            argument="sample",
+            details={"rare": listed(rare)},
+        )
+    return Rademacher()
 
 
 def _of_two(
@@ -242,12 +263,10 @@ def _of_several(
     progress: bool | None,
 ) -> MulticlassResult:
     rows = ClassRows.of(sample)
-    law, is_open = _checked_null(null, rows)
+    chosen = _checked_null(null, sample, rows)
     frequent = sample.one_class(sample.most_frequent)
-    refused = refused_by(frequent) if null is None else None
-    kept = Bernoulli() if law.units is None else Copula()
-    warnings = null_warnings(frequent, kept)
-    laws = law.laws(rows.codes, seed) if is_open else (law,)
+    together = isinstance(chosen, Rademacher)
+    warnings = null_warnings(frequent, chosen if isinstance(chosen, Rademacher) else Bernoulli())
     common: dict[str, Any] = {
         "n": sample.n,
         "names": sample.names,
@@ -255,42 +274,38 @@ def _of_several(
         "seed": seed,
         "impossible": sample.impossible,
         "weighted": rows.weights is not None,
-        "clusters": frequent.clusters if law.units is not None else None,
-        "refused": refused,
+        "clusters": frequent.clusters if together else None,
+        "refused": refused_by(frequent) if together and null is None else None,
         "elapsed": 0.0,
         "assumption_warnings": warnings,
-        "notes": (*sample.notes, *([BY_CLUSTER] if law.units is not None else [])),
+        "notes": (*sample.notes, *([BY_CLUSTER] if together else [])),
     }
     if kernel is not None:
-        return _by_kernel(sample, rows, kernel, laws, draws, seed, engine, common)
+        return _by_kernel(sample, kernel, chosen, draws, seed, engine, common)
     checks = prepare_classes(rows, draws, engine if isinstance(engine, Factor) else None)
-    with progress_bar("drawing", len(laws) * rows.n, progress) as advance:
-        tables = class_tables(checks, laws, draws, seed, advance)
+    symmetric: list[BoolArray] = []
+    if together:
+        checks = checks.for_signs()
+        symmetric = [symmetric_checks(_prepared(sample, checks, k)) for k in range(rows.classes)]
+    with progress_bar("drawing", rows.n, progress) as advance:
+        table = class_table(checks, chosen, draws, seed, advance, symmetric)
     if isinstance(engine, Tiles):
-        tables = tuple(
-            table.with_statistics(joint_statistics(sample, law, draws, seed, engine))
-            for table, law in zip(tables, laws, strict=True)
-        )
-    return _result(sample, checks, tables, seed, engine, common)
+        table = table.with_statistics(joint_statistics(sample, chosen, draws, seed, engine))
+    return _result(sample, checks, table, seed, engine, common)
 
 
 def _result(
     sample: MulticlassSample,
     checks: ClassChecks,
-    tables: Sequence[ClassTable],
+    table: ClassTable,
     seed: int,
     engine: Engine,
     common: dict[str, Any],
 ) -> MulticlassResult:
-    adjusted, own = (
-        np.max([by(t.scaled.log_tails, t.log_weights) for t in tables], axis=0)
-        for by in (step_down, unadjusted_pvalues)
-    )
-    table = max(tables, key=lambda t: float(unadjusted_pvalues(t.combined[None])[0]))
-    parts = [_parts(t) for t in tables]
-    of_parts, own_parts = (
-        np.max([by(part) for part in parts], axis=0) for by in (step_down, unadjusted_pvalues)
-    )
+    both = step_down, unadjusted_pvalues
+    adjusted, own = (by(table.scaled.log_tails, table.log_weights) for by in both)
+    parts = _parts(table)
+    of_parts, own_parts = (by(parts) for by in both)
     combined = table.combined.copy()
     if sample.impossible:  # no draw has such a label
         combined[0] = max(float(combined.max()), 0.0) + BEYOND_DOUBT
@@ -385,18 +400,23 @@ def _class_findings(
     found = findings_of(scores, adjusted[rows], own[rows])
     if not found or min(finding.pvalue for finding in found) > SHOWS:
         return found
-    binary, engine = sample.one_class(sample.classes[k]), Auto()
-    prepared = Prepared(
-        survey=engine.survey(binary),
+    prepared = _prepared(sample, checks, k)
+    return described(attributed(found, prepared, scores, seed), sample.one_class(sample.classes[k]))
+
+
+def _prepared(sample: MulticlassSample, checks: ClassChecks, k: int) -> Prepared:
+    """The checks of one class as the binary test has them."""
+    engine = Auto()
+    return Prepared(
+        survey=engine.survey(sample.one_class(sample.classes[k])),
         engine=engine,
         dictionary=checks.dictionary,
-        weights=table.weights[rows],
+        weights=checks.weights[k],
         is_alone=False,
         bank=checks.banks[k],
         kernels=(),
         main=0,
     )
-    return described(attributed(found, prepared, scores, seed), binary)
 
 
 def _together_findings(
@@ -425,7 +445,7 @@ def _together_findings(
 
 
 def joint_statistics(
-    sample: MulticlassSample, law: Categorical, draws: int, seed: int, engine: Engine
+    sample: MulticlassSample, null: ClassNull, draws: int, seed: int, engine: Engine
 ) -> FloatArray:
     """KLCE^2 of every class with the joint kernel for the data and all draws, (K, 1 + draws).
 
@@ -433,7 +453,7 @@ def joint_statistics(
     ----------
     sample : MulticlassSample
         The rows.
-    law : Categorical
+    null : Categorical or Rademacher
         Who draws.
     draws, seed : int
         How many draws, and from which seed.
@@ -451,40 +471,39 @@ def joint_statistics(
     found = []
     for k, name in enumerate(sample.classes):
         wide = sample.one_class(name).with_columns(columns)
-        null = law.of_class(k)
-        prepared = prepare_one(engine.survey(wide), engine, form.kernel, null, draws)
-        found.append(score(prepared, null, draws, seed).statistic)
+        own = null if isinstance(null, Rademacher) else null.of_class(k)
+        prepared = prepare_one(engine.survey(wide), engine, form.kernel, own, draws)
+        found.append(score(prepared, own, draws, seed).statistic)
     return np.array(found)
 
 
 def _by_kernel(
     sample: MulticlassSample,
-    rows: ClassRows,
     kernel: LocalKernel,
-    laws: Sequence[Categorical],
+    null: ClassNull,
     draws: int,
     seed: int,
     engine: Engine,
     common: dict[str, Any],
 ) -> MulticlassResult:
     """One kernel for every class: the sum over classes is compared with its draws."""
-    binary = [sample.one_class(name) for name in sample.classes]
-    found = [_kernel_statistics(binary, kernel, law, draws, seed, engine) for law in laws]
-    totals = [statistics.sum(axis=0) for statistics in found]
-    worst = max(range(len(laws)), key=lambda k: float(unadjusted_pvalues(totals[k][None])[0]))
-    total = totals[worst]
-    standard = [_standard(np.vstack([s.sum(axis=0), s])) for s in found]
-    adjusted, own = (
-        np.max([by(part) for part in standard], axis=0) for by in (step_down, unadjusted_pvalues)
-    )
+    found = []
+    for k, name in enumerate(sample.classes):
+        survey = engine.survey(sample.one_class(name))
+        own = null if isinstance(null, Rademacher) else null.of_class(k)
+        prepared = prepare_one(survey, engine, resolved_kernel(kernel, survey), own, draws)
+        found.append(score(prepared, own, draws, seed).statistic)
+    statistics = np.array([np.sum(found, axis=0), *found])
+    standard, total = _standard(statistics), statistics[0]
+    counts = np.bincount(sample.codes, minlength=len(sample.classes))
     parts = [
-        ClassResult(name, count, float(value), float(alone), float(p))
+        ClassResult(name, int(count), float(value), float(alone), float(p))
         for name, count, value, alone, p in zip(
             (TOGETHER, *sample.classes),
-            (rows.n, *np.bincount(rows.codes, minlength=rows.classes).tolist()),
-            (total[0], *found[worst][:, 0]),
-            own,
-            adjusted,
+            (sample.n, *counts),
+            statistics[:, 0],
+            unadjusted_pvalues(standard),
+            step_down(standard),
             strict=True,
         )
     ]
@@ -498,22 +517,6 @@ def _by_kernel(
         engine=type(engine).__name__.lower(),
         **common,
     )
-
-
-def _kernel_statistics(
-    binary: Sequence[Sample],
-    kernel: LocalKernel,
-    law: Categorical,
-    draws: int,
-    seed: int,
-    engine: Engine,
-) -> FloatArray:
-    found = []
-    for k, sample in enumerate(binary):
-        survey, null = engine.survey(sample), law.of_class(k)
-        prepared = prepare_one(survey, engine, resolved_kernel(kernel, survey), null, draws)
-        found.append(score(prepared, null, draws, seed).statistic)
-    return np.array(found)
 
 
 def _standard(statistics: FloatArray) -> FloatArray:

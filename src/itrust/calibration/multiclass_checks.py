@@ -1,7 +1,8 @@
 """Checks for several classes: what can be known before a label is looked at.
 
-Every class has the checks of the default dictionary that are made of features; one kernel on all probabilities and covariates
-serves all classes; functions of the covariates serve contrasts between classes.
+Every class has the checks of the default dictionary that are made of features; one kernel on all
+probabilities and covariates serves all classes; functions of the covariates serve contrasts between
+classes.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ class ClassRows:
         some = slice(rows.start, rows.stop)
         weights = None if self.weights is None else self.weights[some]
         points = self.points(code, some)
-        return Chunk(rows.start, (self.codes[some] == code) * 1.0, points.p, points, weights)
+        units = None if self.units is None else self.units[some]
+        y = (self.codes[some] == code) * 1.0
+        return Chunk(rows.start, y, points.p, points, weights, units)
 
     def spread(self, size: int, first: int = 0) -> IntArray:
         """Numbers of random rows, always the same ones, after the first so many."""
@@ -223,6 +226,11 @@ class ClassChecks:
     contrasts: Contrasts
     unit: float
     dtype: DTypeLike = np.float64
+
+    def for_signs(self) -> ClassChecks:
+        """The same where draws keep the size of residuals, which then are divided by it."""
+        banks = tuple(replace(bank, is_studentised=True) for bank in self.banks)
+        return replace(self, banks=banks)
 
     @property
     def width(self) -> int:

@@ -15,7 +15,7 @@ from itrust.calibration.multiclass_scores import ClassTable
 
 JUDGED = 0.2  # contrasts with larger p-values keep these
 MAX_JUDGED = 60
-CLEAR = 1.645  # null standard deviations by which each class has to be off
+CLEAR = 2.58  # null standard deviations by which each class has to be off
 
 
 def taken_for(

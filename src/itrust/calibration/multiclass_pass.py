@@ -10,7 +10,7 @@ import numpy as np
 
 from itrust._core import Advance, FloatArray
 from itrust.calibration.dictionary.bank import BankSums
-from itrust.calibration.multiclass_checks import ClassChecks
+from itrust.calibration.multiclass_checks import ClassChecks, ClassRows
 from itrust.engines import (
     Additive,
     Drawn,
@@ -20,7 +20,9 @@ from itrust.engines import (
     join,
     ordered_map,
 )
-from itrust.nulls import Categorical
+from itrust.nulls import Categorical, Rademacher
+
+ClassNull = Categorical | Rademacher
 
 MAX_CHUNK, MIN_CHUNK = 8_192, 1_024
 DRAWS_AT_ONCE = 1_024  # in a product
@@ -83,7 +85,7 @@ def batches(checks: ClassChecks, draws: range) -> Iterator[range]:
 
 
 def class_sums(
-    checks: ClassChecks, null: Categorical, draws: range, seed: int, advance: Advance | None = None
+    checks: ClassChecks, null: ClassNull, draws: range, seed: int, advance: Advance | None = None
 ) -> ClassSums:
     """Sum the residuals of the data and of some draws along all features.
 
@@ -91,8 +93,8 @@ def class_sums(
     ----------
     checks : ClassChecks
         What is summed.
-    null : Categorical
-        Who draws.
+    null : Categorical or Rademacher
+        Who draws: classes, or signs of clusters.
     draws : range
         Numbers of the draws.
     seed : int
@@ -145,7 +147,7 @@ def _chunks(checks: ClassChecks) -> Iterator[range]:
 
 def _part(
     checks: ClassChecks,
-    null: Categorical,
+    null: ClassNull,
     rows: range,
     draws: range,
     seed: int,
@@ -154,9 +156,8 @@ def _part(
     """What some rows contribute."""
     data, some, dtype = checks.rows, slice(rows.start, rows.stop), checks.dtype
     columns = 1 + len(draws)
-    codes = np.empty((len(rows), columns), dtype=np.int16)
-    codes[:, 0] = data.codes[some]
-    codes[:, 1:] = null.codes(rows, draws, seed)
+    drawing = _Flipped if isinstance(null, Rademacher) else _Redrawn
+    redraws = drawing(data, null, rows, draws, seed, scratch)
     w = np.ones(len(rows)) if data.weights is None else data.weights[some] / checks.unit
     along = checks.contrasts.matrix(data.points(0, some), dtype) * w.astype(dtype)
     none = np.empty((len(rows), 0), dtype=dtype)
@@ -181,9 +182,7 @@ def _part(
         join([*part.products, shared, *forms], scratch)
         for at in range(0, columns, DRAWS_AT_ONCE):
             block = slice(at, min(at + DRAWS_AT_ONCE, columns))
-            numbers = scratch.array("draws", (len(rows), block.stop - at), np.float32)
-            np.equal(codes[:, block], k, out=numbers, casting="unsafe")
-            drawn = Drawn(block, numbers, is_label=True)
+            drawn = redraws.of(k, block)
             part.add(drawn)
             contrasts[k, :, block] = shared.of(drawn)[0]
             for (_, number, _), products in zip(blocks, forms, strict=True):
@@ -192,6 +191,54 @@ def _part(
                 diagonals[k, block] += diagonal[0]
         banks.append(part.finished())
     return ClassSums(tuple(banks), joint, diagonals, contrasts)
+
+
+class _Redrawn:
+    """Labels of some rows and draws: every row has one class, the data first."""
+
+    def __init__(
+        self,
+        data: ClassRows,
+        null: Categorical,
+        rows: range,
+        draws: range,
+        seed: int,
+        scratch: Scratch,
+    ) -> None:
+        self.scratch = scratch
+        self.codes = np.empty((len(rows), 1 + len(draws)), dtype=np.int16)
+        self.codes[:, 0] = data.codes[rows.start : rows.stop]
+        self.codes[:, 1:] = null.codes(rows, draws, seed)
+
+    def of(self, code: int, block: slice) -> Drawn:
+        """Whether rows have a class, for some columns."""
+        shape = len(self.codes), block.stop - block.start
+        numbers = self.scratch.array("draws", shape, np.float32)
+        np.equal(self.codes[:, block], code, out=numbers, casting="unsafe")
+        return Drawn(block, numbers, is_label=True)
+
+
+class _Flipped:
+    """Signs of whole clusters, the same for all classes; the data first."""
+
+    def __init__(
+        self,
+        data: ClassRows,
+        null: Rademacher,
+        rows: range,
+        draws: range,
+        seed: int,
+        scratch: Scratch,  # noqa: ARG002
+    ) -> None:
+        self.data, self.some = data, slice(rows.start, rows.stop)
+        chunk = data.chunk(0, rows)
+        self.signs = np.ones((len(rows), 1 + len(draws)), dtype=np.float32)
+        self.signs[:, 1:] -= 2 * null.flips(chunk, draws, seed).view(np.int8)
+
+    def of(self, code: int, block: slice) -> Drawn:
+        """The residuals of a class and their signs, for some columns."""
+        residuals = (self.data.codes[self.some] == code) - self.data.p[self.some, code]
+        return Drawn(block, self.signs[:, block], is_label=False, flipped=residuals)
 
 
 def _moments(checks: ClassChecks, rows: range) -> ContrastMoments:

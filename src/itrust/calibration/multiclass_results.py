@@ -87,7 +87,7 @@ class TakenFor(Result):
         Mean probability that should have gone to the actual class, in these rows: the smaller one
         of what the one lacks and the other has too much. NaN for a trend.
     both_sides : bool
-        Whether the one class by itself is too low there and the other too high, by 1.64 null
+        Whether the one class by itself is too low there and the other too high, by 2.58 null
         standard deviations each; else the contrast comes from one of them and a third class.
     score : float
         Minus the log of the check's approximate null tail, plus the log of its weight.

@@ -16,6 +16,7 @@ import numpy as np
 from itrust._core import Advance, AnyArray, BoolArray, FloatArray, IntArray
 from itrust.calibration.multiclass_checks import ClassChecks
 from itrust.calibration.multiclass_pass import (
+    ClassNull,
     ClassSums,
     ContrastMoments,
     batches,
@@ -31,10 +32,10 @@ from itrust.calibration.scaling import (
     on_one_scale,
     scaled_by_draws,
 )
-from itrust.nulls import Categorical
+from itrust.nulls import Rademacher
 
 # Shares of the weight, from a small power study; classes and pairs share theirs equally.
-SHARES = {"form": 0.10, "vectors": 0.15, "classes": 0.55, "pairs": 0.20}
+SHARES = {"form": 0.05, "vectors": 0.20, "classes": 0.45, "pairs": 0.30}
 FEW_EVENTS = 1.0  # added to the null variance of a class in a group, in labels
 RIDGE = 0.05  # added to null correlations before they are taken out
 MIN_VARIANCE = 1.0  # of a contrast, in labels: below that hardly anything can be drawn
@@ -158,60 +159,56 @@ class ContrastLaw:
     skewness: FloatArray
 
 
-def class_tables(
+def class_table(
     checks: ClassChecks,
-    laws: Sequence[Categorical],
+    null: ClassNull,
     draws: int,
     seed: int,
     advance: Advance | None = None,
-) -> tuple[ClassTable, ...]:
-    """Score the data and all draws by every check, under every law that the null leaves open.
+    symmetric: Sequence[BoolArray] = (),
+) -> ClassTable:
+    """Score the data and all draws by every check.
 
     Parameters
     ----------
     checks : ClassChecks
         From `prepare_classes`.
-    laws : sequence of Categorical
-        Who draws.
+    null : Categorical or Rademacher
+        Who draws: classes, or signs of clusters.
     draws : int
         How many draws.
     seed : int
         Same seed, same draws.
     advance : callable, optional
         Told the number of rows done.
+    symmetric : sequence of (E,) arrays of bool
+        Of every class, which checks add up sums over clusters that are nearly symmetric; for signs.
 
     Returns
     -------
-    tuple of ClassTable
-        One for each law.
+    ClassTable
+        The data first.
     """
     law = contrast_law(checks, contrast_moments(checks))
-    return tuple(_table(checks, law, null, draws, seed, advance) for null in laws)
-
-
-def _table(
-    checks: ClassChecks,
-    law: ContrastLaw,
-    null: Categorical,
-    draws: int,
-    seed: int,
-    advance: Advance | None,
-) -> ClassTable:
     scaled, statistics = _scored(checks, law, null, range(draws), seed, advance)
     singles = [bank.single >= 0 for bank in checks.banks]
     together = np.zeros(1 + law.vectors.size, dtype=bool)
     is_single = np.concatenate([together, *singles, np.ones(len(law.pairs), dtype=bool)])
-    if null.units is not None:
+    if isinstance(null, Rademacher):
         others, _ = _scored(checks, law, null, range(draws, draws + MOMENT_DRAWS), seed)
-        none = np.zeros(is_single.size, dtype=bool)
-        scaled = scaled_by_draws(scaled, others.without_data(), is_single, none)
+        nearly = np.concatenate(
+            [[False], ~together[1:], *symmetric, np.ones(len(law.pairs), dtype=bool)]
+        )
+        scaled = scaled_by_draws(
+            scaled, others.without_data(), is_single, nearly, keeps_residuals=True
+        )
     return ClassTable(checks, law, _weights(checks, law), scaled, statistics, is_single)
 
 
 def _scored(
     checks: ClassChecks,
     law: ContrastLaw,
-    null: Categorical,
+    null: ClassNull,
     draws: range,
     seed: int,
     advance: Advance | None = None,

@@ -43,7 +43,7 @@ from itrust.calibration.prepared import Prepared, prepare_one
 from itrust.calibration.results import Finding
 from itrust.calibration.symmetry import symmetric_checks
 from itrust.data import MulticlassSample
-from itrust.engines import Auto, Engine, EngineChoice, Factor, Tiles, as_engine
+from itrust.engines import Auto, Engine, EngineChoice, SharedKernel, as_engine, shared_kernel
 from itrust.kernels import LocalKernel
 from itrust.nulls import Bernoulli, Categorical, Null, Rademacher, carriers_of
 
@@ -105,7 +105,8 @@ def multiclass_test(
     True
     """
     begun = time.perf_counter()
-    sample, chosen = checked_classes(sample), _checked_engine(engine)
+    sample, chosen = checked_classes(sample), as_engine(engine)
+    way = shared_kernel(chosen)
     draws, seed = checked_draws(draws), as_seed(rng)
     if kernel is not None and not isinstance(kernel, LocalKernel):
         raise InputError(
@@ -117,7 +118,7 @@ def multiclass_test(
     if len(sample.classes) == 2:
         found = _of_two(sample, kernel, null, draws, seed, chosen, progress)
     else:
-        found = _of_several(sample, kernel, null, draws, seed, chosen, progress)
+        found = _of_several(sample, kernel, null, draws, seed, chosen, way, progress)
     return replace(found, elapsed=time.perf_counter() - begun)
 
 
@@ -140,19 +141,6 @@ def checked_classes(sample: object) -> MulticlassSample:
             details={"kind": type(sample).__name__},
         )
     return sample
-
-
-def _checked_engine(engine: EngineChoice) -> Engine:
-    chosen = as_engine(engine)
-    if not isinstance(chosen, Auto | Factor | Tiles):
-        raise InputError(
-            "several classes are tested on one machine, with engine='auto', Tiles() or Factor(), "
-            "not {kind}()",
-            argument="engine",
-            value=engine,
-            details={"kind": type(chosen).__name__},
-        )
-    return chosen
 
 
 def _checked_null(null: Null | None, sample: MulticlassSample, rows: ClassRows) -> ClassNull:
@@ -260,6 +248,7 @@ def _of_several(
     draws: int,
     seed: int,
     engine: Engine,
+    way: SharedKernel,
     progress: bool | None,
 ) -> MulticlassResult:
     rows = ClassRows.of(sample)
@@ -282,16 +271,17 @@ def _of_several(
     }
     if kernel is not None:
         return _by_kernel(sample, kernel, chosen, draws, seed, engine, common)
-    checks = prepare_classes(rows, draws, engine if isinstance(engine, Factor) else None)
+    checks = prepare_classes(rows, draws, way.factor)
     symmetric: list[BoolArray] = []
     if together:
         checks = checks.for_signs()
         symmetric = [symmetric_checks(_prepared(sample, checks, k)) for k in range(rows.classes)]
     with progress_bar("drawing", rows.n, progress) as advance:
         table = class_table(checks, chosen, draws, seed, advance, symmetric)
-    if isinstance(engine, Tiles):
+    if way.in_full:
         table = table.with_statistics(joint_statistics(sample, chosen, draws, seed, engine))
-    return _result(sample, checks, table, seed, engine, common)
+    common["engine"] = "tiles" if way.in_full else checks.joint.describe()
+    return _result(sample, checks, table, seed, common)
 
 
 def _result(
@@ -299,7 +289,6 @@ def _result(
     checks: ClassChecks,
     table: ClassTable,
     seed: int,
-    engine: Engine,
     common: dict[str, Any],
 ) -> MulticlassResult:
     both = step_down, unadjusted_pvalues
@@ -348,13 +337,8 @@ def _result(
         classes=classes,
         pairs=pairs,
         checks=table.weights.size,
-        engine=_told(engine, checks),
         **common,
     )
-
-
-def _told(engine: Engine, checks: ClassChecks) -> str:
-    return f"tiles of {engine.tile}" if isinstance(engine, Tiles) else checks.joint.describe()
 
 
 def _parts(table: ClassTable) -> FloatArray:

@@ -40,7 +40,7 @@ def taken_for(
     rows = table.pairs
     scores = table.scaled.log_tails[rows, 0] + table.log_weights[rows]
     order = np.argsort(-scores, kind="stable")
-    sums = _Sums(table)
+    sums = _ObservedSums(table)
     found: list[TakenFor] = []
     for number in order.tolist():
         at = rows.start + number
@@ -75,7 +75,7 @@ def taken_for(
     return tuple(found)
 
 
-class _Sums:
+class _ObservedSums:
     """Sums of the observed residuals along the functions of the contrasts."""
 
     def __init__(self, table: ClassTable) -> None:

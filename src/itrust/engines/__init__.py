@@ -31,6 +31,8 @@ from itrust.engines.products import Scratch as Scratch
 from itrust.engines.products import join as join
 from itrust.engines.protocol import Engine
 from itrust.engines.rowwise import RowwiseWork as RowwiseWork
+from itrust.engines.shared_kernel import SharedKernel as SharedKernel
+from itrust.engines.shared_kernel import shared_kernel as shared_kernel
 from itrust.engines.sharing import Part as Part
 from itrust.engines.sharing import run_together as run_together
 from itrust.engines.sharing import work_of_parts as work_of_parts

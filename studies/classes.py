@@ -149,9 +149,9 @@ def one_run(cell: Cell, seed: int) -> tuple[bool, bool | None]:
         return rejected, any(pvalue <= alpha for pvalue in single)
 
 
-def page(found: dict[str, dict[str, int]]) -> str:
+def page(found: dict[str, dict[str, int]], note: str) -> str:
     """The tables; what is said of them is made of the figures alone."""
-    lines = ["# Several classes", "", INTRODUCTION, "", "## Level", ""]
+    lines = ["# Several classes", "", INTRODUCTION, *([note] if note else []), "", "## Level", ""]
     lines += ["| calibrated model | runs | rejected |", "|---|---|---|"]
     for cell in CELLS:
         counts = found.get(cell.title)
@@ -184,8 +184,10 @@ correction."""
 def main() -> None:
     begun = time.perf_counter()
     found: dict[str, dict[str, int]] = {}
+    note = ""  # on runs that an earlier version has made
     if RECORD.exists() and not os.environ.get("FRESH"):
-        found = json.loads(RECORD.read_text(encoding="utf-8"))["cells"]
+        kept = json.loads(RECORD.read_text(encoding="utf-8"))
+        found, note = kept["cells"], kept.get("note", "")
     with ProcessPoolExecutor(PROCESSES) as pool:
         for first in range(0, RUNS, AT_ONCE):
             for cell in CELLS:
@@ -197,11 +199,11 @@ def main() -> None:
                 counts["runs"] += len(seeds)
                 counts["rejected"] += sum(rejected for rejected, _ in outcomes)
                 counts["single"] += sum(bool(single) for _, single in outcomes)
-                record = {"draws": DRAWS, "level": LEVEL, "cells": found}
+                record = {"draws": DRAWS, "level": LEVEL, "note": note, "cells": found}
                 write_whole(RECORD, json.dumps(record, indent=1) + "\n")
                 print(f"{time.perf_counter() - begun:6.0f} s  {cell.title}  {counts}", flush=True)
-    kept = {title: counts for title, counts in found.items() if counts["runs"]}
-    write_whole(PAGE, page(kept))
+    made = {title: counts for title, counts in found.items() if counts["runs"]}
+    write_whole(PAGE, page(made, note))
     print(f"wrote {PAGE.name} in {time.perf_counter() - begun:.0f} s")
 
 

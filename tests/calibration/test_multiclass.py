@@ -1,6 +1,7 @@
 """Several classes: exact level, closed-form variance, per-class answers, clear refusals."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,11 +10,12 @@ import pytest
 
 import itrust as it
 from itrust import InputError, MulticlassSample
-from itrust.calibration.multiclass import joint_statistics
+from itrust.calibration.multiclass import _checked_null, joint_statistics
 from itrust.calibration.multiclass_checks import ClassRows, prepare_classes, trace_of_products
+from itrust.calibration.multiclass_pass import class_sums
 from itrust.calibration.multiclass_scores import class_table
 from itrust.engines import Engine, Tiles
-from itrust.nulls import Categorical
+from itrust.nulls import Categorical, Rademacher
 from oracles import plausible
 
 
@@ -331,3 +333,35 @@ def test_rare_classes_classes_that_never_occur_and_many_classes_are_tested(m):
     assert r.classes[-1].positives == 0
     assert not r.classes[-1].findings
     assert np.isfinite(r.null_distribution).all()
+
+
+def in_clusters(n=120, seed=0, rare=0.0):
+    """What a sample with clusters of four rows offers a test of three classes."""
+    base, units = three(n, seed), np.repeat(np.arange(n // 4), 4)
+    p = base.p * np.array([1, 1, 1 - rare])
+    p /= p.sum(axis=1, keepdims=True)
+    binary = {
+        k: it.Sample(base.codes == k, p[:, k], base.one_class(0).columns[0].values, cluster=units)
+        for k in range(3)
+    }
+    sample = SimpleNamespace(classes=(0, 1, 2), one_class=binary.__getitem__)
+    return sample, ClassRows(p, base.codes, binary[0].columns, None, units)
+
+
+def test_signs_of_clusters_are_flipped_for_all_classes_at_once():
+    _, rows = in_clusters()
+    checks = prepare_classes(rows, 20).for_signs()
+    sums = class_sums(checks, Rademacher(), range(20), 3)
+    signs = 1 - 2 * Rademacher().flips(rows.chunk(0, range(120)), range(20), 3).astype(float)
+    assert (signs[0::4] == signs[3::4]).all()
+    e = np.eye(3)[rows.codes] - rows.p
+    np.testing.assert_allclose(sums.contrasts[:, 0, 0], e.sum(axis=0), atol=1e-5)
+    np.testing.assert_allclose(sums.contrasts[:, 0, 1:], e.T @ signs, atol=1e-5)
+
+
+def test_rare_classes_in_clusters_are_refused_with_what_to_do():
+    sample, rows = in_clusters(400)
+    assert isinstance(_checked_null(None, sample, rows), Rademacher)
+    sample, rows = in_clusters(400, rare=0.99)
+    with pytest.raises(InputError, match=r"as rare as 2 here; test one class at a time"):
+        _checked_null(None, sample, rows)

@@ -156,8 +156,11 @@ def _part(
     """What some rows contribute."""
     data, some, dtype = checks.rows, slice(rows.start, rows.stop), checks.dtype
     columns = 1 + len(draws)
-    drawing = _Flipped if isinstance(null, Rademacher) else _Redrawn
-    redraws = drawing(data, null, rows, draws, seed, scratch)
+    redraws: _Flipped | _Redrawn
+    if isinstance(null, Rademacher):
+        redraws = _Flipped(data, null, rows, draws, seed)
+    else:
+        redraws = _Redrawn(data, null, rows, draws, seed, scratch)
     w = np.ones(len(rows)) if data.weights is None else data.weights[some] / checks.unit
     along = checks.contrasts.matrix(data.points(0, some), dtype) * w.astype(dtype)
     none = np.empty((len(rows), 0), dtype=dtype)
@@ -228,7 +231,6 @@ class _Flipped:
         rows: range,
         draws: range,
         seed: int,
-        scratch: Scratch,  # noqa: ARG002
     ) -> None:
         self.data, self.some = data, slice(rows.start, rows.stop)
         chunk = data.chunk(0, rows)

@@ -63,7 +63,8 @@ def findings_of(
     adjusted = step_down(*table) if adjusted is None else adjusted
     own = unadjusted_pvalues(*table) if own is None else own
     order = np.argsort(-scores.observed, kind="stable")
-    alike = _alike(scores, order[:MAX_COMPARED], adjusted)
+    shows = order.size > 0 and float(adjusted.min()) <= SHOWS
+    alike = _alike(scores, order[:MAX_COMPARED], adjusted) if shows else {}
     return tuple(
         _finding(scores, int(k), float(own[k]), float(adjusted[k]), alike.get(int(k), ()))
         for k in order

@@ -1,0 +1,52 @@
+"""How an engine evaluates one kernel for several classes, whose residuals share its features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from itrust._core import InputError
+from itrust.engines.auto import Auto
+from itrust.engines.factor import Factor
+from itrust.engines.protocol import Engine
+from itrust.engines.tiles import Tiles
+
+
+@dataclass(frozen=True)
+class SharedKernel:
+    """How a kernel is evaluated that several classes share.
+
+    Attributes
+    ----------
+    in_full : bool
+        Whether it is taken as it is, tile by tile.
+    factor : Factor or None
+        Whose tolerance and rank are kept; None where nothing was asked for.
+    """
+
+    in_full: bool
+    factor: Factor | None
+
+
+def shared_kernel(engine: Engine) -> SharedKernel:
+    """Tell how an engine evaluates a kernel of several classes; refuse those that cannot.
+
+    Parameters
+    ----------
+    engine : Engine
+        What a user asked for.
+
+    Returns
+    -------
+    SharedKernel
+        In full for tiles, by features else.
+    """
+    if not isinstance(engine, Auto | Factor | Tiles):
+        raise InputError(
+            "several classes are tested on one machine, with engine='auto', Tiles() or Factor(), "
+            "not {kind}()",
+            argument="engine",
+            value=engine,
+            details={"kind": type(engine).__name__},
+        )
+    factor = engine if isinstance(engine, Factor) else None
+    return SharedKernel(isinstance(engine, Tiles), factor)

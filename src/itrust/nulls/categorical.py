@@ -1,0 +1,123 @@
+"""Classes redrawn from their probabilities: one draw of a row gives exactly one class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from itrust._core import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    keyed_blocks,
+    keyed_fractions,
+)
+from itrust.data import Chunk
+from itrust.nulls.base import RowwiseNull
+
+DIGITS = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class Categorical:
+    """Redraw the class of every row from its probabilities.
+
+    A row's classes divide [0, 1) among them, in the order of the columns, and a uniform number
+    that belongs to (seed, row, draw) falls into one of them.
+
+    Attributes
+    ----------
+    p : (n, K) array
+        Probabilities of all rows.
+    """
+
+    p: FloatArray = field(repr=False)
+    exact: ClassVar[bool] = True
+    meaning: ClassVar[str] = "classes redrawn from their probabilities"
+
+    def codes(self, rows: range, draws: range, seed: int) -> AnyArray:
+        """Draw classes of some rows.
+
+        Parameters
+        ----------
+        rows, draws : range
+            Numbers of consecutive rows and draws.
+        seed : int
+            A code depends on the seed, its row and its draw alone.
+
+        Returns
+        -------
+        (len(rows), len(draws)) array of int
+            Positions of the classes.
+        """
+        return _fallen(inner_edges(self.p[rows.start : rows.stop]), rows, draws, seed)
+
+    def of_class(self, code: int) -> OneCategory:
+        """Give the null of one class against the rest, with the same draws.
+
+        Parameters
+        ----------
+        code : int
+            Position of the class.
+
+        Returns
+        -------
+        OneCategory
+            Draws whether a row has this class.
+        """
+        return OneCategory(self, code)
+
+
+@dataclass(frozen=True, eq=False)
+class OneCategory(RowwiseNull):
+    """Whether a redrawn class is a given one.
+
+    Attributes
+    ----------
+    categories : Categorical
+        Who draws.
+    code : int
+        Position of the class.
+    """
+
+    categories: Categorical = field(repr=False)
+    code: int
+    exact: ClassVar[bool] = True
+    meaning: ClassVar[str] = Categorical.meaning
+
+    def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
+        return np.asarray(self.categories.codes(chunk.rows, draws, seed) == self.code)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and whether it is exact."""
+        return {"null": "Categorical", "exact": self.exact}
+
+
+def inner_edges(p: FloatArray) -> FloatArray:
+    """Where one class ends and the next begins on [0, 1), (n, K - 1).
+
+    A last class of probability 0 must not catch what rounding leaves below 1.
+    """
+    edges = np.cumsum(p, axis=1) / p.sum(axis=1, keepdims=True)
+    left = np.cumsum(p[:, ::-1], axis=1)[:, ::-1]
+    return np.where(left[:, 1:] == 0, 1.0, np.minimum(edges[:, :-1], 1.0))
+
+
+def _fallen(edges: FloatArray, rows: range, draws: range, seed: int) -> AnyArray:
+    """Classes by 16 bits, and where these equal those of an edge, by 53 more."""
+    scaled = edges * DIGITS
+    digits = np.minimum(scaled, DIGITS - 1).astype(np.uint16)
+    rest = scaled - digits
+    few = edges.shape[1] < 256
+    codes = np.zeros((len(rows), len(draws)), dtype=np.uint8 if few else np.uint16)
+    for some, drawn in keyed_blocks(seed, rows, draws, np.uint16):
+        part = codes[:, some.start - draws.start : some.stop - draws.start]
+        for digit, more in zip(digits.T, rest.T, strict=True):
+            limit = digit[:, None]
+            part += drawn > limit
+            at, draw = np.divmod(np.flatnonzero(drawn == limit), len(some))
+            fraction = keyed_fractions(seed, at + rows.start, draw + some.start)
+            part[at, draw] += fraction >= more[at]
+    return codes

@@ -273,7 +273,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             The same rows with recalibrated probabilities: of a scan, those of the file written.
         """
         if self.several_ is not None:
-            return self.several_.apply(sample)
+            return self.several_.apply(sample)  # type: ignore[arg-type]
         if isinstance(sample, MulticlassSample):
             self._check_fitted()
             raise InputError(
@@ -494,12 +494,12 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _shape(cls, facts: Any) -> Record:
         """What a file of this method may say, of two labels or of several classes."""
-        learned, classes = cls._LEARNED, None
-        if isinstance(facts, Mapping) and "classes" in facts:
-            classes = CLASSES.read(facts["classes"], "classes")
-            if not cls._for_classes:
-                learned = cls._machine_type(len(classes))._LEARNED
-        return whole_record(cls.__name__, cls._SETTINGS, learned, classes is not None)
+        has_classes = cls._for_classes or (isinstance(facts, Mapping) and "classes" in facts)
+        learned = cls._LEARNED
+        if has_classes and not cls._for_classes:
+            named = CLASSES.read(facts["classes"], "classes")
+            learned = cls._machine_type(len(named))._LEARNED
+        return whole_record(cls.__name__, cls._SETTINGS, learned, has_classes)
 
     def _fill_from(self, found: Mapping[str, Any]) -> None:
         """Take over the checked entries of a file."""
@@ -513,7 +513,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         self._restore(found["learned"])
 
     @classmethod
-    def _machine_type(cls, classes: int) -> type[ClassRecalibrator]:
+    def _machine_type(cls, classes: int) -> type[ClassRecalibrator]:  # noqa: ARG003
         """What learns so many classes by this method for two labels; by default one by one."""
         from itrust.recalibrate.multiclass.one_vs_rest import OneVsRest
 
@@ -533,7 +533,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         fitted = {name: own for name, own in vars(machine).items() if name.endswith("_")}
         for name, own in fitted.items():
             setattr(self, name, own)
-        self.several_ = machine  # type: ignore[assignment]
+        self.several_ = machine
 
     def _forget_classes(self) -> None:
         if self.several_ is not None:

@@ -78,7 +78,11 @@ def load(path: str | Path) -> Recalibrator:
     >>> it.recalibrate.load(path)
     Platt()
     """
-    methods = (*METHODS.values(), *CLASS_METHODS.values(), OneVsRest)
+    methods: tuple[type[Recalibrator], ...] = (
+        *METHODS.values(),
+        *CLASS_METHODS.values(),
+        OneVsRest,
+    )
     known = {method.__name__: method for method in methods}
     try:
         facts = parsed(read_text(Path(path)))

@@ -33,6 +33,20 @@ class ClassRecalibrator(Recalibrator):
     def fit(
         self, sample: Sample | Scan | MulticlassSample, *, progress: bool | None = None
     ) -> Self:
+        """Learn from labelled rows; rows of weight 0 are left out.
+
+        Parameters
+        ----------
+        sample : MulticlassSample
+            Rows that the model was not trained on, with labels.
+        progress : bool, optional
+            Whether to show how far the work is; default: in a terminal.
+
+        Returns
+        -------
+        ClassRecalibrator
+            The object itself, fitted.
+        """
         if not isinstance(sample, MulticlassSample):
             raise InputError(
                 "{name} is for several classes; fit it on a MulticlassSample, or take a method for "
@@ -40,6 +54,7 @@ class ClassRecalibrator(Recalibrator):
                 argument="sample",
                 details={"name": type(self).__name__},
             )
+        self._check_settings()
         with progress_stages({FITTING: self._seconds}, self._words, progress) as begin:
             begin(FITTING)
             return self._learn_classes(ClassRows.of(sample))
@@ -60,6 +75,20 @@ class ClassRecalibrator(Recalibrator):
         return self
 
     def predict(self, p: object, x: object = None) -> FloatArray:
+        """Recalibrate probabilities.
+
+        Parameters
+        ----------
+        p : (n, K) array, mapping or frame
+            Probabilities, one column for each class in the order of `classes_`.
+        x : frame, mapping, array, MulticlassSample or Population, optional
+            The covariates, as for `Recalibrator.predict`.
+
+        Returns
+        -------
+        (n, K) array of float
+            Rows that are not negative and sum to 1, in the same order.
+        """
         self._check_fitted()
         if isinstance(p, MulticlassSample):
             raise InputError(
@@ -75,6 +104,22 @@ class ClassRecalibrator(Recalibrator):
         out: str | Path | None = None,  # noqa: ARG002
         **settings: Any,  # noqa: ARG002
     ) -> MulticlassSample:
+        """Recalibrate the probabilities of a sample.
+
+        Parameters
+        ----------
+        sample : MulticlassSample
+            Rows that the fit has not seen, with its classes in their order and its covariates.
+        out : None
+            For scans of two labels.
+        **settings : object
+            The same.
+
+        Returns
+        -------
+        MulticlassSample
+            The same rows with recalibrated probabilities.
+        """
         self._check_fitted()
         if not isinstance(sample, MulticlassSample):
             raise InputError(
@@ -87,10 +132,38 @@ class ClassRecalibrator(Recalibrator):
         return with_predictions(sample, self.predict(sample.p, sample))
 
     def outside(self, p: object, x: object = None) -> BoolArray:
+        """Mark the rows that lie outside the calibration rows, in any class or in x.
+
+        Parameters
+        ----------
+        p : (n, K) array, mapping or frame
+            Probabilities, one column for each class in the order of `classes_`.
+        x : frame, mapping, array, MulticlassSample or Population, optional
+            The covariates, as for `Recalibrator.predict`.
+
+        Returns
+        -------
+        (n,) array of bool
+            Only `Local` marks rows.
+        """
         self._check_fitted()
         return np.asarray(self._class_distance(self._class_points(p, x)) >= 1)
 
     def at_edge(self, p: object, x: object = None) -> BoolArray:
+        """Mark the rows at the edge of the calibration rows, where corrections fade.
+
+        Parameters
+        ----------
+        p : (n, K) array, mapping or frame
+            Probabilities, one column for each class in the order of `classes_`.
+        x : frame, mapping, array, MulticlassSample or Population, optional
+            The covariates, as for `Recalibrator.predict`.
+
+        Returns
+        -------
+        (n,) array of bool
+            Only `Local` marks rows.
+        """
         self._check_fitted()
         far = self._class_distance(self._class_points(p, x))
         return np.asarray((far > 0) & (far < 1))

@@ -62,17 +62,24 @@ class _SavedFit(EntryShape):
 class WrappedMethod(ClassRecalibrator):
     """A method for several classes that has the settings of one for two labels."""
 
-    _SETTINGS: ClassVar[dict[str, EntryShape]] = {"method": _SavedMethod()}
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {"method": Maybe(_SavedMethod())}
 
-    def __init__(self, method: Recalibrator) -> None:
+    def __init__(self, method: Recalibrator | None = None) -> None:
         self.method = method
+
+    @property
+    def inner(self) -> Recalibrator:
+        """Recalibrator: The method for two labels."""
+        return Isotonic() if self.method is None else self.method
 
     @property
     def reads_covariates(self) -> bool:  # type: ignore[override]
         """bool: Whether the method uses covariates."""
-        return self.method.reads_covariates
+        return self.inner.reads_covariates
 
     def _saved_settings(self) -> dict[str, Any]:
+        if self.method is None:
+            return {"method": None}
         own = {"method": type(self.method).__name__, "settings": self.method._saved_settings()}
         return {"method": own}
 
@@ -109,11 +116,8 @@ class OneVsRest(WrappedMethod):
 
     _LEARNED = Record({"fits": ListOf(Maybe(_SavedFit()), at_least=1)})
 
-    def __init__(self, method: Recalibrator | None = None) -> None:
-        super().__init__(Isotonic() if method is None else method)
-
     def _fit_classes(self, rows: ClassRows) -> None:
-        if not isinstance(self.method, Recalibrator) or self.method._for_classes:
+        if self.inner._for_classes:
             raise InputError(
                 "{argument} must be a method for two labels, such as Isotonic(), not {value}",
                 argument="method",
@@ -122,10 +126,19 @@ class OneVsRest(WrappedMethod):
         codes = (1,) if len(rows.classes) == 2 else range(len(rows.classes))
         self.fits_ = tuple(self._one(rows, code) for code in codes)
 
+    def _check_settings(self) -> None:
+        if self.method is not None and not isinstance(self.method, Recalibrator):
+            raise InputError(
+                "{argument} is a {kind}, not a recalibrator such as Isotonic() (with its brackets)",
+                argument="method",
+                value=self.method,
+                details={"kind": type(self.method).__name__},
+            )
+
     def _one(self, rows: ClassRows, code: int) -> Recalibrator | None:
         if not (rows.codes == code).any():
             return None
-        fitted: Recalibrator = clone(self.method).fit(rows.binary(code), progress=False)
+        fitted: Recalibrator = clone(self.inner).fit(rows.binary(code), progress=False)
         return fitted
 
     @property
@@ -163,7 +176,7 @@ class OneVsRest(WrappedMethod):
         size = 1 if len(self.classes_) == 2 else len(self.classes_)
         same_size("learned.fits", len(learned["fits"]), "the classes to fit", size)
         self.fits_ = tuple(learned["fits"])
-        kind = type(self.method)
+        kind = type(self.inner)
         for at, fit in enumerate(self.fits_):
             if fit is not None and (type(fit) is not kind or fit.columns_ != self.columns_):
                 unfit(f"learned.fits[{at}]", f"must be a {kind.__name__} of the same columns")

@@ -153,10 +153,10 @@ def with_predictions(
     sample: MulticlassSample, p: FloatArray, index: IntArray | None = None
 ) -> MulticlassSample:
     """The rows of a sample, or some of them, with other probabilities."""
-    take, change = (getattr(sample, name, None) for name in ("take", "with_predictions"))
-    if take is not None and change is not None:
-        some = sample if index is None or index.size == sample.n else take(index)
-        changed: MulticlassSample = some.with_predictions(p)
+    some: Any = sample
+    if hasattr(some, "take") and hasattr(some, "with_predictions"):
+        chosen = some if index is None or index.size == sample.n else some.take(index)
+        changed: MulticlassSample = chosen.with_predictions(p)
         return changed
     rows = np.arange(sample.n) if index is None else index
     carrier = sample.one_class(sample.classes[0]).take(rows)

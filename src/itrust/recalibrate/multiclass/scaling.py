@@ -93,7 +93,7 @@ class TemperatureScaling(ClassScaling):
         """float: Above 1 if the model is too sure; infinite where no slope helps."""
         return float("inf") if self.inverse_ == 0 else 1 / self.inverse_
 
-    def logits(self, p: FloatArray) -> FloatArray:
+    def logits(self, p: FloatArray) -> FloatArray:  # noqa: D102
         return self.inverse_ * held_logs(p, self.edge_)
 
     def _learned(self) -> dict[str, Any]:
@@ -135,14 +135,14 @@ class LinearScaling(ClassScaling):
 
     def _problem(self, rows: ClassRows, z: FloatArray, some: Any) -> SoftmaxRows:
         """Coefficients are what is added to the identity: the offset is z itself."""
-        features = [z[some]] * z.shape[1]
-        return SoftmaxRows(features, rows.codes[some], z[some], rows.w[some])
+        here = z[some]
+        return SoftmaxRows([here] * z.shape[1], rows.codes[some], here, rows.w[some])
 
     def _keep(self, theta: FloatArray) -> None:
         self.matrix_ = np.eye(len(theta)) + theta[:, :-1]
         self.intercepts_ = theta[:, -1].copy()
 
-    def logits(self, p: FloatArray) -> FloatArray:
+    def logits(self, p: FloatArray) -> FloatArray:  # noqa: D102
         return np.asarray(self._logs(p) @ self.matrix_.T + self.intercepts_)
 
     def _learned(self) -> dict[str, Any]:
@@ -215,10 +215,6 @@ class RidgeScaling(LinearScaling):
 
     def __init__(self, ridges: Sequence[float] = RIDGES, rng: int = 0) -> None:
         self.ridges, self.rng = ridges, rng
-
-    def _fit_classes(self, rows: ClassRows) -> None:
-        self._check_settings()
-        super()._fit_classes(rows)
 
     def _chosen(self, rows: ClassRows, z: FloatArray) -> float:
         """The ridge with the least log loss on rows that were not fitted on."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.special import log_softmax
 
 from itrust._core import FloatArray, IntArray
@@ -20,6 +19,8 @@ from itrust._core import FloatArray, IntArray
 MAX_STEPS, MAX_TURNS = 50, 200
 DONE = 1e-10  # improvement of the mean loss that is not worth a step
 NEAR = 1e-3  # a direction's residual, as a share of the gradient's, that is small enough
+ROUGHLY_NEAR = 0.1  # where a rough answer will do
+ROUGH = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +42,12 @@ class SoftmaxRows:
 
     def back(self, left: FloatArray) -> FloatArray:
         """The transpose of `added`: (n, K) to (K, m + 1)."""
-        own = [f.T @ column for f, column in zip(self.features, left.T, strict=True)]
-        return np.column_stack([np.array(own), left.sum(axis=0)])
+        if _is_shared(self.features):
+            own = left.T @ self.features[0]
+        else:
+            columns = np.ascontiguousarray(left.T)
+            own = np.array([c @ f for f, c in zip(self.features, columns, strict=True)])
+        return np.column_stack([own, left.sum(axis=0)])
 
     def losses(self, logits: FloatArray) -> FloatArray:
         """Log loss of every row, (n,)."""
@@ -63,8 +68,15 @@ class SoftmaxRows:
 
 def added_logits(features: Sequence[FloatArray], theta: FloatArray) -> FloatArray:
     """Features of K classes, each (n, m), times their coefficients and the intercepts, (n, K)."""
+    if _is_shared(features):
+        return np.asarray(features[0] @ theta[:, :-1].T + theta[:, -1])
     own = [f @ c for f, c in zip(features, theta[:, :-1], strict=True)]
     return np.column_stack(own) + theta[:, -1]
+
+
+def _is_shared(features: Sequence[FloatArray]) -> bool:
+    """Whether all classes have the same features, so that one product does for all."""
+    return all(own is features[0] for own in features)
 
 
 def class_losses(codes: IntArray, logits: FloatArray) -> FloatArray:
@@ -83,12 +95,9 @@ def fit_softmax(
     some ten turns of each of a few steps.
     """
     theta = np.zeros(penalty.shape) if start is None else start
-    factors = [
-        cho_factor(block + np.diag(own)) for block, own in zip(rows.blocks, penalty, strict=True)
-    ]
-
-    def preconditioned(gradient: FloatArray) -> FloatArray:
-        return np.array([cho_solve(f, g) for f, g in zip(factors, gradient, strict=True)])
+    blocks = zip(rows.blocks, penalty, strict=True)
+    inverses = np.array([np.linalg.inv(block + np.diag(own)) for block, own in blocks])
+    near = NEAR if done < ROUGH else ROUGHLY_NEAR
 
     def loss_at(where: FloatArray) -> tuple[float, FloatArray]:
         told = log_softmax(rows.offset + rows.added(where), axis=1)
@@ -101,7 +110,7 @@ def fit_softmax(
         left = rows.weights[:, None] * p
         left[np.arange(rows.codes.size), rows.codes] -= rows.weights
         gradient = rows.back(left) + penalty * theta
-        step = _direction(rows, penalty, p, gradient, preconditioned)
+        step = _direction(rows, penalty, p, gradient, inverses, near)
         promised = -float((gradient * step).sum()) / 2
         size = 1.0
         after, moved = loss_at(theta + step)
@@ -121,23 +130,29 @@ def _direction(
     penalty: FloatArray,
     p: FloatArray,
     gradient: FloatArray,
-    preconditioned: object,
+    inverses: FloatArray,
+    near: float,
 ) -> FloatArray:
-    """Where the second derivatives send the gradient, by conjugate gradients."""
+    """Where the second derivatives send the gradient, by conjugate gradients.
+
+    `inverses` are those of the blocks of single classes, (K, m + 1, m + 1), as preconditioner.
+    """
 
     def curved(v: FloatArray) -> FloatArray:
         turned = p * rows.added(v)
         turned -= p * turned.sum(axis=1, keepdims=True)
         return rows.back(rows.weights[:, None] * turned) + penalty * v
 
-    assert callable(preconditioned)
+    def preconditioned(v: FloatArray) -> FloatArray:
+        return np.asarray((inverses @ v[:, :, None])[:, :, 0])
+
     step = np.zeros(gradient.shape)
     residual = -gradient
     ready = preconditioned(residual)
     way = ready
     size = first = float((residual * ready).sum())
     for _ in range(MAX_TURNS):
-        if size <= NEAR**2 * first or size <= 0:
+        if size <= near**2 * first or size <= 0:
             break
         bent = curved(way)
         length = size / float((way * bent).sum())

@@ -176,7 +176,8 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         (n,) array
             The label with the largest recalibrated probability, the first of equals.
         """
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        largest = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[largest])
 
     def __sklearn_tags__(self) -> Any:
         """Several classes, if the recalibrator takes them; the rest is as the classifier has it."""

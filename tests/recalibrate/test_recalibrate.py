@@ -13,7 +13,16 @@ from sklearn.linear_model import LogisticRegression
 import itrust as it
 from designs import tilted
 from itrust._core import InputError
-from itrust.recalibrate import METHODS, Isotonic, Local, Multicalibration, Platt, compare, load
+from itrust.recalibrate import (
+    METHODS,
+    Isotonic,
+    Local,
+    Multicalibration,
+    Platt,
+    Temperature,
+    compare,
+    load,
+)
 from itrust.recalibrate.rows import edge_of
 
 OURS = {name: method for name, method in METHODS.items() if name != "mcgrad"}
@@ -322,8 +331,9 @@ def test_a_recalibrated_classifier_refuses_with_a_sentence():
     model = it.recalibrate.RecalibratedClassifier(LogisticRegression(), Platt(), on=["w"])
     with pytest.raises(NotFittedError, match="not fitted yet"):
         model.predict_proba(np.zeros((2, 1)))
-    with pytest.raises(InputError, match="y has 3 classes, 0, 1, 2"):
-        model.fit(np.zeros((3, 1)), [0, 1, 2])
+    model = it.recalibrate.RecalibratedClassifier(LogisticRegression(), Temperature())
+    with pytest.raises(InputError, match=r"for 3 classes take TemperatureScaling\(\)"):
+        model.fit(np.arange(60.0)[:, None], [0, 1, 2] * 20)
     for on, told in (("w", "no column 'w'"), (7, "no column 7")):
         model = it.recalibrate.RecalibratedClassifier(LogisticRegression(), Local(), on=[on])
         with pytest.raises(InputError, match=told):

@@ -14,13 +14,14 @@ from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from itrust._core import AnyArray, FloatArray, InputError, did_you_mean, listed
-from itrust.data import Sample, frame_columns
+from itrust._core import AnyArray, FloatArray, InputError, did_you_mean
+from itrust.data import MulticlassSample, Sample, frame_columns
 from itrust.recalibrate.base import Recalibrator
+from itrust.recalibrate.sigmoid import Temperature
 
 
 class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A binary classifier whose probabilities are recalibrated.
+    """A classifier, of two classes or more, whose probabilities are recalibrated.
 
     `fit` trains the classifier on part of the rows and fits the recalibrator on the others. A
     classifier that is fitted already is left as it is (`prefit`), and the recalibrator learns from
@@ -44,8 +45,8 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     Attributes
     ----------
-    classes_ : (2,) array
-        The two labels, sorted; the second one is the positive label.
+    classes_ : (K,) array
+        The labels, sorted; of two the second one is the positive label.
     classifier_ : scikit-learn classifier
         The fitted classifier.
     recalibrator_ : Recalibrator
@@ -92,7 +93,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         X : (n, d) array or frame
             The features.
         y : (n,) array
-            Labels of two values.
+            Labels, of two values or more.
         sample_weight : (n,) array of float, optional
             Weights of the rows, which count for both; default: all rows count alike.
 
@@ -125,18 +126,23 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             weights = weighted[1] if weighted else None
             self.classifier_ = clone(self.classifier).fit(train, train_y, **extra)
         self._keep_features(X)
-        sample = Sample(
-            targets == self.classes_[1],
-            self._raw(rows),
-            self._covariates(rows),
-            weights=weights,
-            missing="level",
-        )
+        told, x = self.classifier_.predict_proba(rows), self._covariates(rows)
+        sample: Sample | MulticlassSample
+        if self.classes_.size > 2 or self.recalibrator._for_classes:
+            names = self.classes_.tolist()
+            codes = np.searchsorted(self.classes_, targets)
+            p = np.asarray(told, dtype=float)
+            sample = MulticlassSample(
+                [names[code] for code in codes], p, x, names, weights=weights, missing="level"
+            )
+        else:
+            p = np.asarray(told[:, 1])
+            sample = Sample(targets == self.classes_[1], p, x, weights=weights, missing="level")
         self.recalibrator_ = clone(self.recalibrator).fit(sample)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Predict recalibrated probabilities of both labels.
+        """Predict recalibrated probabilities of all labels.
 
         Parameters
         ----------
@@ -145,12 +151,15 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         Returns
         -------
-        (n, 2) array of float
+        (n, K) array of float
             One column for each label in `classes_`.
         """
         self._check_fitted()
         (X,) = indexable(X)
-        p = self.recalibrator_.predict(self._raw(X), self._covariates(X))
+        told = np.asarray(self.classifier_.predict_proba(X), dtype=float)
+        if self.recalibrator_.classes_ is not None:
+            return np.asarray(self.recalibrator_.predict(told, self._covariates(X)))
+        p = self.recalibrator_.predict(told[:, 1], self._covariates(X))
         return np.column_stack([1 - p, p])
 
     def predict(self, X: Any) -> AnyArray:
@@ -159,21 +168,21 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Parameters
         ----------
         X : (n, d) array or frame
-            What `predict_proba` takes. The threshold is 1/2, whatever the share of positive
-            labels.
+            What `predict_proba` takes. Of two labels the threshold is 1/2, whatever the share of
+            positive labels.
 
         Returns
         -------
         (n,) array
-            The label with the larger recalibrated probability.
+            The label with the largest recalibrated probability, the first of equals.
         """
-        positive = self.predict_proba(X)[:, 1] > 0.5
-        return np.asarray(self.classes_[positive.astype(int)])
+        largest = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[largest])
 
     def __sklearn_tags__(self) -> Any:
-        """Two labels only; the rest is as the classifier has it."""
+        """Several classes, if the recalibrator takes them; the rest is as the classifier has it."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = not isinstance(self.recalibrator, Temperature)
         if hasattr(self.classifier, "__sklearn_tags__"):
             own = self.classifier.__sklearn_tags__().input_tags
             tags.input_tags = own
@@ -195,9 +204,6 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-
-    def _raw(self, X: Any) -> FloatArray:
-        return np.asarray(self.classifier_.predict_proba(X)[:, 1])
 
     def _covariates(self, X: Any) -> dict[str, Any] | None:
         """The chosen columns by name; those of an array are x1, x2, ..."""
@@ -235,7 +241,7 @@ class RecalibratedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
 
 def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, AnyArray, FloatArray | None]:
-    """Features that can be divided, labels of two values, and weights."""
+    """Features that can be divided, labels, and weights."""
     if y is None:
         raise InputError(
             "RecalibratedClassifier requires y to be passed, but the target y is None",
@@ -248,13 +254,6 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, AnyArray, FloatAr
     X, weights = indexable(X, sample_weight)
     check_consistent_length(X, labels, weights)
     known = np.unique(labels)
-    if known.size > 2:
-        raise InputError(
-            "Only binary classification is supported: {argument} has {count} classes, {known}",
-            argument="y",
-            count=int(known.size),
-            details={"known": listed(known.tolist())},
-        )
     w = None if weights is None else _weights(weights)
     counted = known if w is None else np.unique(labels[w > 0])
     if counted.size < 2:

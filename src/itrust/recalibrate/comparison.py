@@ -24,8 +24,9 @@ from itrust.calibration import (
     reliability_curve,
     scores,
 )
-from itrust.data import Sample, Scan, rows_at_hand, share_codes
+from itrust.data import MulticlassSample, Sample, Scan, rows_at_hand, share_codes
 from itrust.recalibrate.base import READ_A_SECOND, Recalibrator
+from itrust.recalibrate.multiclass.comparison import compare_classes
 from itrust.recalibrate.results import Recalibration, RecalibrationTable
 from itrust.recalibrate.rows import CalibrationRows, random_rows, rows_in_files, unseen
 
@@ -36,8 +37,8 @@ TOO_MANY_SHARED = 0.5
 
 def compare(
     methods: Mapping[str, Recalibrator] | Sequence[Recalibrator],
-    calibration: Sample | Scan,
-    test: Sample | Scan,
+    calibration: Sample | Scan | MulticlassSample,
+    test: Sample | Scan | MulticlassSample,
     *,
     alpha: float = 0.05,
     draws: int = 999,
@@ -48,15 +49,17 @@ def compare(
     """Fit every method on calibration rows and judge it on test rows.
 
     Of rows in files, methods learn as `Recalibrator.fit` says, and they are judged on 100,000
-    random ones, chosen without a look at labels.
+    random ones, chosen without a look at labels. Of several classes the log loss is of all classes,
+    the Brier score half the squared distance from the label, the test that of all classes at once;
+    other scores are of the class with the largest probability, and slices are not searched.
 
     Parameters
     ----------
     methods : mapping of str to Recalibrator, or sequence of Recalibrator
         What to compare; without names each has that of its class. The methods are cloned.
-    calibration : Sample or Scan
+    calibration : Sample, Scan or MulticlassSample
         Rows to fit on, which the model was not trained on.
-    test : Sample or Scan
+    test : Sample, Scan or MulticlassSample
         Rows to judge on: of the same model, with the same covariates, and no row in common.
     alpha : float
         Size of the test that confirms a slice.
@@ -85,6 +88,12 @@ def compare(
     """
     named = _named(methods)
     seed = as_seed(rng)
+    if isinstance(calibration, MulticlassSample):
+        return compare_classes(named, calibration, test, draws, seed, progress)
+    if isinstance(test, MulticlassSample):
+        raise InputError(
+            "test has several classes, and calibration has two labels", argument="test"
+        )
 
     def judged(name: str, method: Recalibrator | None) -> Recalibration:
         begun = time.perf_counter()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from itrust._core import Result, plain
 from itrust.bias import Slice
-from itrust.calibration import CalibrationResult, ReliabilityCurve
+from itrust.calibration import CalibrationResult, MulticlassResult, ReliabilityCurve
 
 if TYPE_CHECKING:
     from itrust.recalibrate.base import Recalibrator
@@ -37,15 +37,17 @@ class Recalibration:
     log_loss : float
         Mean log loss, smaller is better.
     ece : float
-        Expected calibration error in 10 bins of equal width.
+        Expected calibration error in 10 bins of equal width; of several classes that of the class
+        with the largest probability in each row, and so are the next three.
     mce : float
         Maximum calibration error in the same bins.
     smooth_ece : float
         Calibration error without bins.
     curve : ReliabilityCurve
         Observed rate against prediction in ten bins of equal weight.
-    test : CalibrationResult
-        The default test of local calibration, exact because the rows were not used in fitting.
+    test : CalibrationResult or MulticlassResult
+        The default test of local calibration, exact because the rows were not used in fitting; of
+        several classes that of all at once.
     null_sd : float
         Standard deviation that KLCE^2 would have if the probabilities were calibrated.
     slice : Slice or None
@@ -69,7 +71,7 @@ class Recalibration:
     mce: float
     smooth_ece: float
     curve: ReliabilityCurve
-    test: CalibrationResult
+    test: CalibrationResult | MulticlassResult
     null_sd: float
     slice: Slice | None
     seconds: float
@@ -163,12 +165,22 @@ class RecalibrationTable(Result, Sequence[Recalibration]):
         return iter(self.recalibrations)
 
     @property
+    def of_classes(self) -> bool:
+        """bool: Whether the rows have several classes."""
+        return any(isinstance(own.test, MulticlassResult) for own in self.recalibrations)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on random rows, methods that changed nothing, and rows outside."""
         from itrust.recalibrate.local import Local
         from itrust.recalibrate.notes import outside_note, rows_note, unchanged_note
 
         found = []
+        if self.of_classes:
+            found.append(
+                "ECE and MCE are of the class with the largest probability in each row; slices "
+                "were not searched"
+            )
         if self.available_test_rows is not None:
             found.append(
                 f"judged on {self.test_rows:,} rows, drawn at random from "

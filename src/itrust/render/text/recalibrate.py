@@ -33,7 +33,9 @@ def loss_text(value: float) -> str:
 
 
 def slices_text(result: RecalibrationTable) -> list[str]:
-    """Lines about the worst confirmed slice of each method."""
+    """Lines about the worst confirmed slice of each method; none are searched of classes."""
+    if result.of_classes:
+        return []
     found = [
         f"  {method.name}: {method.slice.rule}, bias at least {method.slice.at_least:+.3f}"
         for method in result

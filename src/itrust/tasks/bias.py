@@ -45,6 +45,7 @@ from itrust.tasks.joint import (
     ClassRows,
     bare,
     class_bounds,
+    estimated_twice,
     few_class_labels,
     joined,
     joint_scores,
@@ -731,13 +732,13 @@ def _one_family(
 
 
 def checked_tasks(
-    sample: Sample, tasks: Sequence[Task]
+    sample: Sample | MulticlassSample, tasks: Sequence[Task]
 ) -> tuple[list[Linearised], list[Linearised]]:
     """Estimate every task in two ways; refuse what is no task or has no finite value.
 
     Parameters
     ----------
-    sample : Sample
+    sample : Sample or MulticlassSample
         Rows with labels.
     tasks : sequence of Task
         What to estimate on them.
@@ -747,6 +748,9 @@ def checked_tasks(
     two lists of Linearised
         Plug-in estimates, and estimates from labels.
     """
+    if isinstance(sample, MulticlassSample):
+        own, samples = checked_class_tasks(sample, tasks), ClassSamples(sample)
+        return estimated_twice(own, samples)
     refuse_odd_tasks(tasks)
     tasks = positive_tasks(tasks, sample)
     with_p, with_y = TaskRows.predicted(sample), TaskRows.labelled(sample)

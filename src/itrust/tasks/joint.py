@@ -228,6 +228,31 @@ def class_bounds(task: Task, *rows: TaskRows) -> Bounds:
     return task.bounds_of({leaf: leaf.bare.own_bounds(*rows) for leaf in leaves_of(task)})
 
 
+def estimated_twice(
+    tasks: Sequence[Task], samples: ClassSamples
+) -> tuple[list[Linearised], list[Linearised]]:
+    """Estimate tasks with probabilities, and with labels.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        Every leaf names its class.
+    samples : ClassSamples
+        The rows.
+
+    Returns
+    -------
+    two lists of Linearised
+        Plug-in estimates, and estimates from labels.
+    """
+    names = samples.used(tasks)
+    both = ClassRows.predicted(samples, names), ClassRows.labelled(samples, names)
+    with_p, with_y = (
+        [JointFit.of(task, leaves_of(task), rows).linear for task in tasks] for rows in both
+    )
+    return with_p, with_y
+
+
 def joint_task(task: Task, samples: ClassSamples) -> LabelledTask:
     """Estimate a task of some classes from labels, probabilities and the smoothed law.
 
@@ -348,7 +373,7 @@ def _drawn_sums(
     found: DrawnSums | None = None
     for first in range(0, whole.n, CHUNK_ROWS):
         cut = slice(first, min(first + CHUNK_ROWS, whole.n))
-        part = _Part(constants, whole.points.take(cut), w[cut], first, own)
+        part = _ClassPart(constants, whole.points.take(cut), w[cut], first, own)
         p = samples.source.p[cut]
         sums = part.sums(p[:, codes], dtype)
         held = np.zeros((sums.width, 1 + draws))
@@ -399,7 +424,7 @@ def drawn_classes(edges: FloatArray, rows: slice, draws: range, seed: int) -> In
     return drawn
 
 
-class _Part:
+class _ClassPart:
     """Some rows: what labels of each leaf's class move, and add below."""
 
     def __init__(
@@ -411,7 +436,7 @@ class _Part:
         self.below = np.array([fit.below(one, w) for fit, one in pairs])
         self.at_null, self.own = constants.at_null, own
 
-    def sums(self, p: FloatArray, dtype: Any) -> _Sums:
+    def sums(self, p: FloatArray, dtype: Any) -> _ClassSums:
         """What is summed over the rows, from probabilities of the classes, (n, C)."""
         lean, own, k = self.lean, self.own, len(self.lean)
         one, other = np.triu_indices(k)
@@ -439,11 +464,11 @@ class _Part:
         common = np.concatenate(
             [-(lean * mine).sum(axis=1), (products * cross).sum(axis=1), np.zeros(k)]
         )
-        return _Sums(tuple(by_class), common[:, None], expected, third, k)
+        return _ClassSums(tuple(by_class), common[:, None], expected, third, k)
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class _ClassSums:
     """What labels of some rows are multiplied by, class by class."""
 
     by_class: tuple[FloatArray, ...]

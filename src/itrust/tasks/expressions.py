@@ -273,7 +273,7 @@ class Task(Node):
     def estimate(
         self,
         population: Population | PopulationScan | Scan,
-        labelled: Sample,
+        labelled: Sample | MulticlassSample,
         *,
         alpha: float = 0.05,
         selection: object = None,
@@ -296,8 +296,9 @@ class Task(Node):
         ----------
         population : Population, PopulationScan or Scan
             With every covariate that the task reads; those it shares with `labelled` serve the
-            recalibration and the weights. It may contain the labelled rows.
-        labelled : Sample
+            recalibration and the weights. It may contain the labelled rows. Of several classes,
+            a population with probabilities of the same classes.
+        labelled : Sample or MulticlassSample
             Rows with labels. For the prediction-powered and the labelled estimate they are a random
             sample from where the population comes from, or carry weights that make them one.
         alpha : float

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +33,7 @@ from itrust.balance import (
 )
 from itrust.bias import Neighbours, Weights, neighbour_kernel
 from itrust.data import (
+    MulticlassSample,
     Points,
     Population,
     PopulationScan,
@@ -44,17 +45,18 @@ from itrust.data import (
 )
 from itrust.engines import one_blas_thread
 from itrust.kernels import LocalKernel
-from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
+from itrust.tasks.bias import checked_tasks, covariates_of, positive_tasks, reference_notes
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.collected import TaskEstimates, collected
 from itrust.tasks.estimated import Assumption, BestReason, Estimate, TaskEstimate
 from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
 from itrust.tasks.passes import slopes_at, value_at
-from itrust.tasks.powering import prediction_powered, spread
+from itrust.tasks.powering import Powered, prediction_powered, spread
 from itrust.tasks.regressions import has_regression, references_of, refuse_other_levels
 from itrust.tasks.transported import (
     PopulationTotals,
     Transport,
+    TransportedValue,
     cross_fitted,
     population_totals,
     rows_kept,
@@ -87,7 +89,7 @@ LOOKS_RANDOM = 0.5  # p-value above which the random-sample form is recommended
 def estimate_tasks(
     tasks: Sequence[Task],
     population: Population | PopulationScan | Scan,
-    labelled: Sample,
+    labelled: Sample | MulticlassSample,
     *,
     alpha: float = 0.05,
     selection: object = None,
@@ -103,8 +105,9 @@ def estimate_tasks(
     tasks : sequence of Task
         The numbers.
     population : Population, PopulationScan or Scan
-        Rows without labels, with every covariate that the tasks read.
-    labelled : Sample
+        Rows without labels, with every covariate that the tasks read; of several classes, a
+        population with probabilities of the same classes.
+    labelled : Sample or MulticlassSample
         Rows with labels.
     alpha : float
         Error that every interval is allowed.
@@ -131,6 +134,10 @@ def estimate_tasks(
     ['prevalence()', 'mean(age)']
     """
     with one_blas_thread():  # many small products: threads would wait for each other
+        if isinstance(labelled, MulticlassSample):
+            from itrust.tasks.class_population import class_estimates
+
+            return class_estimates(tasks, population, labelled, alpha, selection, support, rng)
         return _estimates_of(tasks, population, labelled, alpha, selection, support, rng)
 
 
@@ -147,52 +154,168 @@ def _estimates_of(
     checked_alpha(alpha)
     checked_choice(support, "support", SUPPORT)
     seed = as_seed(rng)
+    own = positive_tasks(tasks, labelled)
     known = read_selection(selection, labelled)
+    place = prepared(own, population, labelled, known, support, seed)
+    found = estimated_at(place, own, population, support, alpha)
+    asked = [replace(one, task=task) for one, task in zip(found, tasks, strict=True)]
+    return collected(asked, place.labelled, place.everyone, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Labelled rows and a population, compared: what the estimates of all tasks share.
+
+    Attributes
+    ----------
+    labelled : Sample
+        With the covariates that both share.
+    everyone, rows : RowsAtHand
+        The population, and what is left of it for estimates.
+    transport : Transport
+        Weights and corrected probabilities.
+    resemblance : Resemblance
+        Whether both are alike.
+    looked : LookedAt
+        For parts of the population that no labelled row resembles.
+    told : mapping of Task to LabelledTask
+        What labels say of the tasks.
+    seed : int
+        That all was made with.
+    """
+
+    labelled: Sample
+    everyone: RowsAtHand
+    rows: RowsAtHand
+    transport: Transport
+    resemblance: Resemblance
+    looked: LookedAt
+    told: Mapping[Task, LabelledTask]
+    seed: int
+
+    @property
+    def out(self) -> TaskRows:
+        """The population with probabilities in place of labels."""
+        w = np.ones(len(self.rows.points)) if self.rows.weights is None else self.rows.weights
+        points = self.transport.compared.population
+        return TaskRows(points, w / w.mean(), points.p)
+
+
+def prepared(
+    tasks: Sequence[Task],
+    population: Population | PopulationScan | Scan,
+    labelled: Sample,
+    known: FloatArray | None,
+    support: str,
+    seed: int,
+) -> Place:
+    """Compare labelled rows with a population, for tasks of positives.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        The numbers; they are checked.
+    population : Population, PopulationScan or Scan
+        Rows without labels.
+    labelled : Sample
+        Rows with labels.
+    known : (n,) array or None
+        Probabilities of labelling.
+    support : {"refuse", "exclude"}
+        What to do about rows that are unlike every labelled row.
+    seed : int
+        Divides and permutes rows.
+
+    Returns
+    -------
+    Place
+        Ready for estimates.
+    """
     rows = at_hand(population, labelled.names)
     for task in tasks:
         _refuse_lack(task, rows.points, labelled)
     shared = {column.name for column in rows.points.columns}
     labelled = labelled.with_columns(tuple(c for c in labelled.columns if c.name in shared))
     checked_tasks(labelled, tasks)
-    by_labels = [_told(task, labelled) for task in tasks]
+    told = {task: LabelledTask.of(task, labelled) for task in tasks}
+    for task, own in told.items():
+        refuse_silence(task, own)
     compared, everyone = RowPair.of(labelled.points, rows, labelled.weights_or_ones), rows
     looked = looked_for_support(compared)
     resembling = compare_rows(
         compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, looked=looked
     )
-    counted = [_counts(task, looked.points) for task in tasks]
     if support == "exclude":
         rows = _supported(tasks, rows, compared, looked)
         compared = RowPair.of(labelled.points, rows, labelled.weights_or_ones)
     transport = Transport(
         labelled, compared, cross_fitted(labelled, compared.population, seed), known
     )
-    totals = _Totals.of([] if rows.is_all else tasks, population)
+    return Place(labelled, everyone, rows, transport, resembling, looked, told, seed)
+
+
+def estimated_at(
+    place: Place,
+    tasks: Sequence[Task],
+    population: Population | PopulationScan | Scan,
+    support: str,
+    alpha: float,
+) -> list[TaskEstimate]:
+    """Estimate tasks of positives, one by one.
+
+    Parameters
+    ----------
+    place : Place
+        From `prepared`.
+    tasks : sequence of Task
+        The numbers.
+    population : Population, PopulationScan or Scan
+        The rows, of which sums are made where not all are at hand.
+    support : {"refuse", "exclude"}
+        What is done about rows that are unlike every labelled row.
+    alpha : float
+        Error that every interval is allowed.
+
+    Returns
+    -------
+    list of TaskEstimate
+        One for each task.
+    """
+    totals = _Totals.of([] if place.rows.is_all else tasks, population)
+    notes = (*notes_of(population), *place.labelled.notes)
     found = []
-    for task, told, own in zip(tasks, by_labels, counted, strict=True):
-        gaps = looked.gaps(own)
-        found.append(
-            _estimate(
-                task,
-                told,
-                _Setting(labelled, rows, transport, resembling, gaps, support, alpha, seed),
-                totals.only(task),
-                (*_notes_of(population), *labelled.notes),
-            )
+    for task in tasks:
+        gaps = place.looked.gaps(counts_of(task, place.looked.points))
+        setting = Setting(
+            place.labelled,
+            place.rows,
+            place.transport,
+            place.resemblance,
+            gaps,
+            support,
+            alpha,
+            place.seed,
         )
-    return collected(found, labelled, everyone, seed)
+        found.append(_estimate(task, place.told[task], setting, totals.only(task), notes))
+    return found
 
 
-def _told(task: Task, labelled: Sample) -> LabelledTask:
-    """What labels say of a task; that is to be something."""
-    found = LabelledTask.of(task, labelled)
-    if math.isnan(found.labels.value):
+def refuse_silence(task: Task, told: LabelledTask) -> None:
+    """Refuse a task about which labels say nothing.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    told : LabelledTask
+        What labels say.
+    """
+    if math.isnan(told.labels.value):
         raise InputError(
             "no positive label counts for {task}: labelled rows say nothing about it",
             argument="labelled",
             details={"task": task},
         )
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,8 +341,28 @@ class _Totals:
 
 
 @dataclass(frozen=True, eq=False)
-class _Setting:
-    """What the estimates of all tasks share."""
+class Setting:
+    """Where a task is estimated.
+
+    Attributes
+    ----------
+    labelled : Sample
+        Rows with labels.
+    rows : RowsAtHand
+        The population.
+    transport : Transport
+        Weights and corrected probabilities.
+    resemblance : Resemblance
+        Whether both are alike.
+    gaps : tuple of Gap
+        What no labelled row resembles, among rows that count.
+    support : {"refuse", "exclude"}
+        What is done about these.
+    alpha : float
+        Error that intervals are allowed.
+    seed : int
+        Of the draws.
+    """
 
     labelled: Sample
     rows: RowsAtHand
@@ -234,31 +377,116 @@ class _Setting:
 def _estimate(
     task: Task,
     told: LabelledTask,
-    setting: _Setting,
+    setting: Setting,
     totals: PopulationTotals | None,
     notes: Sequence[str],
 ) -> TaskEstimate:
-    labelled, rows, alpha = setting.labelled, setting.rows, setting.alpha
+    labelled, rows = setting.labelled, setting.rows
     compared = setting.transport.compared
     w = np.ones(len(rows.points)) if rows.weights is None else rows.weights
     out = TaskRows(compared.population, w / w.mean(), compared.population.p)
     refuse_other_levels(task, told.rows, out)
     plugin, sampling = _plugin(task, out, totals)
-    if not math.isfinite(plugin):
-        raise InputError(
-            "{task} divides by 0 on the population", argument="population", details={"task": task}
-        )
+    refuse_no_value(task, plugin)
     powered = prediction_powered(task, told, labelled, out, plugin, sampling)
-    labels_alone = told.less()
     said = [*notes, *reference_notes(references_of(task, labelled))]
     if few_labels(task, labelled):
         said.append(FEW_NOTE)
     if totals is None and not rows.is_all:
-        said.append(
-            f"{len(rows.points):,} random rows of the population serve {task}; its intervals count "
-            f"that they are no more"
+        said.append(some_rows_note(task, rows))
+    recalibrated = None
+    if rows.is_all and labelled.n * rows.n <= MAX_PAIRS:
+        bent, error, alone = _recalibrated(task, labelled, out, told.law)
+        recalibrated = (bent, error)
+        if alone > MANY_ALONE:
+            said.append(
+                f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
+                f"leaves its probabilities as they are"
+            )
+    else:
+        said.append(MANY_NOTE)
+    ways = Ways(plugin, sampling, powered, recalibrated, setting.transport.value(task, totals))
+    return assembled(task, told, setting, ways, _bounds(task, told.rows, out, totals), said)
+
+
+def refuse_no_value(task: Task, plugin: float) -> None:
+    """Refuse a task that probabilities of a population give no value.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    plugin : float
+        Its plug-in estimate.
+    """
+    if not math.isfinite(plugin):
+        raise InputError(
+            "{task} divides by 0 on the population", argument="population", details={"task": task}
         )
-    bounds = _bounds(task, told.rows, out, totals)
+
+
+def some_rows_note(task: Task, rows: RowsAtHand) -> str:
+    """Say that random rows stand for a population."""
+    return (
+        f"{len(rows.points):,} random rows of the population serve {task}; its intervals count "
+        f"that they are no more"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """What a task is estimated to be, way by way, before intervals are made.
+
+    Attributes
+    ----------
+    plugin, sampling : float
+        With probabilities, and its standard error.
+    powered : Powered
+        Corrected by labels.
+    recalibrated : float and Uncertainty, or None
+        Probabilities plus local bias.
+    moved : TransportedValue or None
+        Carried over.
+    """
+
+    plugin: float
+    sampling: float
+    powered: Powered
+    recalibrated: tuple[float, Uncertainty] | None
+    moved: TransportedValue | None
+
+
+def assembled(
+    task: Task,
+    told: LabelledTask,
+    setting: Setting,
+    ways: Ways,
+    bounds: Bounds,
+    said: Sequence[str],
+) -> TaskEstimate:
+    """Make the intervals of all ways, and recommend one.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    told : LabelledTask
+        What labels say of it.
+    setting : Setting
+        Where it is estimated.
+    ways : Ways
+        What it is estimated to be.
+    bounds : Bounds
+        What it can be.
+    said : sequence of str
+        Notes.
+
+    Returns
+    -------
+    TaskEstimate
+        No interval leaves the bounds.
+    """
+    labelled, alpha, moved = setting.labelled, setting.alpha, ways.moved
 
     def way(
         value: float, error: Uncertainty, assumes: Assumption, smoothed: float | None
@@ -268,17 +496,8 @@ def _estimate(
         return Estimate(value, error.stderr, lower, upper, assumes)
 
     recalibrated = None
-    if rows.is_all and labelled.n * rows.n <= MAX_PAIRS:
-        bent, error, alone = _recalibrated(task, labelled, out, told.law)
-        recalibrated = way(bent, error, Assumption.SMOOTH, told.smoothed_rate)
-        if alone > MANY_ALONE:
-            said.append(
-                f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
-                f"leaves its probabilities as they are"
-            )
-    else:
-        said.append(MANY_NOTE)
-    moved = setting.transport.value(task, totals)
+    if ways.recalibrated is not None:
+        recalibrated = way(*ways.recalibrated, Assumption.SMOOTH, told.smoothed_rate)
     is_refused = setting.support == "refuse" and _is_unsupported(setting.gaps)
     transported = None
     if moved is not None and not is_refused:
@@ -288,13 +507,14 @@ def _estimate(
         transported = way(moved.value, moved.error, assumes, smoothed)
     random = Assumption.RANDOM if labelled.weights is None else Assumption.WEIGHTED
     best, reason = _recommended(setting, transported, is_refused)
+    powered = ways.powered
     return TaskEstimate(
         task=task,
-        plugin=_plain(plugin, sampling, bounds, alpha),
+        plugin=_plain(ways.plugin, ways.sampling, bounds, alpha),
         recalibrated=recalibrated,
         prediction_powered=way(powered.value, powered.error, random, told.smoothed_rate),
         transported=transported,
-        labelled=way(told.labels.value, labels_alone, random, told.smoothed_rate),
+        labelled=way(told.labels.value, told.less(), random, told.smoothed_rate),
         best_way=best,
         reason=reason,
         resemblance=setting.resemblance,
@@ -304,14 +524,14 @@ def _estimate(
         support=setting.support,
         lam=powered.lam,
         n=labelled.n,
-        size=rows.n,
+        size=setting.rows.n,
         alpha=float(alpha),
         notes=tuple(said),
     )
 
 
 def _recommended(
-    setting: _Setting, transported: Estimate | None, is_refused: bool
+    setting: Setting, transported: Estimate | None, is_refused: bool
 ) -> tuple[str | None, BestReason]:
     """The estimate that is honest, and why.
 
@@ -388,7 +608,7 @@ def read_selection(selection: object, labelled: Sample) -> FloatArray | None:
     return values
 
 
-def _counts(task: Task, points: Points) -> BoolArray:
+def counts_of(task: Task, points: Points) -> BoolArray:
     """Rows of a population that a task counts."""
     marked = [leaf.where.rows(points) for leaf in dict.fromkeys(task.leaves())]
     return np.logical_or.reduce(marked) if marked else np.ones(len(points), dtype=bool)
@@ -399,7 +619,7 @@ def _supported(
 ) -> RowsAtHand:
     """The rows at hand without those that a task counts and no labelled row resembles."""
     points = compared.population
-    own = np.flatnonzero(np.logical_or.reduce([_counts(task, points) for task in tasks]))
+    own = np.flatnonzero(np.logical_or.reduce([counts_of(task, points) for task in tasks]))
     lacks = np.zeros(len(points), dtype=bool)
     lacks[own] = looked.support.lacks(points.take(own))
     if not lacks.any():
@@ -444,7 +664,8 @@ def _refuse_lack(task: Task, points: Points, labelled: Sample) -> None:
         )
 
 
-def _notes_of(population: object) -> tuple[str, ...]:
+def notes_of(population: object) -> tuple[str, ...]:
+    """What was done to rows of a population at the door."""
     found: tuple[str, ...] = getattr(
         population, "dropped" if isinstance(population, Population) else "notes", ()
     )

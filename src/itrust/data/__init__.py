@@ -1,5 +1,8 @@
 """Rows: what users bring becomes a `Sample`, a `Scan` or a `Population`, once."""
 
+from itrust.data.class_intake import class_columns as class_columns
+from itrust.data.class_intake import class_position as class_position
+from itrust.data.class_intake import names_several as names_several
 from itrust.data.column import MISSING_LEVEL as MISSING_LEVEL
 from itrust.data.column import Column as Column
 from itrust.data.column import share_codes as share_codes
@@ -56,6 +59,8 @@ from itrust.data.kinds import MAX_VALUES as MAX_VALUES
 from itrust.data.kinds import Kinds as Kinds
 from itrust.data.kinds import is_few as is_few
 from itrust.data.multiclass import MulticlassSample
+from itrust.data.multiclass_files import MulticlassPopulationScan, MulticlassScan
+from itrust.data.multiclass_population import MulticlassPopulation
 from itrust.data.oddities import covariate_notes as covariate_notes
 from itrust.data.population import Population
 from itrust.data.population import without_labels as without_labels
@@ -99,6 +104,7 @@ from itrust.data.rows import called_impossible as called_impossible
 from itrust.data.sample import Sample
 from itrust.data.sample import a_kind as a_kind
 from itrust.data.sample import checked_sample as checked_sample
+from itrust.data.sample import of_two_classes as of_two_classes
 from itrust.data.selection import without_codes as without_codes
 from itrust.data.snapshots import belonging_to as belonging_to
 from itrust.data.source import Candidates as Candidates
@@ -121,7 +127,10 @@ from itrust.data.variance import variance_units as variance_units
 
 __all__ = [
     "Design",
+    "MulticlassPopulation",
+    "MulticlassPopulationScan",
     "MulticlassSample",
+    "MulticlassScan",
     "Population",
     "PopulationScan",
     "Predicate",

@@ -40,10 +40,7 @@ class Kept:
     @property
     def note(self) -> str:
         """How many rows were left out, and what they lack."""
-        left_out = counted(self.n - self.rows.size, "row")
-        return (
-            f"left out {left_out} of {self.n:,} with missing values: {lack_in_words(self.lacking)}"
-        )
+        return left_out_note(self.rows.size, self.n, self.lacking)
 
     @contextmanager
     def numbered(self) -> Iterator[None]:
@@ -52,6 +49,16 @@ class Kept:
             yield
         except InputError as error:
             raise error.renumbered(lambda row: int(self.rows[row])) from None
+
+
+def left_out_note(kept: int, n: int, lacking: Mapping[str, int]) -> str:
+    """How many of n rows were left out, and what they lack.
+
+    >>> left_out_note(7, 9, {"age": 2})
+    "left out 2 rows of 9 with missing values: 2 lack 'age'"
+    """
+    said = f"left out {counted(n - kept, 'row')} of {n:,} with missing values"
+    return f"{said}: {lack_in_words(lacking)}"
 
 
 def lack_in_words(lacking: Mapping[str, int]) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from itrust._core import Advance, FloatArray, InputError, Subject, counted, listed, tickets
+from itrust.data.class_intake import class_columns, names_several
 from itrust.data.extract import (
     RUN_ROWS,
     RUNS,
@@ -38,7 +39,7 @@ from itrust.data.predicates.algebra import Predicate
 from itrust.data.predicates.reader import as_condition
 from itrust.data.readers import plain_columns
 from itrust.data.rows import Chunk, Points
-from itrust.data.sample import Sample
+from itrust.data.sample import Sample, refuse_positive
 from itrust.data.selection import Selection, read_na_values
 from itrust.data.source import Candidates, Pilot, smallest_of
 from itrust.data.time_blocks import AUTO
@@ -52,7 +53,7 @@ def scan(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | FileSet,
     *,
     label: str,
-    prob: str,
+    prob: str | Mapping[Any, str] | Sequence[str],
     on: str | Sequence[str] = (),
     weights: str | None = None,
     cluster: str | Sequence[str] | None = None,
@@ -87,8 +88,10 @@ def scan(
         the scan was made are refused.
     label : str
         Name of the column of labels.
-    prob : str
-        Name of the column of predicted probabilities.
+    prob : str, or mapping, list or pattern for several classes
+        Name of the column of predicted probabilities. For several classes, from each class to its
+        column, columns that are called as their classes, or a pattern such as "p_*", as for
+        `Sample.from_frame`.
     on : str or sequence of str
         Names of the covariates; none by default.
     weights : str, optional
@@ -121,7 +124,8 @@ def scan(
     Returns
     -------
     Scan
-        The names of the files and columns, checked; no row has been read yet.
+        The names of the files and columns, checked; no row has been read yet. A `MulticlassScan`
+        where `prob` names the columns of several classes.
 
     Examples
     --------
@@ -134,10 +138,14 @@ def scan(
     """
     if not isinstance(label, str):
         raise InputError(WRONG_ROLE, argument="label", value=label)
+    files, classes = classes_in_files(path, prob, form)
+    probs: list[Any] = list(classes.values()) or [prob]
+    if classes:
+        refuse_positive(positive)
     made = name_rows(
-        path,
+        files,
         label,
-        prob,
+        probs[0],
         on,
         weights,
         missing=missing,
@@ -146,10 +154,12 @@ def scan(
         where=where,
         form=form,
         positive=positive,
+        beside=tuple(probs[1:]),
     )
     if any(named is not None for named in (cluster, strata, replicate_weights, replicate_method)):
         known = made.file_set.names
-        taken = {"label": label, "prob": prob, **({"weights": weights} if weights else {})}
+        taken = [("label", label), *(("prob", str(name)) for name in probs)]
+        taken += [("weights", weights)] if weights else []
         made = replace(
             made,
             cluster=unit_columns(cluster, known, "cluster"),
@@ -157,7 +167,28 @@ def scan(
             replicate_weights=tuple(replicate_columns(replicate_weights, known, taken)),
             replicate_method=replicate_method,
         )
-    return settled_kinds(made)
+    made = settled_kinds(made)
+    if classes:
+        from itrust.data.multiclass_files import MulticlassScan
+
+        several: Any = MulticlassScan.of(made, classes)
+        return several  # type: ignore[no-any-return]
+    return made
+
+
+def classes_in_files(path: Any, prob: object, form: TextForm) -> tuple[Any, dict[Any, str]]:
+    """The files, and the column of each class where a user names several; else none.
+
+    Files are looked at only where a name may be a pattern.
+    """
+    if isinstance(prob, str) and not ("*" in prob or "=" in prob):
+        return path, {}
+    if not isinstance(prob, str | Mapping | Sequence):
+        return path, {}
+    files = path if isinstance(path, FileSet) else FileSet.of(path, form)
+    if not names_several(prob, dict.fromkeys(files.names)):
+        return path, {}
+    return files, class_columns(files.names, prob)
 
 
 def name_rows(
@@ -173,6 +204,7 @@ def name_rows(
     where: str | Predicate | None,
     form: TextForm,
     positive: object = None,
+    beside: tuple[str, ...] = (),
 ) -> Scan:
     """Name rows of files, with a column of labels or without; `settled_kinds` comes last."""
     if on is not None and not isinstance(on, Iterable):
@@ -194,6 +226,7 @@ def name_rows(
         kinds=said,
         na_values=codes,
         where=None if where is None else as_condition(where),
+        beside=beside,
     )
     _refuse_wrong_roles(made)
     made._refuse_unknown_columns()
@@ -261,6 +294,8 @@ class Scan:
         Which rows count; None for all.
     rows : range or None
         Numbers of the rows that are meant, out of those of the pieces; None for all.
+    beside : tuple of str
+        Columns that are read as well: the probabilities of other classes in a `MulticlassScan`.
     """
 
     file_set: FileSet
@@ -279,6 +314,7 @@ class Scan:
     na_values: tuple[Any, ...] = ()
     where: Predicate | None = None
     rows: range | None = None
+    beside: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -299,7 +335,7 @@ class Scan:
         """The columns that the condition reads."""
         if self.where is None:
             return []
-        return self.selection.named(self.file_set.names, self.prob)
+        return self.selection.named(self.file_set.names, "" if self.beside else self.prob)
 
     def _refuse_unknown_columns(self) -> None:
         """Raise if somebody says something of a column that is not there."""
@@ -311,7 +347,8 @@ class Scan:
     def roles(self) -> list[str]:
         """All columns with a role."""
         label = [] if self.label is None else [self.label]
-        own = [*label, self.prob, *self.names, *([self.weights] if self.weights else [])]
+        probs = [self.prob, *self.beside]
+        own = [*label, *probs, *self.names, *([self.weights] if self.weights else [])]
         units = (unit.column for unit in (*self.cluster, *self.strata))
         more = dict.fromkeys([*units, *self.replicate_weights])
         return [*own, *(name for name in more if name not in own)]
@@ -582,7 +619,7 @@ class Scan:
         """
         drawn, rows = smallest_of([(lot.tickets, lot.rows) for lot in found], size)
         if drawn.size < 2:
-            raise _too_few(int(drawn.size))
+            raise too_few_rows(int(drawn.size))
         read = self._read(rows)
         categories = [column.name for column in read["columns"] if column.is_category]
         counted = [lot.census for lot in found if lot.census is not None]
@@ -644,7 +681,7 @@ class Scan:
         """
         drawn, rows = smallest_of([(lot.tickets, lot.rows) for lot in found], size)
         if drawn.size < 2:
-            raise _too_few(int(drawn.size))
+            raise too_few_rows(int(drawn.size))
         parts = self._read(rows, with_label=False)
         p, w = parts["p"], 1.0 if parts["design"].weights is None else parts["design"].weights
         points = Points(p, parts["columns"])
@@ -732,7 +769,7 @@ class Scan:
                     offset += batch.num_rows
 
 
-def _too_few(rows: int) -> InputError:
+def too_few_rows(rows: int) -> InputError:
     """The error about files with hardly any rows that count."""
     told = "1 row" if rows else "no rows"
     return InputError(f"the files hold {told} that count; a sample needs at least 2")

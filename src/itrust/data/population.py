@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from itrust._core import FloatArray, InputError, Subject
+from itrust.data.class_intake import columns_in, names_several
 from itrust.data.column import Column
 from itrust.data.design import Design
 from itrust.data.design_intake import read_design
@@ -41,10 +42,13 @@ class Population(Predicted):
 
     Parameters
     ----------
-    p : column of n probabilities
-        The predicted probability of the positive label, in [0, 1].
+    p : column of n probabilities, or (n, K) matrix
+        The predicted probability of the positive label, in [0, 1]. A matrix, mapping or frame of
+        three columns or more, or `classes`, gives a `MulticlassPopulation`.
     x : frame, mapping, array or list of rows, optional
         The covariates, in any form that `Sample` takes. Default: there are none.
+    classes : sequence, optional
+        The classes that the columns of a matrix p belong to, in order. Default: p is one column.
     weights : column of n weights, optional
         How many units of the population each row stands for, up to a factor; not negative.
         Default: every row counts alike.
@@ -81,11 +85,33 @@ class Population(Predicted):
     weights: FloatArray | None
     dropped: tuple[str, ...]
 
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        """Make a population with one column of probabilities, or a `MulticlassPopulation`.
+
+        Parameters
+        ----------
+        *args : object
+            Probabilities and covariates.
+        **settings : object
+            As for the class.
+
+        Returns
+        -------
+        Population
+            Empty as yet; or the whole `MulticlassPopulation`.
+        """
+        p = args[0] if args else settings.get("p")
+        if cls is not Population or (settings.get("classes") is None and columns_in(p) < 3):
+            return super().__new__(cls)
+        made: Self = _several()(*args, **settings)
+        return made
+
     def __init__(
         self,
         p: object,
         x: object = None,
         *,
+        classes: Sequence[Any] | None = None,
         weights: object = None,
         names: Sequence[str] | None = None,
         missing: MissingRule = "error",
@@ -93,6 +119,8 @@ class Population(Predicted):
         numbers: str | Sequence[str] = (),
         value_labels: Mapping[str, Mapping[Any, str]] | None = None,
     ) -> None:
+        if classes is not None:  # `Population` never gets here
+            raise InputError("{argument} is for MulticlassPopulation", argument="classes")
         checked_missing(missing)
         kinds = Kinds.of(categories, numbers, value_labels)
         columns = x.items() if isinstance(x, Mapping) else [("x", x)]
@@ -121,7 +149,7 @@ class Population(Predicted):
         cls,
         frame: object,
         *,
-        prob: str,
+        prob: str | Mapping[Any, str] | Sequence[str],
         on: str | Sequence[str] = (),
         weights: str | None = None,
         missing: MissingRule = "error",
@@ -138,8 +166,9 @@ class Population(Predicted):
         frame : frame, relation or mapping
             A frame of pandas, polars or Arrow, a mapping of names to columns, or what is read
             whole as for `Sample.from_frame`: a lazy frame, a relation of DuckDB, a reader.
-        prob : str
-            Name of the column with the predicted probabilities.
+        prob : str, or mapping, list or pattern for several classes
+            Name of the column with the predicted probabilities; for several classes as for
+            `Sample.from_frame`.
         on : str or sequence of str
             Names of the columns that are covariates; none by default.
         weights : str, optional
@@ -158,7 +187,7 @@ class Population(Predicted):
         Returns
         -------
         Population
-            The rows of the frame that count.
+            The rows of the frame that count; a `MulticlassPopulation` for several classes.
 
         Examples
         --------
@@ -166,7 +195,21 @@ class Population(Predicted):
         >>> it.Population.from_frame({"p": [0.2, 0.7], "sex": ["f", "m"]}, prob="p", on="sex")
         <Population: 2 rows, covariates 'sex'>
         """
-        roles = {"prob": prob, "weights": weights}
+        if names_several(prob, frame):
+            several: Self = _several().from_frame(
+                frame,
+                prob=prob,
+                on=on,
+                weights=weights,
+                missing=missing,
+                categories=categories,
+                numbers=numbers,
+                value_labels=value_labels,
+                na_values=na_values,
+                where=where,
+            )
+            return several
+        roles = {"prob": str(prob), "weights": weights}
         columns, named, chosen = named_columns(frame, roles, on)
         refuse_among_covariates("prob", named["prob"], chosen)
         kinds = Kinds.of(categories, numbers, value_labels)
@@ -191,15 +234,22 @@ class Population(Predicted):
         return made
 
     @staticmethod
-    def scan(path: Any, *, prob: str, on: str | Sequence[str] = (), **settings: Any) -> Any:
+    def scan(
+        path: Any,
+        *,
+        prob: str | Mapping[Any, str] | Sequence[str],
+        on: str | Sequence[str] = (),
+        **settings: Any,
+    ) -> Any:
         """Name rows of files without loading them, for populations larger than memory.
 
         Parameters
         ----------
         path : path, pattern ("folder/*.parquet"), folder, list of paths, or FileSet
             The files, as for `scan`.
-        prob : str
-            Name of the column with the predicted probabilities.
+        prob : str, or mapping, list or pattern for several classes
+            Name of the column with the predicted probabilities; for several classes as for
+            `Sample.from_frame`.
         on : str or sequence of str
             Names of the columns that are covariates; none by default.
         **settings : object
@@ -209,7 +259,8 @@ class Population(Predicted):
         Returns
         -------
         PopulationScan
-            For `resemblance` and `Task.estimate`; its `load()` gives a Population in memory.
+            For `resemblance` and `Task.estimate`; its `load()` gives a Population in memory. A
+            `MulticlassPopulationScan` for several classes.
 
         Examples
         --------
@@ -222,6 +273,16 @@ class Population(Predicted):
         from itrust.data.population_files import scan_population
 
         return scan_population(path, prob=prob, on=on, **settings)
+
+
+Population.__new__.__wrapped__ = Population.__init__  # type: ignore[attr-defined]
+
+
+def _several() -> Any:
+    """The class of populations of several classes, which is made of this one."""
+    from itrust.data.multiclass_population import MulticlassPopulation
+
+    return MulticlassPopulation
 
 
 def without_labels(population: Population) -> Sample:

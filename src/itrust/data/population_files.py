@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from itrust._core import FloatArray, InputError
 from itrust.data.file_set import FileSet
-from itrust.data.files import Scan, name_rows, settled_kinds
+from itrust.data.files import Scan, classes_in_files, name_rows, settled_kinds
 from itrust.data.formats import AS_SEEN, Room, TextForm
 from itrust.data.intake import MissingRule
 from itrust.data.kinds import Kinds
@@ -174,7 +174,7 @@ class PopulationScan:
 def scan_population(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | FileSet,
     *,
-    prob: str,
+    prob: str | Mapping[Any, str] | Sequence[str],
     on: str | Sequence[str] = (),
     weights: str | None = None,
     missing: MissingRule = "error",
@@ -184,12 +184,14 @@ def scan_population(
     na_values: object = None,
     where: str | Predicate | None = None,
     form: TextForm = AS_SEEN,
-) -> PopulationScan:
+) -> Any:
     """Name rows of files without labels: see `Population.scan`."""
+    files, classes = classes_in_files(path, prob, form)
+    probs: list[Any] = list(classes.values()) or [prob]
     made = name_rows(
-        path,
+        files,
         None,
-        prob,
+        probs[0],
         on,
         weights,
         missing=missing,
@@ -197,7 +199,12 @@ def scan_population(
         na_values=na_values,
         where=where,
         form=form,
+        beside=tuple(probs[1:]),
     )
+    if classes:
+        from itrust.data.multiclass_files import MulticlassPopulationScan
+
+        return MulticlassPopulationScan.of(settled_kinds(made), classes)
     return PopulationScan(settled_kinds(made))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from itrust._core import (
     counted,
     did_you_mean,
 )
-from itrust.data.dropping import kept_rows, missing_in
+from itrust.data.dropping import kept_rows, left_out_note, missing_in
 from itrust.data.encoding import as_arrow, encode
 from itrust.data.kinds import PLAIN, Kinds
 from itrust.data.predicates.algebra import Predicate
@@ -112,7 +112,7 @@ class Selection:
         """
         found = []
         for name in sorted(self.where.names) if self.where is not None else ():
-            if name not in known and name == PREDICTION:
+            if name not in known and name == PREDICTION and prob:
                 name = prob
             if name not in known:
                 raise InputError(
@@ -144,18 +144,22 @@ class Selection:
             Those rows, and how many were left out because they lack something.
         """
         arrays = {name: as_arrow(column, Subject("x", name)) for name, column in columns.items()}
-        arrays, _ = _blanked(arrays, self.na_values) if self.na_values else (arrays, {})
+        arrays, blanked = _blanked(arrays, self.na_values) if self.na_values else (arrays, {})
         n = len(next(iter(arrays.values())))
         keep = np.ones(n, dtype=bool)
         if self.where is not None:
             read = self.named(list(columns), prob)
             keep = self._inside({name: arrays[name] for name in read}, prob, check=False)
-        inside = int(keep.sum())
-        if self.drop:
-            for name in roles:
-                keep &= ~missing_in(arrays[name])
+        inside = keep.copy()
+        lacking: dict[str, int] = {}
+        for name in roles if self.drop else ():
+            lacks = missing_in(arrays[name])
+            lacking[name] = int((lacks & inside).sum())
+            keep &= ~lacks
         rows = np.flatnonzero(keep)
-        return Selected(_taken(arrays, rows), rows, dropped=inside - rows.size)
+        counts = SelectionCounts(n, int(inside.sum()), int(rows.size), lacking, blanked)
+        dropped = counts.inside - counts.kept
+        return Selected(_taken(arrays, rows), rows, dropped=dropped, counts=counts)
 
     def applied(
         self, columns: Mapping[str, object], roles: Mapping[str, Subject], prob: str
@@ -181,11 +185,10 @@ class Selection:
         read = self.named(list(columns), prob)
         subjects = {**{name: Subject("x", name) for name in read}, **roles}
         arrays = {name: as_arrow(columns[name], what) for name, what in subjects.items()}
-        notes = []
+        notes: list[str] = []
         if self.na_values:
             arrays, blanked = _blanked(arrays, self.na_values)
-            notes += [f"{count:,} of {name!r}" for name, count in blanked.items()]
-            notes = [f"missing-value codes: {', '.join(notes)}"] if notes else []
+            notes += _codes_note(blanked)
         rows: IntArray | None = None
         if self.where is not None:
             inside = self._inside({name: arrays[name] for name in read}, prob)
@@ -201,10 +204,7 @@ class Selection:
                         "verb": "satisfies" if rows.size == 1 else "satisfy",
                     },
                 )
-            if rows.size < inside.size:
-                notes.append(
-                    f"{rows.size:,} of {inside.size:,} rows count: those where {self.where}"
-                )
+            notes += self._where_note(int(rows.size), int(inside.size))
             arrays = _taken(arrays, rows)
         if self.drop:
             kept = kept_rows({name: missing_in(arrays[name]) for name in roles})
@@ -214,6 +214,28 @@ class Selection:
                 rows = kept.rows if rows is None else rows[kept.rows]
         others = {name: column for name, column in columns.items() if name not in arrays}
         return Selected({**_other_rows(others, rows), **arrays}, rows, tuple(notes))
+
+    def notes(self, counts: SelectionCounts) -> list[str]:
+        """What was done with rows that came batch by batch.
+
+        Parameters
+        ----------
+        counts : SelectionCounts
+            Of all batches.
+
+        Returns
+        -------
+        list of str
+            The same sentences as about rows of a frame.
+        """
+        said = _codes_note(counts.blanked)
+        if self.where is not None:
+            said += self._where_note(counts.inside, counts.n)
+        lacking = {name: count for name, count in counts.lacking.items() if count}
+        return [*said, *([left_out_note(counts.kept, counts.inside, lacking)] if lacking else [])]
+
+    def _where_note(self, inside: int, n: int) -> list[str]:
+        return [f"{inside:,} of {n:,} rows count: those where {self.where}"] if inside < n else []
 
     def _inside(
         self, arrays: Mapping[str, pa.Array], prob: str, *, check: bool = True
@@ -233,6 +255,47 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
+class SelectionCounts:
+    """What became of some rows.
+
+    Attributes
+    ----------
+    n, inside, kept : int
+        How many there were, met the condition, and lack nothing.
+    lacking : mapping of str to int
+        By column, how many of those inside have no value.
+    blanked : mapping of str to int
+        By column, how many cells held a missing-value code.
+    """
+
+    n: int = 0
+    inside: int = 0
+    kept: int = 0
+    lacking: Mapping[str, int] = field(default_factory=dict)
+    blanked: Mapping[str, int] = field(default_factory=dict)
+
+    def plus(self, other: SelectionCounts) -> SelectionCounts:
+        """Add what became of other rows."""
+        return SelectionCounts(
+            self.n + other.n,
+            self.inside + other.inside,
+            self.kept + other.kept,
+            _summed(self.lacking, other.lacking),
+            _summed(self.blanked, other.blanked),
+        )
+
+
+def _summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    names = dict.fromkeys([*one, *other])
+    return {name: one.get(name, 0) + other.get(name, 0) for name in names}
+
+
+def _codes_note(blanked: Mapping[str, int]) -> list[str]:
+    told = [f"{count:,} of {name!r}" for name, count in blanked.items()]
+    return [f"missing-value codes: {', '.join(told)}"] if told else []
+
+
+@dataclass(frozen=True, eq=False)
 class Selected:
     """Rows of a frame that count.
 
@@ -246,12 +309,15 @@ class Selected:
         What was done.
     dropped : int
         How many rows of a batch were left out because they lack something.
+    counts : SelectionCounts
+        What became of the rows of a batch.
     """
 
     columns: dict[str, Any]
     rows: IntArray | None
     notes: tuple[str, ...] = ()
     dropped: int = 0
+    counts: SelectionCounts = field(default_factory=SelectionCounts)
 
     @contextmanager
     def numbered(self) -> Iterator[None]:

@@ -101,9 +101,9 @@ def class_estimates(
         if support == "exclude":
             for task in several.values():
                 _refuse_exclusion(task, samples)
-        stripped = [bare(_only(task, name)) for task in several.values()]
-        place = prepared(stripped, part, samples.one(name), known, support, seed)
         alone = {k: bare(task) for k, task in several.items() if samples.used([task]) == (name,)}
+        stripped = [alone.get(k) or bare(_only(task, name)) for k, task in several.items()]
+        place = prepared(stripped, part, samples.one(name), known, support, seed)
         made = estimated_at(place, list(alone.values()), part, support, alpha)
         found |= dict(zip(alone, made, strict=True))
         places[name] = place

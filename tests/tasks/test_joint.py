@@ -266,6 +266,20 @@ def test_clusters_and_strata_give_the_variance_of_the_shares_of_rows(text):
     assert found.less(1.0).stderr == pytest.approx(np.sqrt(by_hand))
 
 
+def test_a_sample_of_several_classes_brings_its_design_along():
+    plain = drawn(600, error=0.4)
+    x = {column.name: _told(column) for column in plain.columns}
+    s = it.Sample(
+        np.array(NAMES)[plain.codes], plain.p, x, classes=list(NAMES), cluster=np.arange(600) // 4
+    )
+    (found,) = evaluate_tasks(s, [tasks.parse(MIXED[0])], rng=0)
+    e = np.eye(3)[plain.codes] - plain.p
+    shares = (e[:, 0] - e[:, 2] - (e[:, 0] - e[:, 2]).mean()) / 600
+    totals = shares.reshape(-1, 4).sum(axis=1)
+    assert found.draws == 0
+    assert found.stderr == pytest.approx(np.sqrt(totals.size * totals.var(ddof=1)))
+
+
 def test_replicate_weights_reestimate_a_number_of_several_classes():
     plain = drawn(200, error=0.4)
     sets = np.ones((200, 20)) * 20 / 19

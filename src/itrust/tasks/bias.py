@@ -28,7 +28,15 @@ from itrust._core import (
 )
 from itrust.bias import Redraws
 from itrust.calibration import step_down, unadjusted_pvalues
-from itrust.data import Design, Missing, MulticlassSample, Points, Sample, Scan
+from itrust.data import (
+    Design,
+    Missing,
+    MulticlassSample,
+    MulticlassScan,
+    Points,
+    Sample,
+    Scan,
+)
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
 from itrust.nulls import places_null
 from itrust.tasks.bounds import Bounds
@@ -255,7 +263,7 @@ class TaskResult(Result):
 
 
 def evaluate_tasks(
-    sample: Sample | MulticlassSample | Scan,
+    sample: Sample | MulticlassSample | Scan | MulticlassScan,
     tasks: Sequence[Task],
     *,
     alpha: float = 0.05,
@@ -277,8 +285,8 @@ def evaluate_tasks(
 
     Parameters
     ----------
-    sample : Sample, MulticlassSample or Scan
-        Labels, predictions and covariates.
+    sample : Sample, MulticlassSample, Scan or MulticlassScan
+        Labels, predictions and covariates; of several classes all rows are loaded.
     tasks : sequence of Task
         The numbers.
     alpha : float
@@ -295,6 +303,8 @@ def evaluate_tasks(
     tuple of TaskResult
         One for each task, in their order.
     """
+    if isinstance(sample, MulticlassScan):
+        sample = sample.load()
     if isinstance(sample, MulticlassSample):
         settings: dict[str, Any] = {"alpha": alpha, "draws": draws, "rng": rng, "engine": engine}
         return _of_several(sample, tasks, settings)

@@ -38,8 +38,8 @@ from itrust.tasks.joint import (
 )
 from itrust.tasks.population import (
     SUPPORT,
-    Place,
-    Setting,
+    EstimatePlace,
+    EstimateSetting,
     Ways,
     assembled,
     counts_of,
@@ -94,7 +94,7 @@ def class_estimates(
     samples = ClassSamples(labelled)
     known = read_selection(selection, samples.rows)
     found: dict[int, TaskEstimate] = {}
-    places: dict[Any, Place] = {}
+    places: dict[Any, EstimatePlace] = {}
     for name in samples.used(own):
         part = population.one_class(name)
         several = {k: task for k, task in enumerate(own) if name in samples.used([task])}
@@ -169,7 +169,7 @@ class _Mixed:
     """A task of several classes, with every class against the rest compared already."""
 
     task: Task
-    places: Mapping[Any, Place]
+    places: Mapping[Any, EstimatePlace]
     whole: ClassSamples
 
     @property
@@ -226,7 +226,7 @@ class _Mixed:
             place.looked.gaps(counts_of(task, place.looked.points))
             for place in self.places.values()
         ]
-        setting = Setting(
+        setting = EstimateSetting(
             first.labelled,
             first.rows,
             first.transport,

@@ -163,7 +163,7 @@ def _estimates_of(
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class EstimatePlace:
     """Labelled rows and a population, compared: what the estimates of all tasks share.
 
     Attributes
@@ -208,7 +208,7 @@ def prepared(
     known: FloatArray | None,
     support: str,
     seed: int,
-) -> Place:
+) -> EstimatePlace:
     """Compare labelled rows with a population, for tasks of positives.
 
     Parameters
@@ -228,7 +228,7 @@ def prepared(
 
     Returns
     -------
-    Place
+    EstimatePlace
         Ready for estimates.
     """
     rows = at_hand(population, labelled.names)
@@ -251,11 +251,11 @@ def prepared(
     transport = Transport(
         labelled, compared, cross_fitted(labelled, compared.population, seed), known
     )
-    return Place(labelled, everyone, rows, transport, resembling, looked, told, seed)
+    return EstimatePlace(labelled, everyone, rows, transport, resembling, looked, told, seed)
 
 
 def estimated_at(
-    place: Place,
+    place: EstimatePlace,
     tasks: Sequence[Task],
     population: Population | PopulationScan | Scan,
     support: str,
@@ -265,7 +265,7 @@ def estimated_at(
 
     Parameters
     ----------
-    place : Place
+    place : EstimatePlace
         From `prepared`.
     tasks : sequence of Task
         The numbers.
@@ -286,7 +286,7 @@ def estimated_at(
     found = []
     for task in tasks:
         gaps = place.looked.gaps(counts_of(task, place.looked.points))
-        setting = Setting(
+        setting = EstimateSetting(
             place.labelled,
             place.rows,
             place.transport,
@@ -341,7 +341,7 @@ class _Totals:
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class EstimateSetting:
     """Where a task is estimated.
 
     Attributes
@@ -377,7 +377,7 @@ class Setting:
 def _estimate(
     task: Task,
     told: LabelledTask,
-    setting: Setting,
+    setting: EstimateSetting,
     totals: PopulationTotals | None,
     notes: Sequence[str],
 ) -> TaskEstimate:
@@ -459,7 +459,7 @@ class Ways:
 def assembled(
     task: Task,
     told: LabelledTask,
-    setting: Setting,
+    setting: EstimateSetting,
     ways: Ways,
     bounds: Bounds,
     said: Sequence[str],
@@ -472,7 +472,7 @@ def assembled(
         The number.
     told : LabelledTask
         What labels say of it.
-    setting : Setting
+    setting : EstimateSetting
         Where it is estimated.
     ways : Ways
         What it is estimated to be.
@@ -531,7 +531,7 @@ def assembled(
 
 
 def _recommended(
-    setting: Setting, transported: Estimate | None, is_refused: bool
+    setting: EstimateSetting, transported: Estimate | None, is_refused: bool
 ) -> tuple[str | None, BestReason]:
     """The estimate that is honest, and why.
 

@@ -16,6 +16,7 @@ SHOWING = re.compile(r"^(guide|howto|gallery)/|^tutorial\.md$|^index\.md$|^refer
 WITHOUT = {
     "howto/dask.md": "it is about where the code runs; results look as they do elsewhere",
     "howto/gate.md": "what it gives is an exit code and files for build servers",
+    "howto/imputed-race.md": "its numbers stand in tables, beside the truth",
     "howto/mlflow.md": "what it gives stands in MLflow's store; the page looks as elsewhere",
     "howto/number-elsewhere.md": "its numbers stand in a table, beside the truth",
     "howto/pytest.md": "what it gives is an assertion",

@@ -50,3 +50,17 @@ def test_tight_clusters_are_as_described():
     assert (s.p == 0.5).sum() == 100
     assert np.abs(x[s.p == 0.5] - np.rint(x[s.p == 0.5])).max() < 0.01
     assert np.diff(np.sort(x[s.p == 0.01])).min() >= 1.0
+
+
+def test_imputed_groups_are_right_on_average_and_wrong_given_approval():
+    loans = simulate.imputed_groups(40_000, rng=0, size=100)
+    s, column = loans.sample, loans.sample.column("approved")
+    approved = column.values == column.levels.index("yes")
+    noise = np.sqrt((s.p * (1 - s.p)).sum(axis=0)) / s.n
+    assert (np.abs(s.residuals.mean(axis=0)) < 4 * noise).all()
+    for k, rate in enumerate(loans.truth.values()):
+        own = approved[s.codes == k]
+        assert abs(own.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / own.size)
+    given = s.residuals[approved].mean(axis=0)
+    assert given[0] > 0.04
+    assert given[1] < -0.04

@@ -11,7 +11,7 @@ import pytest
 import itrust as it
 from itrust import InputError, MulticlassSample
 from itrust.calibration.multiclass import _checked_null, joint_statistics
-from itrust.calibration.multiclass_checks import ClassRows, prepare_classes, trace_of_products
+from itrust.calibration.multiclass_checks import CheckedRows, prepare_classes, trace_of_products
 from itrust.calibration.multiclass_pass import class_sums
 from itrust.calibration.multiclass_scores import class_table
 from itrust.engines import Engine, Tiles
@@ -70,7 +70,7 @@ def test_trace_of_products_equals_the_loop():
 
 def test_the_null_sd_is_that_of_many_draws_and_not_the_sum_of_binary_ones():
     s = three(200)
-    joint = prepare_classes(ClassRows.of(s), 10).joint
+    joint = prepare_classes(CheckedRows.of(s), 10).joint
     form = joint_statistics(s, Categorical(s.p), 6000, 0, Tiles()).sum(axis=0)
     assert form[1:].std() == pytest.approx(joint.sd / (200 * 199), rel=0.05)
     assert joint.skewness > 0
@@ -228,7 +228,7 @@ def test_a_class_that_is_taken_for_another_is_named_with_the_group():
 
 def test_contrasts_have_their_null_law():
     s = confused(600, 3)
-    table = class_table(prepare_classes(ClassRows.of(s), 2_999), Categorical(s.p), 2_999, 1)
+    table = class_table(prepare_classes(CheckedRows.of(s), 2_999), Categorical(s.p), 2_999, 1)
     drawn = table.scaled.standardised[:, 1:]
     pairs, vectors = drawn[table.pairs], drawn[table.vectors]
     assert np.abs(pairs.mean(axis=1)).max() < 0.15
@@ -241,7 +241,7 @@ def test_contrasts_have_their_null_law():
 
 def test_contrasts_equal_the_sums_over_rows():
     s = confused(300, 4)
-    table = class_table(prepare_classes(ClassRows.of(s), 9), Categorical(s.p), 9, 1)
+    table = class_table(prepare_classes(CheckedRows.of(s), 9), Categorical(s.p), 9, 1)
     e = np.eye(4)[s.codes] - s.p
     south = s.one_class("tie").column("region")
     rows = south.values == south.levels.index("south")
@@ -349,7 +349,7 @@ def in_clusters(n=120, seed=0, rare=0.0):
         for k in range(3)
     }
     sample = SimpleNamespace(classes=(0, 1, 2), one_class=binary.__getitem__)
-    return sample, ClassRows(p, base.codes, binary[0].columns, None, units)
+    return sample, CheckedRows(p, base.codes, binary[0].columns, None, units)
 
 
 def test_signs_of_clusters_are_flipped_for_all_classes_at_once():

@@ -30,7 +30,7 @@ from itrust.recalibrate import (
     load,
 )
 from itrust.recalibrate.multiclass.patching import nearest_probabilities
-from itrust.recalibrate.multiclass.rows import ClassRows, edge_of_classes, with_predictions
+from itrust.recalibrate.multiclass.rows import FittedRows, edge_of_classes, with_predictions
 from itrust.recalibrate.multiclass.softmax import SoftmaxRows, fit_softmax
 
 QUICK = Local(rounds=1, features=30, widths=(0.4,), ridges=(2.0, 32.0), draws=49)
@@ -363,7 +363,7 @@ def test_edge_is_half_of_the_smallest_probability():
 def test_rows_of_weight_zero_are_left_out():
     w = np.ones(100)
     w[:40] = 0
-    assert ClassRows.of(votes(100, 0, weights=w)).n == 60
+    assert FittedRows.of(votes(100, 0, weights=w)).n == 60
 
 
 # --- refusals --------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from itrust.calibration.inputs import (
 )
 from itrust.calibration.multiclass_checks import (
     ClassChecks,
-    ClassRows,
+    CheckedRows,
     joint_form,
     joint_points,
     prepare_classes,
@@ -152,7 +152,7 @@ def checked_classes(sample: object) -> MulticlassSample:
     return sample
 
 
-def _checked_null(null: Null | None, sample: MulticlassSample, rows: ClassRows) -> ClassNull:
+def _checked_null(null: Null | None, sample: MulticlassSample, rows: CheckedRows) -> ClassNull:
     """Who draws: classes of independent rows, signs of clusters."""
     if isinstance(null, Bernoulli) or (null is None and rows.units is None):
         return Categorical(rows.p)
@@ -260,7 +260,7 @@ def _of_several(
     way: SharedKernel,
     progress: bool | None,
 ) -> MulticlassResult:
-    rows = ClassRows.of(sample)
+    rows = CheckedRows.of(sample)
     chosen = _checked_null(null, sample, rows)
     frequent = sample.one_class(sample.most_frequent)
     together = isinstance(chosen, Rademacher)
@@ -458,7 +458,7 @@ def joint_statistics(
     (K, 1 + draws) array
         The data first.
     """
-    rows = ClassRows.of(sample)
+    rows = CheckedRows.of(sample)
     form = joint_form(rows, rows.unit)
     columns = joint_points(rows, form.names, slice(None)).columns
     found = []

@@ -34,7 +34,7 @@ LEFT_OUT = ("full",)  # families whose place the joint form takes
 
 
 @dataclass(frozen=True, eq=False)
-class ClassRows:
+class CheckedRows:
     """The rows of several classes, as a pass reads them.
 
     Attributes
@@ -58,7 +58,7 @@ class ClassRows:
     units: IntArray | None
 
     @classmethod
-    def of(cls, sample: MulticlassSample) -> ClassRows:
+    def of(cls, sample: MulticlassSample) -> CheckedRows:
         """Read what a sample of several classes holds."""
         first = sample.one_class(sample.classes[0])
         together = not first.design.rows_are_independent
@@ -148,7 +148,7 @@ class JointForm:
         return "in full" if self.plan is None else f"factor of rank {self.rank}"
 
     def features(
-        self, rows: ClassRows, some: IntArray | slice, dtype: DTypeLike
+        self, rows: CheckedRows, some: IntArray | slice, dtype: DTypeLike
     ) -> list[tuple[IntArray | slice, int, AnyArray]]:
         """Rows (within `some`), number of the block and features (r, rows) of every block."""
         if self.plan is None:
@@ -200,7 +200,7 @@ class ClassChecks:
 
     Attributes
     ----------
-    rows : ClassRows
+    rows : CheckedRows
         The rows.
     dictionary : Dictionary
         The checks of every class.
@@ -218,7 +218,7 @@ class ClassChecks:
         Of features.
     """
 
-    rows: ClassRows
+    rows: CheckedRows
     dictionary: Dictionary
     banks: tuple[Bank, ...]
     weights: tuple[FloatArray, ...]
@@ -240,12 +240,12 @@ class ClassChecks:
         return own + self.rows.classes * shared
 
 
-def prepare_classes(rows: ClassRows, draws: int, engine: Factor | None = None) -> ClassChecks:
+def prepare_classes(rows: CheckedRows, draws: int, engine: Factor | None = None) -> ClassChecks:
     """Choose features and landmarks from probabilities and covariates alone.
 
     Parameters
     ----------
-    rows : ClassRows
+    rows : CheckedRows
         Labels are not looked at.
     draws : int
         How many will be made.
@@ -283,7 +283,7 @@ def prepare_classes(rows: ClassRows, draws: int, engine: Factor | None = None) -
     return ClassChecks(rows, dictionary, banks, weights, joint, contrasts, unit, dtype)
 
 
-def joint_kernel(rows: ClassRows, some: IntArray) -> tuple[LocalKernel, tuple[str, ...]]:
+def joint_kernel(rows: CheckedRows, some: IntArray) -> tuple[LocalKernel, tuple[str, ...]]:
     """The default kernel on all probabilities and covariates, and the names of the former."""
     used = {column.name for column in rows.columns}
     names = []
@@ -299,14 +299,14 @@ def joint_kernel(rows: ClassRows, some: IntArray) -> tuple[LocalKernel, tuple[st
     return kernel.resolve(joint_points(rows, tuple(names), some)), tuple(names)
 
 
-def joint_points(rows: ClassRows, names: Sequence[str], some: IntArray | slice) -> Points:
+def joint_points(rows: CheckedRows, names: Sequence[str], some: IntArray | slice) -> Points:
     """Rows whose probabilities are columns like the covariates."""
     p = rows.p[some]
     own = [Column(name, "number", p[:, k].copy()) for k, name in enumerate(names)]
     return Points(np.full(len(p), 0.5), (*own, *(column.take(some) for column in rows.columns)))
 
 
-def joint_form(rows: ClassRows, unit: float, engine: Factor | None = None) -> JointForm:
+def joint_form(rows: CheckedRows, unit: float, engine: Factor | None = None) -> JointForm:
     """Features of the joint kernel, and moments of its form under the null."""
     kernel, names = joint_kernel(rows, rows.spread(POINTS))
     if rows.n <= MAX_EXACT_ROWS and engine is None:
@@ -334,7 +334,7 @@ def joint_form(rows: ClassRows, unit: float, engine: Factor | None = None) -> Jo
     return replace(form, sd=sd, skewness=skewness)
 
 
-def _null_law(rows: ClassRows, form: JointForm, unit: float) -> tuple[float, float]:
+def _null_law(rows: CheckedRows, form: JointForm, unit: float) -> tuple[float, float]:
     """Standard deviation (closed form) and skewness of the sum over classes under the null.
 
     On all rows up to 1,500; beyond that on some, which changes with the root of 1 / pairs.
@@ -367,7 +367,7 @@ def trace_of_products(f: FloatArray) -> FloatArray:
     return np.asarray(inner - squared - squared.T + np.square(inner))
 
 
-def _contrasts(rows: ClassRows, some: IntArray, pilot: IntArray) -> Contrasts:
+def _contrasts(rows: CheckedRows, some: IntArray, pilot: IntArray) -> Contrasts:
     points = rows.points(0, some)
     entries = contrast_entries(points)
     numbers = {column.name: column for column in points.columns if not column.is_category}
@@ -383,7 +383,7 @@ def _contrasts(rows: ClassRows, some: IntArray, pilot: IntArray) -> Contrasts:
     return replace(plain, centres=np.where(plain.is_trend, means, 0.0))
 
 
-def _confused(rows: ClassRows, pilot: IntArray) -> IntArray:
+def _confused(rows: CheckedRows, pilot: IntArray) -> IntArray:
     """Pairs of classes that can stand for each other, those that do most first, (m, 2)."""
     p = rows.p[pilot] * rows.weights_or_ones[pilot][:, None]
     together = p.T @ rows.p[pilot]

@@ -10,7 +10,7 @@ import numpy as np
 
 from itrust._core import Advance, FloatArray
 from itrust.calibration.dictionary.bank import BankSums
-from itrust.calibration.multiclass_checks import ClassChecks, ClassRows
+from itrust.calibration.multiclass_checks import ClassChecks, CheckedRows
 from itrust.engines import (
     Additive,
     Drawn,
@@ -201,7 +201,7 @@ class _Redrawn:
 
     def __init__(
         self,
-        data: ClassRows,
+        data: CheckedRows,
         null: Categorical,
         rows: range,
         draws: range,
@@ -226,7 +226,7 @@ class _Flipped:
 
     def __init__(
         self,
-        data: ClassRows,
+        data: CheckedRows,
         null: Rademacher,
         rows: range,
         draws: range,

@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from itrust.tasks import parser as parser
     from itrust.tasks.bias import TaskFinding, TaskResult
     from itrust.tasks.bias import check_tasks as check_tasks
+    from itrust.tasks.bias import checked_class_tasks as checked_class_tasks
     from itrust.tasks.bias import checked_tasks as checked_tasks
+    from itrust.tasks.bias import class_tasks as class_tasks
     from itrust.tasks.bias import covered as covered
     from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
     from itrust.tasks.bias import task_part as task_part
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from itrust.tasks.expressions import Ratio as Ratio
     from itrust.tasks.expressions import Task
     from itrust.tasks.expressions import TaskRows as TaskRows
+    from itrust.tasks.expressions import label_apart as label_apart
     from itrust.tasks.makers import as_tasks as as_tasks
     from itrust.tasks.makers import coefficient, mean, prevalence, share
     from itrust.tasks.parser import parse

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
@@ -14,7 +14,7 @@ from itrust._core import BoolArray, InputError, Result, checked_count
 from itrust.balance import Resemblance, disclosed_gaps
 from itrust.data import Points, RowsAtHand, Sample
 from itrust.tasks.estimated import TaskEstimate
-from itrust.tasks.expressions import Ratio, Task
+from itrust.tasks.expressions import Leaf, Ratio, Task
 from itrust.tasks.quantities import Indicator
 from itrust.tasks.regressions import Coefficient
 
@@ -191,7 +191,11 @@ class TaskEstimates(Result):
 
 
 def collected(
-    found: Sequence[TaskEstimate], labelled: Sample, rows: RowsAtHand, seed: int
+    found: Sequence[TaskEstimate],
+    labelled: Sample,
+    rows: RowsAtHand,
+    seed: int,
+    positive: Callable[[Leaf], BoolArray] | None = None,
 ) -> TaskEstimates:
     """Put estimates together, with what disclosure control has to know of their rows.
 
@@ -205,6 +209,8 @@ def collected(
         The population.
     seed : int
         That they were made with.
+    positive : callable, optional
+        Labelled rows of the class of a leaf; default: the positives.
 
     Returns
     -------
@@ -214,19 +220,22 @@ def collected(
     if not found:
         raise InputError("name a number to be estimated; there is none", argument="tasks")
     tasks = [one.task for one in found]
-    here = _fewest([_parts(task, labelled.points, labelled.y > 0) for task in tasks], labelled.n)
+    marks = positive or (lambda _: labelled.y > 0)
+    here = _fewest([_parts(task, labelled.points, marks) for task in tasks], labelled.n)
     few = _fewest([_parts(task, rows.points) for task in tasks], len(rows.points))
     there = [round(count * rows.n / len(rows.points)) for count in few]
     return TaskEstimates(
         tuple(found),
         tuple(map(min, here, there)),
-        found[0].resemblance,
+        min((one.resemblance for one in found), key=lambda one: one.pvalue),
         tuple(column.name for column in labelled.columns),
         seed,
     )
 
 
-def _parts(task: Task, points: Points, positive: BoolArray | None = None) -> list[BoolArray]:
+def _parts(
+    task: Task, points: Points, positive: Callable[[Leaf], BoolArray] | None = None
+) -> list[BoolArray]:
     """Rows that a task tells of: where it counts, what counts there, and positives among them."""
     found: list[BoolArray] = []
     for leaf in dict.fromkeys(task.leaves()):
@@ -237,7 +246,7 @@ def _parts(task: Task, points: Points, positive: BoolArray | None = None) -> lis
         elif isinstance(leaf, Ratio):
             found += _among(leaf, inside, points)
             if positive is not None and leaf.among_positives:
-                found.append(inside & positive)
+                found.append(inside & positive(leaf))
     return found
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -37,6 +37,7 @@ from itrust.balance import (
 from itrust.bias import Neighbours, Weights, neighbour_kernel
 from itrust.data import (
     Everywhere,
+    MulticlassSample,
     Points,
     Population,
     PopulationScan,
@@ -49,7 +50,7 @@ from itrust.data import (
 )
 from itrust.engines import one_blas_thread
 from itrust.kernels import LocalKernel
-from itrust.tasks.bias import checked_tasks, covariates_of, reference_notes
+from itrust.tasks.bias import checked_tasks, covariates_of, positive_tasks, reference_notes
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.collected import TaskEstimates, collected
 from itrust.tasks.differentials import joined_at
@@ -63,7 +64,7 @@ from itrust.tasks.estimated import (
 )
 from itrust.tasks.expressions import Leaf, Ratio, Task, TaskRows
 from itrust.tasks.makers import as_tasks
-from itrust.tasks.powering import prediction_powered, spread
+from itrust.tasks.powering import Powered, prediction_powered, spread
 from itrust.tasks.regressions import has_regression, references_of, refuse_other_levels
 from itrust.tasks.transported import (
     PopulationTotals,
@@ -104,7 +105,7 @@ ROWS_A_FEATURE = 20  # labelled rows, below which the test sees too little for t
 def estimate_tasks(
     tasks: Sequence[Task | str] | Task | str,
     population: Population | PopulationScan | Scan,
-    labelled: Sample,
+    labelled: Sample | MulticlassSample,
     *,
     alpha: float = 0.05,
     selection: object = None,
@@ -120,8 +121,9 @@ def estimate_tasks(
     tasks : tasks or their text forms
         The numbers.
     population : Population, PopulationScan or Scan
-        Rows without labels, with every covariate that the tasks read.
-    labelled : Sample
+        Rows without labels, with every covariate that the tasks read; of several classes, a
+        population with probabilities of the same classes.
+    labelled : Sample or MulticlassSample
         Rows with labels.
     alpha : float
         Error that every interval is allowed.
@@ -148,6 +150,11 @@ def estimate_tasks(
     ['prevalence()', 'mean(age)']
     """
     with one_blas_thread():  # many small products: threads would wait for each other
+        if isinstance(labelled, MulticlassSample):
+            from itrust.tasks.class_population import class_estimates
+
+            wanted = as_tasks(tasks)
+            return class_estimates(wanted, population, labelled, alpha, selection, support, rng)
         return _estimates_of(tasks, population, labelled, alpha, selection, support, rng)
 
 
@@ -165,7 +172,110 @@ def _estimates_of(
     checked_choice(support, "support", SUPPORT)
     tasks = as_tasks(wanted)
     seed = as_seed(rng)
+    own = positive_tasks(tasks, labelled)
     known = read_selection(selection, labelled)
+    place = prepared(own, population, labelled, known, support, seed)
+    found = estimated_at(place, own, population, support, alpha)
+    asked = [replace(one, task=task) for one, task in zip(found, tasks, strict=True)]
+    return collected(asked, place.labelled, place.everyone, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatePlace:
+    """Labelled rows and a population, compared: what the estimates of all tasks share.
+
+    Attributes
+    ----------
+    labelled : Sample
+        With the covariates that both share.
+    everyone, rows : RowsAtHand
+        The population, and what is left of it for estimates.
+    transport : Transport
+        Weights and corrected probabilities.
+    resemblance : Resemblance
+        Whether both are alike.
+    looks : mapping of parts to LookedAt
+        What of the population no labelled row resembles, for the rows that tasks count.
+    told : mapping of Task to LabelledTask
+        What labels say of the tasks.
+    counts : callable or None
+        Which rows of any part of the population count; None if all do.
+    is_part : bool
+        Whether labelled rows are among those of the population.
+    notes : tuple of str
+        On what was left out.
+    seed : int
+        That all was made with.
+    """
+
+    labelled: Sample
+    everyone: RowsAtHand
+    rows: RowsAtHand
+    transport: Transport
+    resemblance: Resemblance
+    looks: Mapping[tuple[Predicate, ...], LookedAt]
+    told: Mapping[Task, LabelledTask]
+    counts: Callable[[Points], BoolArray] | None
+    is_part: bool
+    notes: tuple[str, ...]
+    seed: int
+
+    def gaps(self, task: Task) -> tuple[Gap, ...]:
+        """What no labelled row resembles, among the rows that a task counts."""
+        return self.looks[_parts(task)].found
+
+    def setting(self, task: Task, support: str, alpha: float) -> EstimateSetting:
+        """Where a task is estimated."""
+        return EstimateSetting(
+            self.labelled,
+            self.rows,
+            self.everyone,
+            self.transport,
+            self.resemblance,
+            self.gaps(task),
+            support,
+            alpha,
+            self.is_part,
+        )
+
+    @property
+    def out(self) -> TaskRows:
+        """The population with probabilities in place of labels."""
+        w = np.ones(len(self.rows.points)) if self.rows.weights is None else self.rows.weights
+        points = self.transport.compared.population
+        return TaskRows(points, w / w.mean(), points.p)
+
+
+def prepared(
+    tasks: Sequence[Task],
+    population: Population | PopulationScan | Scan,
+    labelled: Sample,
+    known: FloatArray | None,
+    support: str,
+    seed: int,
+) -> EstimatePlace:
+    """Compare labelled rows with a population, for tasks of positives.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        The numbers; they are checked.
+    population : Population, PopulationScan or Scan
+        Rows without labels.
+    labelled : Sample
+        Rows with labels.
+    known : (n,) array or None
+        Probabilities of labelling.
+    support : {"refuse", "exclude"}
+        What to do about rows that are unlike every labelled row.
+    seed : int
+        Divides and permutes rows.
+
+    Returns
+    -------
+    EstimatePlace
+        Ready for estimates.
+    """
     rows = at_hand(population, labelled.names)
     for task in tasks:
         _refuse_lack(task, rows.points, labelled)
@@ -183,14 +293,15 @@ def _estimates_of(
             f"left out {counted(rows.dropped, 'row')} of the population with missing values"
         )
     checked_tasks(labelled, tasks)
-    by_labels = [_told(task, labelled) for task in tasks]
+    told = {task: LabelledTask.of(task, labelled) for task in tasks}
+    for task, own in told.items():
+        refuse_silence(task, own)
     compared, everyone = RowPair.of(labelled.points, rows, labelled.weights_or_ones), rows
     is_part = rows.is_all and _are_among(compared.labelled, compared.population)
     resembling = compare_rows(
         compared, labelled.design, alpha=ALIKE, draws=DRAWS, rng=seed, is_needed=False
     )
     looks = _looks(tasks, compared)
-    gaps = [looks[_parts(task)].found for task in tasks]
     unlike = _Unlike(tuple(looks.values()), labelled.points)
     if support == "exclude":
         rows = _supported(rows, compared, unlike)
@@ -198,19 +309,19 @@ def _estimates_of(
     transport = Transport(
         labelled, compared, cross_fitted(labelled, compared.population, seed), known
     )
-    counts = unlike.others if support == "exclude" else None
-    totals = _Totals.of([] if rows.is_all else tasks, population, counts)
-    found = [
-        _estimate(
-            task,
-            told,
-            _Setting(labelled, rows, everyone, transport, resembling, own, support, alpha, is_part),
-            totals.only(task),
-            (*lacking, *_notes_of(population), *labelled.notes),
-        )
-        for task, told, own in zip(tasks, by_labels, gaps, strict=True)
-    ]
-    return collected(found, labelled, everyone, seed)
+    return EstimatePlace(
+        labelled=labelled,
+        everyone=everyone,
+        rows=rows,
+        transport=transport,
+        resemblance=resembling,
+        looks=looks,
+        told=told,
+        counts=unlike.others if support == "exclude" else None,
+        is_part=is_part,
+        notes=tuple(lacking),
+        seed=seed,
+    )
 
 
 def _parts(task: Task) -> tuple[Predicate, ...]:
@@ -244,16 +355,59 @@ def _keys(points: Points) -> FloatArray:
         return np.asarray(sum(step * own for step, own in zip(steps, rows, strict=True)))
 
 
-def _told(task: Task, labelled: Sample) -> LabelledTask:
-    """What labels say of a task; that is to be something."""
-    found = LabelledTask.of(task, labelled)
-    if math.isnan(found.labels.value):
+def estimated_at(
+    place: EstimatePlace,
+    tasks: Sequence[Task],
+    population: Population | PopulationScan | Scan,
+    support: str,
+    alpha: float,
+) -> list[TaskEstimate]:
+    """Estimate tasks of positives, one by one.
+
+    Parameters
+    ----------
+    place : EstimatePlace
+        From `prepared`.
+    tasks : sequence of Task
+        The numbers.
+    population : Population, PopulationScan or Scan
+        The rows, of which sums are made where not all are at hand.
+    support : {"refuse", "exclude"}
+        What is done about rows that are unlike every labelled row.
+    alpha : float
+        Error that every interval is allowed.
+
+    Returns
+    -------
+    list of TaskEstimate
+        One for each task.
+    """
+    totals = _Totals.of([] if place.rows.is_all else tasks, population, place.counts)
+    notes = (*place.notes, *notes_of(population), *place.labelled.notes)
+    return [
+        _estimate(
+            task, place.told[task], place.setting(task, support, alpha), totals.only(task), notes
+        )
+        for task in tasks
+    ]
+
+
+def refuse_silence(task: Task, told: LabelledTask) -> None:
+    """Refuse a task about which labels say nothing.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    told : LabelledTask
+        What labels say.
+    """
+    if math.isnan(told.labels.value):
         raise InputError(
             "no positive label counts for {task}: labelled rows say nothing about it",
             argument="labelled",
             details={"task": task},
         )
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,12 +438,32 @@ class _Totals:
 
 
 @dataclass(frozen=True, eq=False)
-class _Setting:
-    """What the estimates of all tasks share."""
+class EstimateSetting:
+    """Where a task is estimated.
+
+    Attributes
+    ----------
+    labelled : Sample
+        Rows with labels.
+    rows, everyone : RowsAtHand
+        The population, without and with rows that are excluded.
+    transport : Transport
+        Weights and corrected probabilities.
+    resemblance : Resemblance
+        Whether both are alike.
+    gaps : tuple of Gap
+        What no labelled row resembles, among rows that count.
+    support : {"refuse", "exclude"}
+        What is done about these.
+    alpha : float
+        Error that intervals are allowed.
+    is_part : bool
+        Whether labelled rows are among those of the population.
+    """
 
     labelled: Sample
     rows: RowsAtHand
-    everyone: RowsAtHand  # with those that are excluded
+    everyone: RowsAtHand
     transport: Transport
     resemblance: Resemblance
     gaps: tuple[Gap, ...]
@@ -307,33 +481,118 @@ class _Setting:
 def _estimate(
     task: Task,
     told: LabelledTask,
-    setting: _Setting,
+    setting: EstimateSetting,
     totals: PopulationTotals | None,
     notes: Sequence[str],
 ) -> TaskEstimate:
-    labelled, rows, alpha = setting.labelled, setting.rows, setting.alpha
+    labelled, rows = setting.labelled, setting.rows
     compared = setting.transport.compared
     w = np.ones(len(rows.points)) if rows.weights is None else rows.weights
     out = TaskRows(compared.population, w / w.mean(), compared.population.p)
     refuse_other_levels(task, told.rows, out)
     plugin, sampling = _plugin(task, out, totals)
-    if not math.isfinite(plugin):
-        raise InputError(
-            "{task} divides by 0 on the population", argument="population", details={"task": task}
-        )
+    refuse_no_value(task, plugin)
     powered = prediction_powered(
         task, told, labelled, out, plugin, sampling, is_part=setting.is_part
     )
-    labels_alone = told.less()
     said = [*notes, *reference_notes(references_of(task, labelled))]
     if few_labels(task, labelled):
         said.append(FEW_NOTE)
     if totals is None and not rows.is_all:
-        said.append(
-            f"{len(rows.points):,} random rows of the population serve {task}; its intervals count "
-            f"that they are no more"
+        said.append(some_rows_note(task, rows))
+    recalibrated = None
+    if rows.is_all and labelled.n * rows.n <= MAX_PAIRS:
+        bent, error, alone = _recalibrated(task, labelled, out, told.law)
+        recalibrated = (bent, error)
+        if alone > MANY_ALONE:
+            said.append(
+                f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
+                f"leaves its probabilities as they are"
+            )
+    else:
+        said.append(PAIRS_NOTE if rows.is_all else SOME_NOTE)
+    ways = Ways(plugin, sampling, powered, recalibrated, setting.transport.value(task, totals))
+    return assembled(task, told, setting, ways, _bounds(task, told.rows, out, totals), said)
+
+
+def refuse_no_value(task: Task, plugin: float) -> None:
+    """Refuse a task that probabilities of a population give no value.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    plugin : float
+        Its plug-in estimate.
+    """
+    if not math.isfinite(plugin):
+        raise InputError(
+            "{task} divides by 0 on the population", argument="population", details={"task": task}
         )
-    bounds = _bounds(task, told.rows, out, totals)
+
+
+def some_rows_note(task: Task, rows: RowsAtHand) -> str:
+    """Say that random rows stand for a population."""
+    return (
+        f"{len(rows.points):,} random rows of the population serve {task}; its intervals count "
+        f"that they are no more"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """What a task is estimated to be, way by way, before intervals are made.
+
+    Attributes
+    ----------
+    plugin, sampling : float
+        With probabilities, and its standard error.
+    powered : Powered
+        Corrected by labels.
+    recalibrated : float and Uncertainty, or None
+        Probabilities plus local bias.
+    moved : TransportedValue or None
+        Carried over.
+    """
+
+    plugin: float
+    sampling: float
+    powered: Powered
+    recalibrated: tuple[float, Uncertainty] | None
+    moved: TransportedValue | None
+
+
+def assembled(
+    task: Task,
+    told: LabelledTask,
+    setting: EstimateSetting,
+    ways: Ways,
+    bounds: Bounds,
+    said: Sequence[str],
+) -> TaskEstimate:
+    """Make the intervals of all ways, and recommend one.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    told : LabelledTask
+        What labels say of it.
+    setting : EstimateSetting
+        Where it is estimated.
+    ways : Ways
+        What it is estimated to be.
+    bounds : Bounds
+        What it can be.
+    said : sequence of str
+        Notes.
+
+    Returns
+    -------
+    TaskEstimate
+        No interval leaves the bounds.
+    """
+    labelled, alpha, said = setting.labelled, setting.alpha, list(said)
 
     def way(
         value: float, error: Uncertainty, assumes: Assumption, smoothed: float | None
@@ -343,17 +602,9 @@ def _estimate(
         return Estimate(value, error.stderr, lower, upper, assumes)
 
     recalibrated = None
-    if rows.is_all and labelled.n * rows.n <= MAX_PAIRS:
-        bent, error, alone = _recalibrated(task, labelled, out, told.law)
-        recalibrated = way(bent, error, Assumption.SMOOTH, told.smoothed_rate)
-        if alone > MANY_ALONE:
-            said.append(
-                f"{100 * alone:.0f} % of the population has no labelled neighbours: recalibration "
-                f"leaves its probabilities as they are"
-            )
-    else:
-        said.append(PAIRS_NOTE if rows.is_all else SOME_NOTE)
-    moved, refused = _moved(task, setting, totals)
+    if ways.recalibrated is not None:
+        recalibrated = way(*ways.recalibrated, Assumption.SMOOTH, told.smoothed_rate)
+    moved, refused = _given(ways.moved, setting)
     transported = None
     if moved is not None:
         known = setting.transport.selection is not None
@@ -369,13 +620,14 @@ def _estimate(
             said.append(FEW_NOTE)
     random = Assumption.RANDOM if labelled.weights is None else Assumption.WEIGHTED
     best, reason = _recommended(setting, transported, refused)
+    powered = ways.powered
     return TaskEstimate(
         task=task,
-        plugin=_plain(plugin, sampling, bounds, alpha),
+        plugin=_plain(ways.plugin, ways.sampling, bounds, alpha),
         recalibrated=recalibrated,
         prediction_powered=way(powered.value, powered.error, random, told.smoothed_rate),
         transported=transported,
-        labelled=way(told.labels.value, labels_alone, random, told.smoothed_rate),
+        labelled=way(told.labels.value, told.less(), random, told.smoothed_rate),
         best_way=best,
         reason=reason,
         resemblance=setting.resemblance,
@@ -393,13 +645,12 @@ def _estimate(
     )
 
 
-def _moved(
-    task: Task, setting: _Setting, totals: PopulationTotals | None
+def _given(
+    moved: TransportedValue | None, setting: EstimateSetting
 ) -> tuple[TransportedValue | None, BestReason | None]:
-    """The task carried over to the population, or why it is not."""
+    """The task carried over to the population, or why it is not given."""
     if setting.support == "refuse" and _is_unsupported(setting.gaps):
         return None, BestReason.UNSUPPORTED
-    moved = setting.transport.value(task, totals)
     if moved is None or moved.effective < MIN_EFFECTIVE:
         return None, BestReason.UNKNOWN
     if moved.worst > MAX_IMBALANCE:
@@ -408,7 +659,7 @@ def _moved(
 
 
 def _recommended(
-    setting: _Setting, transported: Estimate | None, refused: BestReason | None
+    setting: EstimateSetting, transported: Estimate | None, refused: BestReason | None
 ) -> tuple[str | None, BestReason]:
     """The estimate that is honest, and why.
 
@@ -429,7 +680,7 @@ def _recommended(
     return None, BestReason.UNKNOWN if refused is None else refused
 
 
-def _is_sharp(resembling: Resemblance, setting: _Setting) -> bool:
+def _is_sharp(resembling: Resemblance, setting: EstimateSetting) -> bool:
     """Whether the test of resemblance sees what would matter: many rows, each for itself."""
     labelled, population = resembling.tested
     alone = setting.labelled.design.is_simple and setting.labelled.weights is None
@@ -560,7 +811,8 @@ def _refuse_lack(task: Task, points: Points, labelled: Sample) -> None:
         )
 
 
-def _notes_of(population: object) -> tuple[str, ...]:
+def notes_of(population: object) -> tuple[str, ...]:
+    """What was done to rows of a population at the door."""
     found: tuple[str, ...] = getattr(
         population, "dropped" if isinstance(population, Population) else "notes", ()
     )

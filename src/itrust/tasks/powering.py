@@ -8,7 +8,7 @@ its derivative from all rows (Angelopoulos, Duchi and Zrnic 2024).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,29 +76,83 @@ def prediction_powered(
     Powered
         With the weight of the probabilities that makes its interval shortest.
     """
-    lam = best_weight(told.labels, told.predicted, labelled.design, sampling)
+    here = OneOutcome(labelled, out, told.law.q, 0)
+    share = labelled.n / len(out.points) if is_part else 0.0
+    return powered_leaves(task, told, lambda _: here, plugin, sampling, share)
+
+
+@dataclass(frozen=True, eq=False)
+class OneOutcome:
+    """What a leaf is read from: all of one outcome, such as "is it positive?".
+
+    Attributes
+    ----------
+    labelled : Sample
+        Rows with labels.
+    out : TaskRows
+        The population, with probabilities in place of labels.
+    q : (n,) array
+        Probabilities of the labelled rows by the smoothed law.
+    column : int
+        Which of the columns of the law that is.
+    """
+
+    labelled: Sample
+    out: TaskRows
+    q: FloatArray
+    column: int
+
+
+def powered_leaves(
+    task: Task,
+    told: LabelledTask,
+    outcome: Callable[[Leaf], OneOutcome],
+    plugin: float,
+    sampling: float,
+    share: float = 0.0,
+) -> Powered:
+    """Estimate a task whose leaves may be of several classes.
+
+    Parameters
+    ----------
+    task : Task
+        The number.
+    told : LabelledTask
+        The task on the labelled rows.
+    outcome : callable
+        What a leaf is read from.
+    plugin, sampling : float
+        The plug-in estimate on the population, and its standard error.
+    share : float
+        Of the population's rows that are the labelled ones; 0 where rows are apart.
+
+    Returns
+    -------
+    Powered
+        With the weight of the probabilities that makes its interval shortest.
+    """
     leaves = list(dict.fromkeys(task.leaves()))
+    design = told.law.design
+    lam = best_weight(told.labels, told.predicted, design, sampling)
     if not has_regression(task):
         # Labels, plus what probabilities say about the population less about the labelled rows.
         value = told.labels.value + lam * (plugin - told.predicted.value)
         error = told.less(lam).plus(lam * sampling)
-        share = labelled.n / len(out.points) if is_part else 0.0
         shared = _shared(told.labels.influence, told.predicted.influence, lam, share)
         return Powered(value, error.plus(shared), lam)
     for _ in range(ROUNDS):
-        found = _of_leaves(task, leaves, told, labelled, out, lam)
+        found = _of_leaves(task, leaves, told, outcome, lam)
         lam = best_weight(
             Linearised(found.value, found.labels),
             Linearised(found.value, found.predicted),
-            labelled.design,
+            design,
             spread(found.population),
         )
-    found = _of_leaves(task, leaves, told, labelled, out, lam)
+    found = _of_leaves(task, leaves, told, outcome, lam)
     other = lam * found.predicted
     moves = None if told.moves is None else told.moves[0] - lam * told.moves[1]
     error = told.law.uncertainty(found.labels - other, found.expected - other, found.lean, moves)
     error = error.plus(lam * spread(found.population))
-    share = labelled.n / len(out.points) if is_part else 0.0
     return Powered(found.value, error.plus(_shared(found.labels, found.predicted, lam, share)), lam)
 
 
@@ -133,33 +187,42 @@ def _of_leaves(
     task: Task,
     leaves: Sequence[Leaf],
     told: LabelledTask,
-    labelled: Sample,
-    out: TaskRows,
+    outcome: Callable[[Leaf], OneOutcome],
     lam: float,
 ) -> _Shares:
     """A task whose leaves are prediction-powered one by one."""
-    parts = [
-        _coefficient(leaf, told, labelled, out, lam)
-        if isinstance(leaf, Coefficient)
-        else _ratio(leaf, told, labelled, out, lam)
-        for leaf in leaves
-    ]
+    places = [outcome(leaf) for leaf in leaves]
+    parts = []
+    for leaf, place in zip(leaves, places, strict=True):
+        own = leaf.bare
+        of = _coefficient if isinstance(own, Coefficient) else _ratio
+        parts.append(of(own, place, lam))  # type: ignore[arg-type]
     value, slopes = joined_at(task, leaves, [part.value for part in parts])
 
     def summed(name: str) -> FloatArray:
         pairs = zip(slopes, parts, strict=True)
         return np.asarray(sum(slope * getattr(part, name) for slope, part in pairs))
 
+    lean = summed("lean")
+    if told.law.q.ndim == 2:
+        lean = np.zeros(told.law.q.shape)
+        for slope, part, place in zip(slopes, parts, places, strict=True):
+            lean[:, place.column] += slope * part.lean
     return _Shares(
-        value,
-        *(summed(name) for name in ("labels", "predicted", "expected", "lean", "population")),
+        value=value,
+        labels=summed("labels"),
+        predicted=summed("predicted"),
+        expected=summed("expected"),
+        lean=lean,
+        population=summed("population"),
     )
 
 
-def _ratio(leaf: Leaf, told: LabelledTask, labelled: Sample, out: TaskRows, lam: float) -> _Shares:
+def _ratio(leaf: Leaf, place: OneOutcome, lam: float) -> _Shares:
+    labelled = place.labelled
     with_y, with_p = TaskRows.labelled(labelled), TaskRows.predicted(labelled)
-    smooth = TaskRows(with_y.points, with_y.weights, told.law.q)
-    labels, predicted, there = leaf.linear(with_y), leaf.linear(with_p), leaf.linear(out)
+    smooth = TaskRows(with_y.points, with_y.weights, place.q)
+    labels, predicted, there = leaf.linear(with_y), leaf.linear(with_p), leaf.linear(place.out)
     return _Shares(
         labels.value + lam * (there.value - predicted.value),
         labels.influence,
@@ -170,10 +233,9 @@ def _ratio(leaf: Leaf, told: LabelledTask, labelled: Sample, out: TaskRows, lam:
     )
 
 
-def _coefficient(
-    leaf: Coefficient, told: LabelledTask, labelled: Sample, out: TaskRows, lam: float
-) -> _Shares:
+def _coefficient(leaf: Coefficient, place: OneOutcome, lam: float) -> _Shares:
     """Solve the corrected equation; what all rows say of its derivative gives the shares."""
+    labelled, out = place.labelled, place.out
     frame = leaf.frame(TaskRows.labelled(labelled))
     here, z = frame.rows_of(labelled.points, labelled.weights_or_ones)
     there, z_out = frame.rows_of(out.points, out.weights)
@@ -202,7 +264,7 @@ def _coefficient(
     left_out = lean_out * (p_out - frame.link.mean(z_out @ beta))
     moved = np.zeros(labelled.n)
     moved[here] = lean
-    q = told.law.q[here]
+    q = place.q[here]
     return _Shares(
         value=float(contrast @ beta),
         labels=among(labelled.n, here, lean * (y - mean), w),

@@ -297,11 +297,17 @@ class TaskWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class _Carried:
+class Carried:
     """A mean, a rate or a coefficient, carried over.
 
-    `lean` is what labels of the labelled rows move, times their weights; `shares` are those of the
-    population's rows, and `moved` what correcting their probabilities has changed.
+    Attributes
+    ----------
+    value : float
+        The number.
+    lean : (n,) array
+        What labels of the labelled rows move, times their weights.
+    shares, moved : (m,) arrays
+        Shares of the population's rows, and what correcting their probabilities has changed.
     """
 
     value: float
@@ -373,14 +379,11 @@ class Transport:
         """
         leaves = list(dict.fromkeys(task.leaves()))
         weighed = self.weights(leaves)
-        w, e, balance = weighed.of_rows, self.labelled.y - self.q.here, weighed.balance
+        w, e, balance = weighed.of_rows, self.residuals, weighed.balance
         known = [None] * len(leaves) if totals is None else list(totals.means().T)
-        parts: list[_Carried] = []
+        parts: list[Carried] = []
         for leaf, own in zip(leaves, known, strict=True):
-            if isinstance(leaf, Coefficient):
-                part = self._coefficient(leaf, w * e)
-            else:
-                part = self._ratio(leaf, w * e, own)
+            part = self.carried(leaf, w * e, own)
             if part is None:
                 return None
             parts.append(part)
@@ -408,11 +411,39 @@ class Transport:
         )
 
     @property
+    def residuals(self) -> FloatArray:
+        """Labels less corrected probabilities, (n,)."""
+        return self.labelled.y - self.q.here
+
+    def carried(
+        self, leaf: Leaf, left: FloatArray, known: FloatArray | None = None
+    ) -> Carried | None:
+        """Carry one mean, rate or coefficient over.
+
+        Parameters
+        ----------
+        leaf : Leaf
+            Without the name of a class.
+        left : (n,) array
+            Weights of the labelled rows times what labels leave over.
+        known : (2,) array, optional
+            Its sums over all rows of the population; default: those at hand are all.
+
+        Returns
+        -------
+        Carried or None
+            None where nothing is left to divide by, or an equation has no solution.
+        """
+        if isinstance(leaf, Coefficient):
+            return self._coefficient(leaf, left)
+        return self._ratio(leaf, left, known)
+
+    @property
     def _omega(self) -> FloatArray:
         """Shares of the rows of the population, (m,)."""
         return np.asarray(self.compared.weights / self.compared.weights.sum())
 
-    def _ratio(self, ratio: Leaf, left: FloatArray, known: FloatArray | None) -> _Carried | None:
+    def _ratio(self, ratio: Leaf, left: FloatArray, known: FloatArray | None) -> Carried | None:
         """Carry both sums of a ratio over; None where nothing is left to divide by."""
         there, omega, q = self.compared.population, self._omega, self.q.there
         g, h = ratio.terms_of(there, self.compared.weights)
@@ -429,14 +460,14 @@ class Transport:
         if not below > 0:
             return None
         value = above / below
-        return _Carried(
+        return Carried(
             value=value,
             lean=(gl - (value * hl if positive else 0.0)) / below,
             shares=omega * (g * q - value * (h * q if positive else h)) / below,
             moved=omega * (g - (value * h if positive else 0.0)) * (q - there.p) / below,
         )
 
-    def _coefficient(self, leaf: Coefficient, left: FloatArray) -> _Carried | None:
+    def _coefficient(self, leaf: Coefficient, left: FloatArray) -> Carried | None:
         """Solve the equation whose sums are carried over; None where it has no solution."""
         omega, q = self._omega, self.q.there
         rows = TaskRows(self.compared.population, omega, q)
@@ -448,7 +479,7 @@ class Transport:
             return None
         curve = NewtonStep.at(frame.link, beta, design, omega[at], q[at]).curve
         fit = CoefficientFit.at(frame, beta, curve, leaf.position(frame.columns, rows.points))
-        return _Carried(
+        return Carried(
             value=fit.value,
             lean=fit.lean((here, design_here), np.ones(self.labelled.n)),
             shares=fit.shares((at, design), omega, q),

@@ -13,7 +13,7 @@ from itrust.data import Column, MulticlassSample, Points, Sample, Scan, same_len
 from itrust.recalibrate.base import FITTING, Recalibrator
 from itrust.recalibrate.multiclass.rows import (
     ClassPoints,
-    ClassRows,
+    FittedRows,
     checked_matrix,
     refuse_other_classes,
     with_predictions,
@@ -57,9 +57,9 @@ class ClassRecalibrator(Recalibrator):
         self._check_settings()
         with progress_stages({FITTING: self._seconds}, self._words, progress) as begin:
             begin(FITTING)
-            return self._learn_classes(ClassRows.of(sample))
+            return self._learn_classes(FittedRows.of(sample))
 
-    def _learn_classes(self, rows: ClassRows) -> Self:
+    def _learn_classes(self, rows: FittedRows) -> Self:
         """Fit on rows that are read already."""
         if rows.has_one_class:
             raise InputError(
@@ -176,7 +176,7 @@ class ClassRecalibrator(Recalibrator):
         return ClassPoints(checked, columns)
 
     @abstractmethod
-    def _fit_classes(self, rows: ClassRows) -> None:
+    def _fit_classes(self, rows: FittedRows) -> None:
         """Fill the fitted attributes."""
 
     @abstractmethod

@@ -31,7 +31,7 @@ from itrust.recalibrate.local import (
 from itrust.recalibrate.multiclass.one_vs_rest import WrappedMethod
 from itrust.recalibrate.multiclass.rows import (
     ClassPoints,
-    ClassRows,
+    FittedRows,
     edge_of_classes,
     held_logs,
     probabilities,
@@ -174,7 +174,7 @@ class LocalClasses(WrappedMethod):
     )
     method: Local
 
-    def _fit_classes(self, rows: ClassRows) -> None:
+    def _fit_classes(self, rows: FittedRows) -> None:
         method = self.method
         self.edge_, self.clusters_ = edge_of_classes(rows.p), rows.carrier.clusters
         self.needed_ = min(method.alpha, max(rows.units / ROWS_TO_TRUST, STRICTEST))
@@ -194,7 +194,7 @@ class LocalClasses(WrappedMethod):
             for k in range(len(rows.classes))
         )
 
-    def _first_pvalue(self, rows: ClassRows) -> float:
+    def _first_pvalue(self, rows: FittedRows) -> float:
         """Of the predictions as given."""
         enough = math.ceil(1 / self.needed_) - 1  # fewer draws give no p-value so small
         found = 1.0
@@ -204,12 +204,12 @@ class LocalClasses(WrappedMethod):
                 break  # far from what is needed: more draws would only cost time
         return found
 
-    def _pvalue(self, rows: ClassRows, p: FloatArray, draws: int) -> float:
+    def _pvalue(self, rows: FittedRows, p: FloatArray, draws: int) -> float:
         chosen = smallest_tickets(tickets(0, rows.n), TESTED_ROWS)
         some = rows.take(chosen).told(p[chosen])
         return float(multiclass_test(some, draws=draws, rng=self.method.rng).pvalue)
 
-    def _map(self, rows: ClassRows) -> ClassScaling | None:
+    def _map(self, rows: FittedRows) -> ClassScaling | None:
         """The plainest map that no other beats by a standard error; None: as given."""
         some = few_rows(rows, LABELS_TO_TUNE // len(rows.classes))
         if some.units < MIN_TO_FOLD:
@@ -229,7 +229,7 @@ class LocalClasses(WrappedMethod):
                 best = number
         return _fitted(MAPS[best], rows)
 
-    def _choices(self, rows: ClassRows) -> list[Choice]:
+    def _choices(self, rows: FittedRows) -> list[Choice]:
         """Corrections that calibration rows ask for; adds to `steps_`."""
         method = self.method
         if rows.units < MIN_ROWS:
@@ -255,10 +255,10 @@ class LocalClasses(WrappedMethod):
         self.steps_ += tuple(steps)
         return choices
 
-    def _judged(self, rows: ClassRows, chain: ClassChain) -> float:
+    def _judged(self, rows: FittedRows, chain: ClassChain) -> float:
         return self._pvalue(rows, probabilities(chain.logits(rows.points)), self.method.draws)
 
-    def _tuned(self, rows: ClassRows, chain: ClassChain) -> tuple[Choice, FloatArray, ClassRows]:
+    def _tuned(self, rows: FittedRows, chain: ClassChain) -> tuple[Choice, FloatArray, FittedRows]:
         """Width and ridge with the least log loss on other folds; gains of rows, and the rows."""
         method = self.method
         some = few_rows(rows, LABELS_TO_TUNE // len(rows.classes))
@@ -280,7 +280,7 @@ class LocalClasses(WrappedMethod):
         features = self.method.features
         return tuple(Basis.of(points.one(k), width, features) for k in range(points.p.shape[1]))
 
-    def _corrected(self, rows: ClassRows, chain: ClassChain, choice: Choice) -> ClassChain:
+    def _corrected(self, rows: FittedRows, chain: ClassChain, choice: Choice) -> ClassChain:
         """The chain with one more correction."""
         rows = few_rows(rows, MAX_NUMBERS // (self.method.features * len(rows.classes)))
         z = chain.logits(rows.points)
@@ -380,7 +380,7 @@ class LocalClasses(WrappedMethod):
         return ClassCorrection(bases, np.array(facts["coefficients"]), Choice(**facts["choice"]))
 
 
-def few_rows(rows: ClassRows, most: int) -> ClassRows:
+def few_rows(rows: FittedRows, most: int) -> FittedRows:
     """Random rows, at most so many, always the same ones."""
     if rows.n <= most:
         return rows
@@ -392,7 +392,7 @@ def _centred(z: FloatArray) -> FloatArray:
     return np.asarray(z - z.mean(axis=1, keepdims=True))
 
 
-def _fitted(plan: ClassScaling | None, rows: ClassRows) -> ClassScaling | None:
+def _fitted(plan: ClassScaling | None, rows: FittedRows) -> ClassScaling | None:
     if plan is None:
         return None
     return type(plan)(**plan.get_params())._learn_classes(rows)
@@ -406,7 +406,7 @@ def _penalty(problem: SoftmaxRows, ridge: float) -> FloatArray:
 
 def _crossed(
     features: Sequence[FloatArray],
-    rows: ClassRows,
+    rows: FittedRows,
     z: FloatArray,
     fold: IntArray,
     ridges: Sequence[float],

@@ -13,7 +13,7 @@ from itrust.recalibrate.applying import as_probabilities
 from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.binning import Isotonic
 from itrust.recalibrate.multiclass.base import ClassRecalibrator
-from itrust.recalibrate.multiclass.rows import ClassPoints, ClassRows
+from itrust.recalibrate.multiclass.rows import ClassPoints, FittedRows
 from itrust.recalibrate.shapes import EntryShape, ListOf, Maybe, Record, same_size, unfit
 
 
@@ -116,7 +116,7 @@ class OneVsRest(WrappedMethod):
 
     _LEARNED = Record({"fits": ListOf(Maybe(_SavedFit()), at_least=1)})
 
-    def _fit_classes(self, rows: ClassRows) -> None:
+    def _fit_classes(self, rows: FittedRows) -> None:
         if self.inner._for_classes:
             raise InputError(
                 "{argument} must be a method for two labels, such as Isotonic(), not {value}",
@@ -135,7 +135,7 @@ class OneVsRest(WrappedMethod):
                 details={"kind": type(self.method).__name__},
             )
 
-    def _one(self, rows: ClassRows, code: int) -> Recalibrator | None:
+    def _one(self, rows: FittedRows, code: int) -> Recalibrator | None:
         if not (rows.codes == code).any():
             return None
         fitted: Recalibrator = clone(self.inner).fit(rows.binary(code), progress=False)

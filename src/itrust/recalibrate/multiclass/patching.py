@@ -19,7 +19,7 @@ from itrust.recalibrate.multicalibration import (
     Patching,
 )
 from itrust.recalibrate.multiclass.one_vs_rest import WrappedMethod
-from itrust.recalibrate.multiclass.rows import ClassPoints, ClassRows
+from itrust.recalibrate.multiclass.rows import ClassPoints, FittedRows
 from itrust.recalibrate.saved import FLAG
 from itrust.recalibrate.shapes import (
     ListOf,
@@ -69,7 +69,7 @@ class PatchedClasses(WrappedMethod):
     method: Patching
     _seconds = 4.0
 
-    def _fit_classes(self, rows: ClassRows) -> None:
+    def _fit_classes(self, rows: FittedRows) -> None:
         if getattr(self.method, "discretised", False):
             raise InputError(
                 "means of bins do not sum to 1 over classes; leave {argument} at False",

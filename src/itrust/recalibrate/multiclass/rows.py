@@ -46,7 +46,7 @@ class ClassPoints:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassRows:
+class FittedRows:
     """Labelled rows of a sample, all of which count.
 
     `carrier` is the sample of its first class against the rest: covariates, weights and design are
@@ -58,7 +58,7 @@ class ClassRows:
     index: IntArray
 
     @classmethod
-    def of(cls, sample: MulticlassSample) -> ClassRows:
+    def of(cls, sample: MulticlassSample) -> FittedRows:
         """All rows but those of weight 0."""
         carrier = sample.one_class(sample.classes[0])
         index = np.flatnonzero(carrier.weights_or_ones > 0)
@@ -111,11 +111,11 @@ class ClassRows:
         """Whether all labels are equal."""
         return bool(self.codes.min() == self.codes.max())
 
-    def take(self, rows: IntArray) -> ClassRows:
+    def take(self, rows: IntArray) -> FittedRows:
         """Some rows, by their positions among these."""
-        return ClassRows(self.source, self.carrier.take(rows), self.index[rows])
+        return FittedRows(self.source, self.carrier.take(rows), self.index[rows])
 
-    def split(self, shares: tuple[float, ...], rng: int) -> list[ClassRows]:
+    def split(self, shares: tuple[float, ...], rng: int) -> list[FittedRows]:
         """Parts as `Sample.split` makes them."""
         part = self.design.parts(np.array(shares), rng)
         return [self.take(np.flatnonzero(part == k)) for k in range(len(shares))]

@@ -12,7 +12,7 @@ from itrust._core import FloatArray, InputError, checked_count
 from itrust.recalibrate.multiclass.base import ClassRecalibrator
 from itrust.recalibrate.multiclass.rows import (
     ClassPoints,
-    ClassRows,
+    FittedRows,
     edge_of_classes,
     held_logs,
     probabilities,
@@ -75,7 +75,7 @@ class TemperatureScaling(ClassScaling):
 
     _LEARNED = Record({"inverse": Number(0, STEEPEST), "edge": EDGE})
 
-    def _fit_classes(self, rows: ClassRows) -> None:
+    def _fit_classes(self, rows: FittedRows) -> None:
         self.edge_ = edge_of_classes(rows.p)
         z = held_logs(rows.p, self.edge_)
         own = z[np.arange(rows.n), rows.codes]
@@ -115,7 +115,7 @@ class LinearScaling(ClassScaling):
         }
     )
 
-    def _fit_classes(self, rows: ClassRows) -> None:
+    def _fit_classes(self, rows: FittedRows) -> None:
         self.edge_ = edge_of_classes(rows.p)
         z = self._logs(rows.p)
         self.ridge_ = self._chosen(rows, z)
@@ -123,7 +123,7 @@ class LinearScaling(ClassScaling):
         self._keep(fit_softmax(problem, self._penalty(self.ridge_, problem)))
 
     @abstractmethod
-    def _chosen(self, rows: ClassRows, z: FloatArray) -> float:
+    def _chosen(self, rows: FittedRows, z: FloatArray) -> float:
         """The ridge."""
 
     @abstractmethod
@@ -133,7 +133,7 @@ class LinearScaling(ClassScaling):
     def _logs(self, p: FloatArray) -> FloatArray:
         return held_logs(p, self.edge_)
 
-    def _problem(self, rows: ClassRows, z: FloatArray, some: Any) -> SoftmaxRows:
+    def _problem(self, rows: FittedRows, z: FloatArray, some: Any) -> SoftmaxRows:
         """Coefficients are what is added to the identity: the offset is z itself."""
         here = z[some]
         return SoftmaxRows([here] * z.shape[1], rows.codes[some], here, rows.w[some])
@@ -190,10 +190,10 @@ class VectorScaling(LinearScaling):
     array([0.5, 0.4, 0.6])
     """
 
-    def _chosen(self, rows: ClassRows, z: FloatArray) -> float:  # noqa: ARG002
+    def _chosen(self, rows: FittedRows, z: FloatArray) -> float:  # noqa: ARG002
         return FREE
 
-    def _problem(self, rows: ClassRows, z: FloatArray, some: Any) -> SoftmaxRows:
+    def _problem(self, rows: FittedRows, z: FloatArray, some: Any) -> SoftmaxRows:
         features = [z[some, k : k + 1] for k in range(z.shape[1])]
         return SoftmaxRows(features, rows.codes[some], z[some], rows.w[some])
 
@@ -216,7 +216,7 @@ class RidgeScaling(LinearScaling):
     def __init__(self, ridges: Sequence[float] = RIDGES, rng: int = 0) -> None:
         self.ridges, self.rng = ridges, rng
 
-    def _chosen(self, rows: ClassRows, z: FloatArray) -> float:
+    def _chosen(self, rows: FittedRows, z: FloatArray) -> float:
         """The ridge with the least log loss on rows that were not fitted on."""
         from_above = sorted(self.ridges, reverse=True)
         if len(from_above) == 1 or rows.units < MIN_TO_FOLD:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from itrust._core import Setting, counted, in_door_words, rounded, rounded_up, wrapped
 from itrust.balance import shares_of
@@ -16,6 +17,7 @@ from itrust.tasks import (
     Covariate,
     Estimate,
     Indicator,
+    Leaf,
     LevelOf,
     Named,
     Quantity,
@@ -24,6 +26,7 @@ from itrust.tasks import (
     TaskEstimate,
     TaskFinding,
     TaskResult,
+    label_apart,
 )
 
 TASK_SIGN = "bias = with labels - with probabilities; positive: the model understates it"
@@ -104,6 +107,10 @@ def task_words(task: Task, positives: str = "positives") -> str:
     '(mean a among positives, plus mean b among positives), divided by 2'
     >>> task_words(it.tasks.parse('coef(race["b"] ; age + race against "w")'), "owner = 1")
     'coefficient of race = b against w in a logistic regression of owner = 1 on age and race'
+    >>> task_words(it.tasks.parse('prevalence("tie" | age > 40)'), "result")
+    'share of result = tie where age > 40'
+    >>> task_words(it.tasks.parse('mean(age | result == "tie" and age > 40)'), "result")
+    'mean age among result = tie where age > 40'
     """
     if isinstance(task, Named):
         inner = task.task
@@ -118,15 +125,30 @@ def task_words(task: Task, positives: str = "positives") -> str:
             return f"minus {right}"
         return f"{left}, {SIGNS[task.sign]} {right}"
     if isinstance(task, Coefficient):
-        return _coefficient_words(task, positives)
+        return _coefficient_words(task, _called(task, positives))
     if not isinstance(task, Ratio):
         return str(task)
+    label = _label_name(positives)
+    if task.label is None and task.among_positives:
+        named, where = label_apart(task.where, [label])
+        task = replace(task, label=named, where=where)
+    positives = _called(task, positives)
     if not task.among_positives:
         return f"share of {positives}{_where(task.where)}"
     what = f"mean {task.quantity}"
     if isinstance(task.quantity, Indicator):
         what = f"share with {task.quantity.where}"
     return f"{what} among {positives}{_where(task.where)}"
+
+
+def _label_name(positives: str) -> str:
+    """What the label is called, from what positives are."""
+    return "y" if positives == "positives" else positives.partition(" = ")[0]
+
+
+def _called(task: Leaf, positives: str) -> str:
+    """What the rows of a leaf are called: its class, if it names one."""
+    return positives if task.label is None else f"{_label_name(positives)} = {task.label}"
 
 
 def _coefficient_words(task: Coefficient, positives: str) -> str:

@@ -26,6 +26,7 @@ from itrust._core import (
 )
 
 SCHEMA = "itrust-audit/4"
+CLASSES_SCHEMA = "itrust-classes/1"  # of more than two classes
 FAMILY = re.compile(r"itrust-audit/([1-9][0-9]{0,5})")
 MAX_FAULTS = 1_000  # that are counted
 # What a later version of the form changed for those who read files.

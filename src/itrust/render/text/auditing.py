@@ -189,7 +189,7 @@ def sections(audit: Audit) -> list[Section]:
     found = []
     given = "the covariates" if audit.test.names else "the prediction alone"
     if audit.tasks:
-        lines = [line for task in audit.tasks for line in _task(task)]
+        lines = [line for task in audit.tasks for line in task_lines(task)]
         found.append(Section("tasks", "Your numbers", lines))
     if audit.diagnosis.groups is not None and audit.diagnosis.groups.groups:
         found.append(Section("groups", "Groups", _groups(audit.diagnosis.groups)))
@@ -523,7 +523,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1g} %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
-def _task(task: TaskResult) -> list[str]:
+def task_lines(task: TaskResult) -> list[str]:
+    """Say what a model does to one number, in several lines."""
     title = task_title(task)
     named = task.task if isinstance(task.task, Named) and title == task.name else None
     written = [] if named is None else [f"  {named.task}"]  # what the title stands for

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ClassPart,
         TopLabel,
     )
-    from itrust.auditing.multiclass.taken import PairBias, PairGroup, TakenFor
+    from itrust.auditing.multiclass.taken import PairBias, PairGroup, ClassMatrix
     from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
     from itrust.auditing.schemas import CLASSES_SCHEMA as CLASSES_SCHEMA
     from itrust.auditing.schemas import SCHEMA as SCHEMA
@@ -86,7 +86,7 @@ __all__ = [
     "PairGroup",
     "Provenance",
     "ReliabilityLine",
-    "TakenFor",
+    "ClassMatrix",
     "TopLabel",
     "Unknown",
     "Verdict",

@@ -24,7 +24,7 @@ from itrust.auditing.multiclass.measuring import (
     pairs_of,
 )
 from itrust.auditing.multiclass.parts import FAMILY, ClassesMissed, ClassesOverall, ClassPart
-from itrust.auditing.multiclass.taken import TakenFor
+from itrust.auditing.multiclass.taken import ClassMatrix
 from itrust.auditing.parts import Provenance
 from itrust.auditing.schemas import CLASSES_SCHEMA
 from itrust.auditing.stages import classes_steps, shown_steps
@@ -64,7 +64,7 @@ class MulticlassAudit(Result):
         Whatever the covariates: the top label, and all classes together.
     parts : tuple of ClassPart
         One for each class: mean, reliability, local bias, groups and slices.
-    taken_for : TakenFor
+    taken_for : ClassMatrix
         Which class is taken for which, and where.
     missed : ClassesMissed or None
         How small a bias of a class would have been shown; None where that is not known.
@@ -93,7 +93,7 @@ class MulticlassAudit(Result):
     test: MulticlassResult
     overall: ClassesOverall
     parts: tuple[ClassPart, ...]
-    taken_for: TakenFor
+    taken_for: ClassMatrix
     missed: ClassesMissed | None
     tasks: tuple[TaskResult, ...]
     judgement: Judgement

@@ -19,7 +19,7 @@ from itrust.auditing.disclosed_charts import disclosed_bins
 from itrust.auditing.disclosed_points import shared_step
 from itrust.auditing.disclosure import Disclosure
 from itrust.auditing.multiclass.parts import ClassPart
-from itrust.auditing.multiclass.taken import TakenFor
+from itrust.auditing.multiclass.taken import ClassMatrix
 from itrust.auditing.verdict import ClassEvidence, Evidence, PointBias
 from itrust.bias import GroupBias, PartBias, Slice
 from itrust.calibration import ClassResult, Finding
@@ -252,7 +252,7 @@ class _Rule:
     def _allowed(self, where: Predicate | None) -> Predicate | None:
         return None if where is None or self.is_few(where) else where
 
-    def pairs(self, found: TakenFor) -> TakenFor:
+    def pairs(self, found: ClassMatrix) -> ClassMatrix:
         """The matrix without classes of few rows, and groups without cells that are hidden."""
         if self.least == 1:
             return found

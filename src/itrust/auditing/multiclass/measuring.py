@@ -21,7 +21,7 @@ from itrust.auditing.multiclass.parts import (
     adjusted,
     multiplied,
 )
-from itrust.auditing.multiclass.taken import TakenFor, pair_groups, taken_for
+from itrust.auditing.multiclass.taken import ClassMatrix, pair_groups, taken_for
 from itrust.auditing.parts import Diagnosis, MeanBias
 from itrust.bias import MAX_GROUPS, GroupTable, Redraws, group_plan, local_plan, slices_of
 from itrust.calibration import (
@@ -174,7 +174,7 @@ def _diagnosis(sample: Sample, settings: ClassDraws) -> Diagnosis:
 
 
 def classes_overall(
-    sample: MulticlassSample, test: MulticlassResult, pairs: TakenFor, settings: ClassDraws
+    sample: MulticlassSample, test: MulticlassResult, pairs: ClassMatrix, settings: ClassDraws
 ) -> ClassesOverall:
     """Judge calibration whatever the covariates: the top label, and all classes together.
 
@@ -184,7 +184,7 @@ def classes_overall(
         Labels and probabilities.
     test : MulticlassResult
         Given the covariates, which is one closed test with it.
-    pairs : TakenFor
+    pairs : ClassMatrix
         The matrix of classes, whose sums it rests on.
     settings : ClassDraws
         Error and draws.
@@ -262,7 +262,7 @@ def class_losses(sample: MulticlassSample) -> tuple[FloatArray, FloatArray]:
 
 def pairs_of(
     sample: MulticlassSample, parts: Sequence[ClassPart], settings: ClassDraws
-) -> TakenFor:
+) -> ClassMatrix:
     """Which class is taken for which, and in which groups.
 
     Parameters
@@ -276,7 +276,7 @@ def pairs_of(
 
     Returns
     -------
-    TakenFor
+    ClassMatrix
         The matrix of classes and the groups.
     """
     first = sample.one_class(sample.classes[0])

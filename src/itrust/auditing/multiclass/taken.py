@@ -130,7 +130,7 @@ class PairGroup:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TakenFor(Result):
+class ClassMatrix(Result):
     """Probability that rows of one class give to another, beside what the model expects.
 
     For classes A and B, the mean of p_A among rows of class B is compared with
@@ -212,7 +212,7 @@ class TakenFor(Result):
         return [pair.to_dict() for pair in self.pairs]
 
     def __repr__(self) -> str:
-        return f"<TakenFor: {len(self.shown)} of {len(self.pairs)} pairs of classes shown>"
+        return f"<ClassMatrix: {len(self.shown)} of {len(self.pairs)} pairs of classes shown>"
 
 
 def taken_for(
@@ -223,7 +223,7 @@ def taken_for(
     alpha: float,
     draws: int,
     seed: int,
-) -> TakenFor:
+) -> ClassMatrix:
     """Compare the probabilities that rows of each class give to the others with the model's own.
 
     With r = sum w p_A p_B / sum w p_B the difference is
@@ -247,7 +247,7 @@ def taken_for(
 
     Returns
     -------
-    TakenFor
+    ClassMatrix
         Without groups; `pair_groups` finds these.
     """
     p, codes, k = sample.p, sample.codes, len(sample.classes)
@@ -296,7 +296,7 @@ def taken_for(
             )
     largest = float(np.abs(plain_scores).max())
     canonical = (1 + int((biggest_plain >= largest - 1e-9).sum())) / (1 + number)
-    return TakenFor(
+    return ClassMatrix(
         classes=tuple(sample.classes),
         pairs=tuple(pairs),
         given=np.ascontiguousarray(given.T),

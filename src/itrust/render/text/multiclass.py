@@ -14,7 +14,7 @@ from itrust.auditing import (
     MulticlassAudit,
     PairBias,
     PairGroup,
-    TakenFor,
+    ClassMatrix,
 )
 from itrust.bias import SIGN
 from itrust.render.showing import WIDTH, as_text
@@ -249,7 +249,7 @@ def place_words(place: PairGroup) -> str:
     )
 
 
-def _pairs(found: TakenFor) -> list[str]:
+def _pairs(found: ClassMatrix) -> list[str]:
     shown, places = found.shown, found.places
     lines = [pair_words(pair) for pair in shown[:MAX_TOLD]]
     lines += more(len(shown) - MAX_TOLD)
@@ -366,7 +366,7 @@ def class_found(part: ClassPart, audit: MulticlassAudit) -> list[str]:
 
 
 @as_text.register
-def _(found: TakenFor, width: int = WIDTH) -> str:
+def _(found: ClassMatrix, width: int = WIDTH) -> str:
     """The pairs that are shown, and where."""
     lines = ["Which class is taken for which", *(f"  {line}" for line in _pairs(found)), PAIRS]
     return fitted("\n".join(map(spelt, lines)), width)

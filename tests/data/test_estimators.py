@@ -99,8 +99,11 @@ def test_one_class_of_three_is_judged_against_the_rest():
     np.testing.assert_array_equal(s.y, classes == "b")
     np.testing.assert_array_equal(s.p, model.predict_proba(NUMBERS.to_numpy())[:, 1])
     assert s.values == ("another class", "b")
-    with pytest.raises(InputError, match=r"pass pos_label='c' .*MulticlassSample"):
-        Sample.from_estimator(model, NUMBERS.to_numpy(), classes)
+    every = Sample.from_estimator(model, NUMBERS.to_numpy(), classes)
+    assert every.classes == ("a", "b", "c")
+    assert every.one_class("b").values == s.values
+    np.testing.assert_array_equal(every.one_class("b").p, s.p)
+    np.testing.assert_array_equal(every.one_class("b").y, s.y)
 
 
 def test_a_search_is_a_model():

@@ -205,7 +205,11 @@ WRONG = [
     (dict(y=[], p=[]), r"at least 2 rows; this one has 0"),
     (dict(y=Y, p=np.full((3, 2), 0.5)), r"prob has two columns; pass the positive"),
     (dict(y=Y, p=np.full((3, 2), 0.4), positive=1), r"must sum to 1; row 0 has \[0.4 0.4\]"),
-    (dict(y=Y, p=np.full((3, 3), 0.4)), r"prob must be one column, not an array of shape \(3, 3\)"),
+    (
+        dict(y=Y, p=np.full((3, 3), 0.4), positive=1),
+        r"prob must be one column, not an array of shape \(3, 3\)",
+    ),
+    (dict(y=Y, p=np.full((3, 3), 0.4)), r"must sum to 1; those of row 0 sum to 1.2 \(3 rows"),
     (dict(y=Y, p=P, weights=[1, -1, 1]), r"weights must not be negative; row 1 has -1"),
     (dict(y=Y, p=P, weights=[0, 0, 0]), r"weights are zero in all rows but at most one"),
     (dict(y=Y, p=P, weights=[1, None, 1]), r"1 row has no weights \(first: row 1\)"),

@@ -19,6 +19,7 @@ from itrust.data import (
     is_frame,
     is_model,
     names_of_frame,
+    of_two_classes,
 )
 from itrust.tasks import Task, as_tasks
 
@@ -96,7 +97,7 @@ def asked_of(
         columns = [*chosen, *needed]
     model: Any = sample
     given = {name: value for name, value in model_settings.items() if value is not None}
-    made = Sample.from_estimator(model, X, y, on=columns, rng=rng, **given)
+    made = of_two_classes(Sample.from_estimator(model, X, y, on=columns, rng=rng, **given))
     names = made.names[: len(chosen)] if by_name else made.names
     return _graded(Commission(made, names, wanted), grades, given.get("missing", "error"))
 

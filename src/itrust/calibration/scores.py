@@ -48,6 +48,7 @@ from itrust.data import (
     Sample,
     Scan,
     design_variance,
+    of_two_classes,
     variance_units,
 )
 from itrust.kernels import LocalKernel
@@ -750,7 +751,7 @@ class CalibrationScorer:
         float
             The score, with a minus where less of it is better.
         """
-        sample = Sample.from_estimator(
+        made = Sample.from_estimator(
             estimator,
             X,
             y,
@@ -759,6 +760,7 @@ class CalibrationScorer:
             weights=sample_weight,
             missing="level",
         )
+        sample = of_two_classes(made)
         value = self.score(sample, **self.settings)
         return value if self.score is local_calibration_pvalue else -value
 

@@ -127,7 +127,7 @@ def _drawn(source: InputFiles, options: Options) -> tuple[str, ...]:
         for text in typed_units(source, options.values[option]):
             found[source.require(option, column_named(text, source.columns))] = None
     for text in typed_units(source, options.replicate_weights):
-        found |= dict.fromkeys(replicate_columns(text, source.columns, {}))
+        found |= dict.fromkeys(replicate_columns(text, source.columns, ()))
     return tuple(found)
 
 

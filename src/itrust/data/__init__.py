@@ -1,5 +1,8 @@
 """Rows: what users bring becomes a `Sample`, a `Scan` or a `Population`, once."""
 
+from itrust.data.class_intake import class_columns as class_columns
+from itrust.data.class_intake import class_position as class_position
+from itrust.data.class_intake import names_several as names_several
 from itrust.data.column import MISSING_LEVEL as MISSING_LEVEL
 from itrust.data.column import Column as Column
 from itrust.data.column import share_codes as share_codes
@@ -99,6 +102,7 @@ from itrust.data.rows import called_impossible as called_impossible
 from itrust.data.sample import Sample
 from itrust.data.sample import a_kind as a_kind
 from itrust.data.sample import checked_sample as checked_sample
+from itrust.data.sample import of_two_classes as of_two_classes
 from itrust.data.selection import without_codes as without_codes
 from itrust.data.snapshots import belonging_to as belonging_to
 from itrust.data.source import Candidates as Candidates

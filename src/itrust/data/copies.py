@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from itrust._core import Code, FloatArray, InputError
+from itrust._core import Code, FloatArray, InputError, IntArray, shown
 from itrust.data.column import Column
 
 MIN_ROWS, FEW_ROWS = 50, 20
@@ -22,11 +22,13 @@ ROUNDING = 0.0051  # of probabilities with two decimals
 COINCIDENCE = np.log(1e-6)  # of labels, by p or by chance, that a column has the same values as
 
 
-def refuse_copies_of_the_label(y: FloatArray, p: FloatArray, columns: Sequence[Column]) -> None:
+def refuse_copies_of_the_label(
+    y: FloatArray, p: FloatArray, columns: Sequence[Column], what: str = "the label"
+) -> None:
     """Raise if a covariate has two values, one for each label, and that is no coincidence.
 
     With few rows, where p foretells all labels, or where hardly any differs from the others, an
-    honest covariate can be so, too.
+    honest covariate can be so, too. `what` is copied, in words.
     """
     if y.size < MIN_ROWS or max(log_likelihood(y, p), _log_chance(y)) > COINCIDENCE:
         return
@@ -39,10 +41,46 @@ def refuse_copies_of_the_label(y: FloatArray, p: FloatArray, columns: Sequence[C
                 argument="x",
                 column=column.name,
                 details={
-                    "copy": "the opposite of the label" if opposite else "a copy of the label",
+                    "copy": f"the opposite of {what}" if opposite else f"a copy of {what}",
                     "out": WITHOUT_IT,
                 },
             )
+
+
+def refuse_copies_of_classes(
+    codes: IntArray, p: FloatArray, columns: Sequence[Column], classes: Sequence[Any]
+) -> None:
+    """Raise if a covariate is one to one with the class, or tells one class from all others."""
+    for k, name in enumerate(classes):
+        y = (codes == k).astype(float)
+        what = "the label" if len(classes) == 2 else f"the label {shown(name)}"
+        refuse_copies_of_the_label(y, p[:, k], columns, what)
+    with np.errstate(divide="ignore"):
+        foretold = float(np.log(p[np.arange(codes.size), codes]).sum())
+    counts = np.bincount(codes)
+    chance = sum(math.lgamma(count + 1) for count in counts) - math.lgamma(codes.size + 1)
+    if codes.size < MIN_ROWS or max(foretold, chance) > COINCIDENCE:
+        return
+    for column in columns:
+        if is_one_to_one(column, codes):
+            raise InputError(
+                "{subject} is a copy of the label; {out}, for given the label no probability but "
+                "0 and 1 is calibrated",
+                argument="x",
+                column=column.name,
+                details={"out": WITHOUT_IT},
+            )
+
+
+def is_one_to_one(column: Column, codes: IntArray) -> bool:
+    """Whether every class has one value of a covariate, and another one than the others."""
+    present, first = np.unique(codes, return_index=True)
+    values = column.values[first]
+    if np.unique(values).size < present.size:
+        return False
+    of_class = np.zeros(int(present.max()) + 1, dtype=values.dtype)
+    of_class[present] = values
+    return bool((column.values == of_class[codes]).all())
 
 
 def _log_chance(y: FloatArray) -> float:

@@ -176,8 +176,8 @@ def _as_said(name: str, array: pa.Array, what: Subject, kinds: Kinds) -> Column:
     return _encoded(name, array, what)
 
 
-def encode_numbers(values: object, what: Subject) -> FloatArray:
-    """Encode a column that must hold finite numbers in every row."""
+def encode_numbers(values: object, what: Subject, *, lacking: bool = False) -> FloatArray:
+    """Encode a column that must hold finite numbers in every row; `lacking` lets NaN pass."""
     array = as_arrow(values, what)
     if not pa.types.is_null(array.type) and not _is_numeric(array.type):
         row = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False)))
@@ -190,7 +190,8 @@ def encode_numbers(values: object, what: Subject) -> FloatArray:
             **what.fields,
         )
     column = _encoded(what.argument, array, what)
-    refuse_missing_rows(column.missing, what)
+    if not lacking:
+        refuse_missing_rows(column.missing, what)
     refuse_infinite(column.values, what)
     return column.values
 

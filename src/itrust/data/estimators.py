@@ -56,8 +56,8 @@ class PredictedRows:
     ----------
     y : object
         The labels.
-    p : (n,) array of float
-        The model's probabilities of the positive label.
+    p : (n,) or (n, K) array of float
+        The model's probabilities of the positive label, or of all classes.
     x : mapping of str to column
         The covariates.
     others : mapping of str to column
@@ -74,6 +74,8 @@ class PredictedRows:
         How the probabilities were made, and which label counts as 1 where nobody said so.
     folds : int
         Of how many models the probabilities are out-of-fold predictions; 0 of a fitted model.
+    classes : tuple
+        The classes of the columns of p, where all are judged; else empty.
     """
 
     y: object
@@ -86,6 +88,7 @@ class PredictedRows:
     one_class: object
     notes: tuple[str, ...]
     folds: int = 0
+    classes: tuple[Any, ...] = ()
 
 
 def is_model(value: object) -> bool:
@@ -107,6 +110,7 @@ def predicted_rows(
     roles: Mapping[str, object],
     cv: object = None,
     rng: Rng = None,
+    every_class: bool = False,
 ) -> PredictedRows:
     """Read labels, covariates and a model's probabilities; everything else is checked before.
 
@@ -119,13 +123,16 @@ def predicted_rows(
     on : names, positions, or columns, optional
         The covariates; default: all columns of X that have no role.
     pos_label : object
-        The label that counts as 1; default: the second of the model's classes.
+        The label that counts as 1; default: the second of the model's classes, if there are two.
     roles : mapping of str to object
         Weights, clusters and strata: columns, or names of columns of X.
     cv : int or splitter, optional
         Folds of a cross-validation; default: none, the model is fitted.
     rng : int, Generator or None
         The seed of the folds.
+    every_class : bool
+        Whether all classes are judged, also of two; of more than two they are unless `pos_label`
+        names one.
 
     Returns
     -------
@@ -146,7 +153,8 @@ def predicted_rows(
     named = {name for name in roles.values() if isinstance(name, str)}
     covariates = _covariates(on, columns, named)
     known = _classes(model, labels, fitted=cv is None)
-    positive, notes = _positive(known, labels, pos_label)
+    every_class = every_class or (len(known) > 2 and pos_label is None)
+    positive, notes = (None, ()) if every_class else _positive(known, labels, pos_label)
     folds = 0
     if cv is None:
         matrix = _probabilities(model, X)
@@ -155,8 +163,9 @@ def predicted_rows(
         groups = None if cluster is None else read_design(codes.size, cluster=cluster).cluster
         matrix, folds = _out_of_fold(model, X, np.array(labels)[codes], cv, groups, rng)
         notes = (*notes, FOLDS_NOTE.format(folds=folds))
-    p = _column_of(matrix, known, positive, codes.size)
-    several = len(known) > 2
+    every = _every_column(matrix, known, codes.size) if every_class else None
+    p = _column_of(matrix, known, positive, codes.size) if every is None else every
+    several = len(known) > 2 and every is None
     return PredictedRows(
         y=np.array([label == positive for label in labels])[codes] if several else y,
         p=p,
@@ -168,6 +177,7 @@ def predicted_rows(
         one_class=positive if several else None,
         notes=notes,
         folds=folds,
+        classes=() if every is None else tuple(known),
     )
 
 
@@ -289,18 +299,6 @@ def _positive(
                 details={"given": Setting("pos_label", pos_label), "known": listed(known)},
             )
         return pos_label, ()
-    if len(known) > 2:
-        raise InputError(
-            "the model knows {count} classes, {known}",
-            argument="model",
-            value=tuple(known),
-            count=len(known),
-            hint="pass {} for one class against the rest, or judge all at once with "
-            "multiclass_test(MulticlassSample(y, model.predict_proba(X), X, "
-            "classes=model.classes_))",
-            settings=[Setting("pos_label", known[-1])],
-            details={"known": listed(known)},
-        )
     if len(known) < 2:
         raise InputError(
             "there is one class only, {value}; two are needed",
@@ -377,6 +375,17 @@ def _refuse_many_folds(folds: int, available: int, one: str, several: str) -> No
             count=available,
             details={"given": Setting("cv", folds)},
         )
+
+
+def _every_column(matrix: AnyArray, known: list[Any], n: int) -> FloatArray:
+    """The columns of all classes, (n, K); of one column, the probability of the second class."""
+    if len(known) == 2:
+        second = _column_of(matrix, known, known[1], n)
+        if matrix.ndim == 1 or matrix.shape[1] == 1:
+            return np.column_stack([1 - second, second])
+    else:
+        _column_of(matrix, known, known[-1], n)  # raises unless there is a column for each
+    return np.array(matrix, dtype=float, order="F")
 
 
 def _column_of(matrix: AnyArray, known: list[Any], positive: object, n: int) -> FloatArray:

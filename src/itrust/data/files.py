@@ -149,7 +149,7 @@ def scan(
     )
     if any(named is not None for named in (cluster, strata, replicate_weights, replicate_method)):
         known = made.file_set.names
-        taken = {"label": label, "prob": prob, **({"weights": weights} if weights else {})}
+        taken = [("label", label), ("prob", prob), *([("weights", weights)] if weights else [])]
         made = replace(
             made,
             cluster=unit_columns(cluster, known, "cluster"),

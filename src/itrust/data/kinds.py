@@ -200,8 +200,8 @@ def labelled(levels: Sequence[Any], labels: Labels) -> tuple[str, ...]:
     >>> labelled([1, 2, 7, 8], {1: "White", "2": "Black", 8: "White"})
     ('White (1)', 'Black', '7', 'White (8)')
     """
-    by_code = {_code(code): text for code, text in labels.items()}
-    named = [by_code.get(_code(level), _written(level)) for level in levels]
+    by_code = {code_of(code): text for code, text in labels.items()}
+    named = [by_code.get(code_of(level), _written(level)) for level in levels]
     often = Counter(by_code.values())  # of all meanings: parts of a file have the same names
     return tuple(
         f"{text} ({_written(level)})" if often[text] > 1 else text
@@ -215,17 +215,21 @@ def all_labelled(array: pa.Array, labels: Labels) -> bool:
     >>> all_labelled(pa.array([1, 2, None]), {1: "no", 2: "yes"})
     True
     """
-    known = {_code(code) for code in labels}
+    known = {code_of(code) for code in labels}
     values = pc.unique(array).to_pylist()
-    return all(value is None or value != value or _code(value) in known for value in values)
+    return all(value is None or value != value or code_of(value) in known for value in values)
 
 
 def _written(level: Any) -> str:
     return f"{level:.15g}" if isinstance(level, float) else str(level)
 
 
-def _code(value: Any) -> Any:
-    """A code by which 1, 1.0 and "1" are the same."""
+def code_of(value: Any) -> Any:
+    """A code by which 1, 1.0 and "1" are the same.
+
+    >>> code_of("1"), code_of("one")
+    (1.0, 'one')
+    """
     if isinstance(value, bool | np.bool_):
         return bool(value)
     try:
@@ -255,7 +259,7 @@ def same_code(values: Sequence[Any], asked: Any) -> Any:
     >>> same_code([0.0, 1.0], "1")
     1.0
     """
-    return next((value for value in values if _code(value) == _code(asked)), asked)
+    return next((value for value in values if code_of(value) == code_of(asked)), asked)
 
 
 def with_meanings(values: Sequence[Any], labels: Labels) -> str:
@@ -264,8 +268,8 @@ def with_meanings(values: Sequence[Any], labels: Labels) -> str:
     >>> with_meanings([1, 2, 7], {1: "yes", 2: "no"})
     '1 (yes), 2 (no), 7'
     """
-    by_code = {_code(code): text for code, text in labels.items()}
-    told = [(_written(value), by_code.get(_code(value))) for value in values]
+    by_code = {code_of(code): text for code, text in labels.items()}
+    told = [(_written(value), by_code.get(code_of(value))) for value in values]
     return ", ".join(code if text is None else f"{code} ({text})" for code, text in told)
 
 

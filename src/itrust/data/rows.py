@@ -81,7 +81,7 @@ class Points:
 
 
 class Predicted:
-    """Rows with predictions and covariates: what `Sample` and `Population` have in common."""
+    """Rows with predictions and covariates: what `Sample`, `Population` and their like share."""
 
     p: FloatArray
     columns: tuple[Column, ...]
@@ -96,7 +96,7 @@ class Predicted:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return int(self.p.size)
+        return len(self.p)
 
     def __len__(self) -> int:
         return self.n

@@ -16,32 +16,31 @@ import numpy as np
 from itrust._core import (
     Advance,
     AnyArray,
-    Argument,
     FloatArray,
     InputError,
     IntArray,
     Rng,
-    Subject,
+    Setting,
     counted,
+    listed,
     shown,
     smallest_tickets,
     tickets,
 )
+from itrust.data.class_intake import columns_in, names_several
 from itrust.data.column import Column
 from itrust.data.copies import refuse_copies_of_the_label
 from itrust.data.design import Design
-from itrust.data.design_intake import design_notes, refuse_odd_units
+from itrust.data.design_intake import design_notes
 from itrust.data.estimators import REST, Classifier, Covariates, is_model, predicted_rows
 from itrust.data.extract import Extract, extract_of_sample
+from itrust.data.frame_roles import read_frame
 from itrust.data.frames import is_frame
 from itrust.data.intake import (
     MissingRule,
-    checked_missing,
     column_names_known,
-    named_columns,
     read_parts,
     read_probabilities,
-    refuse_among_covariates,
     refuse_empty_weights,
     same_index,
 )
@@ -51,9 +50,7 @@ from itrust.data.predicates.algebra import Predicate
 from itrust.data.predicates.lookup import PREDICTION
 from itrust.data.predicates.reader import as_condition
 from itrust.data.rows import Chunk, Points, Predicted, called_impossible
-from itrust.data.selection import Selection
 from itrust.data.source import Pilot
-from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
 from itrust.data.units import Units
 
 MIN_CLUSTERS_KEPT = 1_000
@@ -71,14 +68,18 @@ class Sample(Predicted):
     ----------
     y : column of n labels
         0 and 1, booleans, or any two values if `positive` says which one counts as 1.
-    p : column of n probabilities, or (n, 2) matrix
-        The predicted probability of the positive label, in [0, 1]. A matrix is accepted if
+    p : column of n probabilities, or (n, K) matrix
+        The predicted probability of the positive label, in [0, 1]. A matrix (n, 2) is accepted if
         `positive` is named: its columns carry the values of the label as names, or stand in their
-        sorted order, as scikit-learn's `predict_proba` gives them.
+        sorted order, as scikit-learn's `predict_proba` gives them. A matrix, mapping or frame of
+        three columns or more, or `classes`, gives a `MulticlassSample`.
     x : frame, mapping, array or list of rows, optional
         The covariates: a frame of pandas, polars or Arrow, a mapping of names to columns, an
         array (n, d) or (n,), or a list of rows. Text is taken as a category; dates become days
         since 1970-01-01. Default: no covariates, so that tests ask about calibration alone.
+    classes : sequence, optional
+        The classes that the columns of a matrix p belong to, in order: all of them are judged, in
+        a `MulticlassSample`. Default: two labels, of which one counts as 1.
     weights : column of n survey weights, optional
         Not negative, at least two of them above 0, and without information on the label beyond
         x and p. Default: every row counts alike.
@@ -146,6 +147,9 @@ class Sample(Predicted):
     Sample of 3 rows: 2 positive (66.7 %), mean prediction 60.0 %
       age  number    30 to 52
       sex  category  'f', 'm'
+    >>> it.Sample(["tie", "win"], [[0.8, 0.1, 0.1], [0.2, 0.3, 0.5]],
+    ...           classes=["win", "tie", "loss"])
+    <MulticlassSample: 2 rows, classes 'win', 'tie', 'loss', covariates none>
     """
 
     y: FloatArray
@@ -159,12 +163,38 @@ class Sample(Predicted):
     folds: int
     units: tuple[Units, ...]
 
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        """Make a sample of two classes, or a `MulticlassSample` where there are more.
+
+        Parameters
+        ----------
+        *args : object
+            Labels, probabilities and covariates.
+        **settings : object
+            As for the class.
+
+        Returns
+        -------
+        Sample
+            Empty as yet; or the whole `MulticlassSample`.
+        """
+        given: dict[str, Any] = {**dict(zip(("y", "p", "x"), args, strict=False)), **settings}
+        several = given.get("classes") is not None or (
+            given.get("positive") is None and columns_in(given.get("p")) > 2
+        )
+        if cls is not Sample or not several:
+            return super().__new__(cls)
+        refuse_positive(settings.pop("positive", None))
+        made: Self = _several()(*args, **settings)
+        return made
+
     def __init__(
         self,
         y: object,
         p: object,
         x: object = None,
         *,
+        classes: Sequence[Any] | None = None,
         weights: object = None,
         cluster: object = None,
         strata: object = None,
@@ -177,6 +207,8 @@ class Sample(Predicted):
         numbers: str | Sequence[str] = (),
         value_labels: Mapping[str, Mapping[Any, str]] | None = None,
     ) -> None:
+        if classes is not None:  # of a class of samples of one's own; `Sample` never gets here
+            raise InputError("{argument} is for Sample and MulticlassSample", argument="classes")
         roles = {"weights": weights, "cluster": cluster, "strata": strata}
         self._read(
             y,
@@ -252,7 +284,7 @@ class Sample(Predicted):
         frame: object,
         *,
         label: str,
-        prob: str,
+        prob: str | Mapping[Any, str] | Sequence[str],
         on: str | Sequence[str] = (),
         weights: str | None = None,
         cluster: str | Sequence[str] | None = None,
@@ -279,8 +311,10 @@ class Sample(Predicted):
             relation of DuckDB, a reader or data set of Arrow: these are read whole.
         label : str
             The column of labels.
-        prob : str
-            The column of predicted probabilities.
+        prob : str, or mapping, list or pattern for several classes
+            The column of predicted probabilities. For several classes, from each class to its
+            column ({"win": "p1", "tie": "pt", "loss": "p2"}), a list of columns that are called
+            as their classes, or a pattern such as "p_*", whose star stands for the class.
         on : str or sequence of str
             The columns that are covariates. Default: none.
         weights : str, optional
@@ -316,7 +350,8 @@ class Sample(Predicted):
         Returns
         -------
         Sample
-            The rows of the frame that count, checked and encoded.
+            The rows of the frame that count, checked and encoded; a `MulticlassSample` where
+            `prob` names the columns of several classes.
 
         Examples
         --------
@@ -325,73 +360,42 @@ class Sample(Predicted):
         >>> homes = pa.table({"owner": [1, 0], "p": [0.8, 0.3], "race": ["a", "b"]})
         >>> it.Sample.from_frame(homes, label="owner", prob="p", on="race").names
         ('race',)
+        >>> games = pa.table({"y": ["tie", "win"], "p_win": [0.3, 0.8], "p_tie": [0.7, 0.2]})
+        >>> it.Sample.from_frame(games, label="y", prob="p_*")
+        <MulticlassSample: 2 rows, classes 'win', 'tie', covariates none>
         """
-        roles = {"label": label, "prob": prob, "weights": weights}
-        columns, named, chosen = named_columns(frame, roles, on)
-        names = list(columns)
-        units = {
-            "cluster": unit_columns(cluster, names, "cluster"),
-            "strata": unit_columns(strata, names, "strata"),
-        }
-        replicates = replicate_columns(replicate_weights, names, named)
-        taken = [*named.items()]
-        taken += [(role, unit.column) for role, found in units.items() for unit in found]
-        for role in ("label", "prob", "weights"):
-            others = [r for r, name in taken if r != role and name == named.get(role)]
-            if others:
-                raise InputError(
-                    "{value} cannot be {argument} and {other} at once",
-                    argument=role,
-                    value=named[role],
-                    details={"other": Argument(others[0])},
-                )
-            if role != "weights":
-                refuse_among_covariates(role, named[role], chosen)
-        for name in replicates:
-            refuse_among_covariates("replicate_weights", name, chosen)
-        used = {*(name for _, name in taken), *chosen, *replicates}
         kinds = Kinds.of(categories, numbers, value_labels)
-        kinds.among(names)
-        selection = Selection.of(na_values, where, checked_missing(missing), kinds)
-        roles_of = {
-            **{name: Subject("x", name) for name in chosen},
-            **{name: Subject("replicate_weights", name) for name in replicates},
-            **{name: Subject(role) for role, name in taken},
+        given: dict[str, Any] = {
+            "label": label,
+            "on": on,
+            "weights": weights,
+            "cluster": cluster,
+            "strata": strata,
+            "replicate_weights": replicate_weights,
+            "missing": missing,
+            "na_values": na_values,
+            "where": where,
         }
+        if names_several(prob, frame):
+            refuse_positive(positive)
+            said = {"categories": categories, "numbers": numbers, "value_labels": value_labels}
+            method = {"replicate_method": replicate_method}
+            several: Self = _several().from_frame(frame, prob=prob, **given, **said, **method)
+            return several
+        rows = read_frame(frame, prob=str(prob), kinds=kinds, **given)
         made = object.__new__(cls)
-        with column_names_known(named):
-            selected = selection.applied(columns, roles_of, named["prob"])
-        everything, columns = columns, selected.columns
-        drawn: dict[str, Any] = {}
-        if replicates:
-            drawn["replicate_weights"] = {name: columns[name] for name in replicates}
-        if selected.rows is not None:
-            _refuse_odd_units(everything, units, selection.na_values)
-        with selected.numbered(), column_names_known(named):
-            p = columns[named["prob"]]
-            drawn |= {
-                role: {
-                    unit.text: unit.settled(columns, role, p).values(columns, role)
-                    for unit in found
-                }
-                for role, found in units.items()
-                if found
-            }
+        with rows.told():
             made._read(
-                columns[named["label"]],
-                p,
-                {name: columns[name] for name in chosen},
-                {"weights": columns[named["weights"]]} if "weights" in named else {},
-                **drawn,
+                rows.columns[rows.label],
+                rows.columns[rows.prob[0]],
+                rows.covariates,
+                rows.weights,
+                **rows.settings,
                 replicate_method=replicate_method,
                 positive=positive,
                 missing=missing,
-                others={name: column for name, column in columns.items() if name not in used},
-                label=named["label"],
-                kinds=kinds,
-                as_drawn=selected.rows is None,
             )
-        object.__setattr__(made, "dropped", (*selected.notes, *made.dropped))
+        object.__setattr__(made, "dropped", (*rows.notes, *made.dropped))
         return made
 
     @classmethod
@@ -431,9 +435,9 @@ class Sample(Predicted):
             which need not be features of the model. Columns of an array have the names that the
             model was fitted with, else x1, x2, ... Default: all columns of X without another role.
         pos_label : object, optional
-            The value of the label that counts as 1. Default: the second of the model's classes, as
-            in scikit-learn. Of more than two classes, one must be named; it is judged against the
-            rest.
+            The value of the label that counts as 1; of more than two classes, that one is judged
+            against the rest. Default: the second of the model's two classes, as in scikit-learn;
+            of more than two, all are judged.
         weights, cluster, strata : column of n values or name of a column of X, optional
             As for `Sample`. Default: every row counts alike, and rows are independent.
         replicate_weights : (n, R) array, frame or mapping, optional
@@ -453,7 +457,8 @@ class Sample(Predicted):
         Returns
         -------
         Sample
-            The rows with the model's probabilities; its notes say how they were made.
+            The rows with the model's probabilities; its notes say how they were made. A
+            `MulticlassSample` where the model knows more than two classes and none is named.
 
         Examples
         --------
@@ -468,6 +473,10 @@ class Sample(Predicted):
         """
         given = {"weights": weights, "cluster": cluster, "strata": strata}
         rows = predicted_rows(model, X, y, on=on, pos_label=pos_label, roles=given, cv=cv, rng=rng)
+        drawn = {"replicate_weights": replicate_weights, "replicate_method": replicate_method}
+        if rows.classes:
+            several: Self = _several().of_predictions(rows, missing=missing, **drawn)
+            return several
         made = object.__new__(cls)
         with column_names_known({"label": rows.label} if rows.label else {}):
             made._read(
@@ -475,8 +484,7 @@ class Sample(Predicted):
                 rows.p,
                 rows.x,
                 rows.roles,
-                replicate_weights=replicate_weights,
-                replicate_method=replicate_method,
+                **drawn,
                 positive=rows.positive,
                 missing=missing,
                 others=rows.others,
@@ -647,7 +655,7 @@ class Sample(Predicted):
         >>> it.Sample([0, 1, 1], [0.2, 0.7, 0.9]).take([True, False, True]).y
         array([0., 1.])
         """
-        index = _row_index(rows, self.n)
+        index = row_index(rows, self.n)
         kept = object.__new__(type(self))
         kept._fill(
             y=self.y[index],
@@ -728,20 +736,8 @@ class Sample(Predicted):
         Traceback (most recent call last):
         itrust.InputError: there is no covariate 'regoin' (did you mean 'region'?)
         """
-        predicate = as_condition(condition)
         called = [] if PREDICTION in self.names else [Column(PREDICTION, "number", self.p)]
-        points = Points(self.p, (*self.columns, *called))
-        predicate.check(points)
-        rows = np.flatnonzero(predicate.rows(points))
-        if rows.size < 2:
-            raise InputError(
-                "{count} of {all} rows meet the condition {formula}; a sample needs at least 2",
-                argument="condition",
-                value=condition,
-                count=rows.size,
-                details={"all": self.n, "formula": predicate.formula},
-            )
-        return self.take(rows)
+        return self.take(rows_meeting(condition, Points(self.p, (*self.columns, *called))))
 
     def with_columns(self, columns: tuple[Column, ...]) -> Self:
         """Give the same rows other covariates.
@@ -830,31 +826,7 @@ class Sample(Predicted):
         >>> [part.n for part in s.split([0.5, 0.25, 0.25], rng=0)]
         [50, 25, 25]
         """
-        shares = np.asarray(fractions, dtype=float)
-        if (
-            shares.ndim != 1
-            or shares.size == 0
-            or not (shares > 0).all()
-            or shares.sum() > 1 + 1e-9
-        ):
-            raise InputError(
-                "{argument} must be a list of positive numbers that sum to at most 1, such as "
-                "[0.5, 0.5], not {value}",
-                argument="fractions",
-                value=fractions,
-            )
-        part = self.design.parts(shares, rng)
-        rows = [np.flatnonzero(part == k) for k in range(shares.size)]
-        for k, chosen in enumerate(rows):
-            if chosen.size < 2:
-                raise InputError(
-                    f"part {k} of the split would have {chosen.size} of {self.n} rows; each part "
-                    f"needs at least 2",
-                    argument="fractions",
-                    value=fractions,
-                    count=chosen.size,
-                )
-        return tuple(self.take(chosen) for chosen in rows)
+        return tuple(self.take(rows) for rows in split_rows(self.design, fractions, rng))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -868,45 +840,95 @@ class Sample(Predicted):
             f"Sample of {self.n:,} rows: {int(self.y.sum()):,} positive ({rates[0]:.1f} %), "
             f"mean prediction {rates[1]:.1f} %"
         )
-        replicates = self.design.replicate_weights
-        extras = [
-            "weighted" if self.weights is not None else "",
-            "" if self.clusters is None else counted(self.clusters, "cluster"),
-            "" if self.strata is None else _strata_in_words(self.strata),
-            ""
-            if replicates is None
-            else counted(replicates.shape[1], "set") + " of replicate "
-            f"weights ({self.design.replication})",
-        ]
-        width = max((len(name) for name in self.names), default=0)
-        lines = [f"  {c.name:<{width}}  {c.kind:<8}  {c.extent()}" for c in self.columns]
-        notes = [f"  note: {note}" for note in self.notes]
-        return "\n".join([", ".join(filter(None, [head, *extras])), *lines, *notes])
-
-
-def _refuse_odd_units(
-    columns: Mapping[str, object],
-    units: Mapping[str, Sequence[UnitColumn]],
-    na_values: tuple[Any, ...],
-) -> None:
-    """Raise where clusters and strata allow no variance before rows are left out.
-
-    Blocks of time are known after that only, and are passed over.
-    """
-    drawn: dict[str, object] = {}
-    for role, found in units.items():
-        if found and all(unit.length is None for unit in found):
-            subjects = {unit.column: Subject(role, unit.column) for unit in found}
-            own = {name: columns[name] for name in subjects}
-            blanked = Selection(na_values).applied(own, subjects, "").columns
-            drawn[role] = {unit.text: blanked[unit.column] for unit in found}
-    if drawn:
-        refuse_odd_units(drawn)
+        first = ", ".join([head, *drawn_in_words(self.design)])
+        return "\n".join([first, *covariate_lines(self.columns, self.notes)])
 
 
 def _strata_in_words(strata: IntArray) -> str:
     count = np.unique(strata).size
     return f"{count:,} {'stratum' if count == 1 else 'strata'}"
+
+
+Sample.__new__.__wrapped__ = Sample.__init__  # type: ignore[attr-defined]  # the signature to read
+
+
+def rows_meeting(condition: str | Predicate | Mapping[str, Any], points: Points) -> IntArray:
+    """Numbers of the rows that meet a condition; refuses to leave fewer than two."""
+    predicate = as_condition(condition)
+    predicate.check(points)
+    rows = np.flatnonzero(predicate.rows(points))
+    if rows.size < 2:
+        raise InputError(
+            "{count} of {all} rows meet the condition {formula}; a sample needs at least 2",
+            argument="condition",
+            value=condition,
+            count=rows.size,
+            details={"all": len(points), "formula": predicate.formula},
+        )
+    return rows
+
+
+def split_rows(design: Design, fractions: Sequence[float], rng: Rng) -> list[IntArray]:
+    """Numbers of the rows of each part of a random split; each has two at least."""
+    shares = np.asarray(fractions, dtype=float)
+    if shares.ndim != 1 or shares.size == 0 or not (shares > 0).all() or shares.sum() > 1 + 1e-9:
+        raise InputError(
+            "{argument} must be a list of positive numbers that sum to at most 1, such as "
+            "[0.5, 0.5], not {value}",
+            argument="fractions",
+            value=fractions,
+        )
+    part = design.parts(shares, rng)
+    rows = [np.flatnonzero(part == k) for k in range(shares.size)]
+    for k, chosen in enumerate(rows):
+        if chosen.size < 2:
+            raise InputError(
+                f"part {k} of the split would have {chosen.size} of {design.n} rows; each part "
+                f"needs at least 2",
+                argument="fractions",
+                value=fractions,
+                count=chosen.size,
+            )
+    return rows
+
+
+def drawn_in_words(design: Design) -> list[str]:
+    """How rows were drawn, for the first line about a sample."""
+    replicates = design.replicate_weights
+    said = [
+        "weighted" if design.weights is not None else "",
+        "" if design.cluster is None else counted(design.clusters, "cluster"),
+        "" if design.strata is None else _strata_in_words(design.strata),
+        ""
+        if replicates is None
+        else counted(replicates.shape[1], "set") + f" of replicate weights ({design.replication})",
+    ]
+    return [text for text in said if text]
+
+
+def covariate_lines(columns: Sequence[Column], notes: Sequence[str]) -> list[str]:
+    """One line for each covariate and each note."""
+    width = max((len(column.name) for column in columns), default=0)
+    lines = [f"  {c.name:<{width}}  {c.kind:<8}  {c.extent()}" for c in columns]
+    return [*lines, *(f"  note: {note}" for note in notes)]
+
+
+def refuse_positive(positive: object) -> None:
+    """Raise if one label is to count as 1 where all classes are judged."""
+    if positive is not None:
+        raise InputError(
+            "{argument} is for one column of probabilities; with the columns of all classes, "
+            "sample.one_class({value}) judges that class against the rest",
+            argument="positive",
+            value=positive,
+        )
+
+
+def _several() -> Any:
+    """The class of samples of several classes, which is made of this one."""
+    from itrust.data.multiclass import MulticlassSample
+
+    return MulticlassSample
 
 
 def refuse_too_few(n: int) -> None:
@@ -938,6 +960,23 @@ def checked_sample(sample: object, call: str | None = None) -> Sample:
     )
 
 
+def of_two_classes(sample: object) -> Sample:
+    """Pass a sample of a model on; refuse several classes, and say how to name one of them."""
+    classes = getattr(sample, "classes", None)
+    if classes is None or isinstance(sample, Sample):
+        return checked_sample(sample)
+    raise InputError(
+        "the model knows {count} classes, {known}",
+        argument="model",
+        value=classes,
+        count=len(classes),
+        hint="pass {} for one class against the rest, or judge all at once with "
+        "multiclass_test(sample)",
+        settings=[Setting("pos_label", classes[-1])],
+        details={"known": listed(classes)},
+    )
+
+
 def a_kind(value: object) -> str:
     """The kind of a value with its article.
 
@@ -959,7 +998,8 @@ def _how_to_make(value: object) -> str:
     return "it.Sample(y, p, x)"
 
 
-def _row_index(rows: object, n: int) -> AnyArray:
+def row_index(rows: object, n: int) -> AnyArray:
+    """Positions of rows that a user names: positions, a mask or a slice."""
     if isinstance(rows, slice):
         return np.arange(n)[rows]
     index = np.asarray(rows)

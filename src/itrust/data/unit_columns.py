@@ -151,13 +151,13 @@ def _no_column(name: str, known: Sequence[str], argument: str) -> InputError:
 
 
 def replicate_columns(
-    named: str | Sequence[str] | None, known: Sequence[str], taken: Mapping[str, str]
+    named: str | Sequence[str] | None, known: Sequence[str], taken: Sequence[tuple[str, str]]
 ) -> list[str]:
     """Columns by names or patterns such as "REPWT*", those of a pattern in order of their numbers.
 
-    `taken` are columns that have a role already, by role.
+    `taken` are roles, and columns that have them already.
 
-    >>> replicate_columns("w*", ["w10", "w2", "w1", "age"], {})
+    >>> replicate_columns("w*", ["w10", "w2", "w1", "age"], [])
     ['w1', 'w2', 'w10']
     """
     if named is None:
@@ -166,7 +166,7 @@ def replicate_columns(
     for text in _texts(named, "replicate_weights"):
         matching = [text] if text in known else _matching(text, known)
         found += [name for name in matching if name not in found]
-    for role, name in taken.items():
+    for role, name in taken:
         if name in found:
             raise InputError(
                 "{argument}: {value} is {role} already; name the replicates alone, such as "

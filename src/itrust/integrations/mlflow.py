@@ -24,7 +24,7 @@ from mlflow.models.evaluation import EvaluationArtifact, EvaluationResult, Model
 from itrust._core import InputError, checked_choice, checked_count, did_you_mean, listed
 from itrust.auditing import MIN_CELL, Asked, Audit, audit, gate
 from itrust.bias import names_of
-from itrust.data import Sample, label_values
+from itrust.data import Sample, label_values, of_two_classes
 from itrust.render import page as pages
 from itrust.tasks import as_tasks
 
@@ -284,7 +284,7 @@ def _sample(
     else:
         p = _probabilities(dataset, model, predictions, frame, _column_of(labels, positive))
         made = Sample(labels, p, x, positive=positive, **rows)
-    return made, names
+    return of_two_classes(made), names
 
 
 def _features(dataset: Any) -> pd.DataFrame:

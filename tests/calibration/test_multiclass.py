@@ -9,7 +9,10 @@ import pytest
 
 import itrust as it
 from itrust import InputError, MulticlassSample
-from itrust.calibration.multiclass import Categorical, _all_together, trace_of_products
+from itrust.calibration.multiclass import joint_statistics
+from itrust.calibration.multiclass_checks import ClassRows, prepare_classes, trace_of_products
+from itrust.engines import Tiles
+from itrust.nulls import Categorical
 from oracles import plausible
 
 
@@ -37,7 +40,7 @@ def test_the_level_is_exact():
 def test_draws_are_categorical_and_shared():
     s = three(400)
     (chunk,) = s.one_class(0).chunks(400)
-    drawn = [null.draw(chunk, range(300), 7) for null in Categorical.of(s.p)]
+    drawn = [Categorical(s.p).of_class(k).draw(chunk, range(300), 7) for k in range(3)]
     np.testing.assert_array_equal(sum(d.astype(int) for d in drawn), 1)
     rates = np.column_stack([d.mean(axis=1) for d in drawn])
     z = (rates - s.p) / np.sqrt(s.p * (1 - s.p) / 300)
@@ -49,8 +52,8 @@ def test_classes_of_probability_zero_are_never_drawn():
     p = np.array([[0.3, 0.7, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     s = MulticlassSample([0, 2, 0], p)
     (chunk,) = s.one_class(0).chunks(3)
-    for k, null in enumerate(Categorical.of(p)):
-        drawn = null.draw(chunk, range(2000), 1)
+    for k in range(3):
+        drawn = Categorical(p).of_class(k).draw(chunk, range(2000), 1)
         assert not drawn[p[:, k] == 0].any()
         assert drawn[p[:, k] == 1].all()
 
@@ -64,10 +67,10 @@ def test_trace_of_products_equals_the_loop():
 
 def test_the_null_sd_is_that_of_many_draws_and_not_the_sum_of_binary_ones():
     s = three(200)
-    binary = [s.one_class(c) for c in s.classes]
-    form, sd, skewness = _all_together(s, binary, Categorical.of(s.p), 6000, 0)
-    assert form[1:].std() == pytest.approx(sd, rel=0.05)
-    assert skewness > 0
+    joint = prepare_classes(ClassRows.of(s), 10).joint
+    form = joint_statistics(s, Categorical(s.p), 6000, 0, Tiles()).sum(axis=0)
+    assert form[1:].std() == pytest.approx(joint.sd / (200 * 199), rel=0.05)
+    assert joint.skewness > 0
 
 
 def test_the_statistic_equals_the_double_loop():
@@ -86,13 +89,17 @@ def test_the_statistic_equals_the_double_loop():
     assert r.statistic == pytest.approx(total / (40 * 39), rel=1e-9)
 
 
-def test_two_classes_are_the_binary_test_twice():
+def test_two_classes_give_the_bits_of_the_binary_test():
     s = it.simulate.survey(300, rng=0).sample
-    p = np.column_stack([1 - s.p, s.p])
-    both = MulticlassSample(s.y.astype(int), p, s.column("age").values)
-    r = it.multiclass_test(both, draws=99, rng=0)
-    assert r.classes[0].statistic == pytest.approx(r.classes[1].statistic)
-    assert r.classes[0].unadjusted_pvalue == pytest.approx(r.classes[1].unadjusted_pvalue)
+    x = {"age": s.column("age").values, "region": s.column("region").values}
+    both = MulticlassSample(s.y.astype(int), np.column_stack([1 - s.p, s.p]), x)
+    for settings in ({}, {"kernel": it.kernels.LocalKernel()}):
+        r = it.klce_test(both, draws=99, rng=0, **settings)
+        one = it.klce_test(both.one_class(1), draws=99, rng=0, **settings)
+        assert (r.statistic, r.score, r.pvalue) == (one.statistic, one.score, one.pvalue)
+        np.testing.assert_array_equal(r.null_distribution, one.null_distribution)
+        assert [f.pvalue for f in r.classes[1].findings] == [f.pvalue for f in one.findings]
+        assert [f.direction for f in r.classes[0].findings] == [-f.direction for f in one.findings]
 
 
 def test_the_wrong_classes_are_named():
@@ -102,7 +109,7 @@ def test_the_wrong_classes_are_named():
     assert min(c.pvalue for c in (r.together, *r.classes)) == r.pvalue
     text = str(r)
     assert "all together" in text
-    assert "0: " in text
+    assert "for 0" in text
     assert json.loads(json.dumps(r.to_dict()))["classes"][0]["pvalue"] == r.classes[0].pvalue
 
 
@@ -177,7 +184,7 @@ def test_what_is_no_multiclass_sample_is_refused():
     with pytest.raises(InputError, match=r"expected an itrust.MulticlassSample, not a Sample"):
         it.multiclass_test(it.simulate.papers_level_design(rng=0).sample)
     with pytest.raises(InputError, match=r"use multiclass_test\(sample\), or sample.one_class"):
-        it.klce_test(three())
+        it.klce2(three())
     with pytest.raises(InputError, match="there is no class 7"):
         three().one_class(7)
 

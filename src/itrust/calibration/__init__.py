@@ -2,7 +2,7 @@
 
 from itrust.calibration import scores
 from itrust.calibration.adaptive import PreparedTest as PreparedTest
-from itrust.calibration.adaptive import default_dictionary, klce_test
+from itrust.calibration.adaptive import default_dictionary
 from itrust.calibration.adaptive import planned_test as planned_test
 from itrust.calibration.adaptive import prepared_test as prepared_test
 from itrust.calibration.adaptive import result_of_laws as result_of_laws
@@ -17,6 +17,7 @@ from itrust.calibration.clustering import within_pairs as within_pairs
 from itrust.calibration.dictionary import Dictionary, Shape
 from itrust.calibration.dictionary import Entry as Entry
 from itrust.calibration.dictionary.terms import fading as fading
+from itrust.calibration.door import klce_test
 from itrust.calibration.folds import Across, Forward
 from itrust.calibration.folds import Folds as Folds
 from itrust.calibration.inputs import checked_draws as checked_draws
@@ -24,7 +25,8 @@ from itrust.calibration.inputs import few_clusters as few_clusters
 from itrust.calibration.inputs import null_warnings as null_warnings
 from itrust.calibration.klce import klce2, null_sd
 from itrust.calibration.multiclass import multiclass_test
-from itrust.calibration.multiclass_results import ClassResult, MulticlassResult
+from itrust.calibration.multiclass_results import ClassResult, MulticlassResult, TakenFor
+from itrust.calibration.multiclass_results import taken_for_of as taken_for_of
 from itrust.calibration.multiplicity import step_down as step_down
 from itrust.calibration.multiplicity import unadjusted_pvalues as unadjusted_pvalues
 from itrust.calibration.pipeline import Scoring as Scoring
@@ -91,6 +93,7 @@ __all__ = [
     "RegionPower",
     "SampleSize",
     "Shape",
+    "TakenFor",
     "WitnessResult",
     "default_dictionary",
     "detectable",

@@ -1,4 +1,4 @@
-"""`klce_test`: many checks at once by default, one kernel if it is named."""
+"""The test of one probability a row: many checks at once by default, one kernel if it is named."""
 
 from __future__ import annotations
 
@@ -39,66 +39,6 @@ WRONG_KERNEL = (
 )
 
 Checks = Dictionary | Mapping[str, LocalKernel | Kernel]
-
-
-def klce_test(
-    sample: Sample | Scan,
-    kernel: LocalKernel | Checks | None = None,
-    null: Null | None = None,
-    draws: int = 999,
-    rng: Rng = None,
-    engine: EngineChoice = "auto",
-    *,
-    progress: bool | None = None,
-) -> CalibrationResult:
-    """Test whether the probabilities are calibrated given the covariates.
-
-    By default many checks are made at once (`default_dictionary`), and the largest score is
-    compared with its redraws, so the size of the test is exact and no width has to be guessed; the
-    result tells where the model is miscalibrated. `statistic` is KLCE^2 of the default kernel
-    either way.
-
-    Parameters
-    ----------
-    sample : Sample or Scan
-        Labels, probabilities and covariates.
-    kernel : LocalKernel, Dictionary or mapping of names to kernels, optional
-        One kernel, `LocalKernel()` being the default one; or a dictionary of one's own.
-    null : Null, optional
-        Default: `Bernoulli()`, exact at every n for independent rows. With clusters, approximate:
-        `Rademacher()` where sums over clusters are nearly symmetric, else `Copula()`; with
-        replicate weights alone `Replicates`. Where clusters are too few for any of them the
-        p-value is NaN, and `refused` says why.
-        Other nulls take one kernel.
-    draws : int
-        Number of draws; the smallest possible p-value is 1 / (1 + draws).
-    rng : int, Generator or None
-        Same seed, same p-value: for any number of threads and any tile size.
-    engine : "auto", Tiles, Factor or Dask
-        `Tiles` takes a kernel as it is, cost n^2; `Factor` an approximation with a certified
-        error, cost n. The p-value is exact for either. "auto" takes the cheaper one that
-        keeps the error at 1 %: tiles up to a few thousand rows, the factor beyond that and for
-        scans. One kernel whose rank does not suffice takes tiles up to 60,000 rows.
-    progress : bool, optional
-        Default: a bar in a terminal once the work has taken a second.
-
-    Returns
-    -------
-    CalibrationResult
-        P-value, statistic and findings.
-
-    Examples
-    --------
-    >>> import itrust as it
-    >>> r = it.klce_test(it.simulate.survey(1_000, rng=0).sample, draws=199, rng=0)
-    >>> r.pvalue
-    0.005
-    >>> print(r.evidence()[0].name)
-    age: trend where region = south
-    """
-    return prepared_test(
-        sample, kernel, null, draws=draws, rng=rng, engine=engine, progress=progress
-    ).result
 
 
 @dataclass(frozen=True, eq=False)

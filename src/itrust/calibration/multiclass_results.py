@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, counted, plain
+from itrust._core import FloatArray, Result, counted, plain
+from itrust.calibration.dictionary.entries import Shape
 from itrust.calibration.multiplicity import TIE
-from itrust.calibration.results import Finding, WithFindings, WithRun
+from itrust.calibration.results import Finding, Refusal, WithFindings, WithRun
+from itrust.data import Predicate
 
-MAX_IN_DICT = 10  # findings of a class
+MAX_IN_DICT = 10  # findings of a class, and pairs
 
 
 @dataclass(frozen=True)
@@ -21,18 +25,19 @@ class ClassResult(WithFindings):
     Attributes
     ----------
     name : object
-        The class; "all together" for the form over all classes.
+        The class; "all together" for checks over all classes.
     positives : int
         Number of rows of the class.
     statistic : float
-        KLCE^2 of the default kernel.
+        What the class contributes to the statistic of all: KLCE^2 with the kernel on all
+        probabilities and covariates.
     unadjusted_pvalue : float
         If this had been the only class.
     pvalue : float
-        Adjusted for all classes (step-down max-T).
+        Adjusted for all classes, for pairs of classes and for all together (step-down max-T).
     findings : tuple of Finding
-        What the checks show, the largest scores first; adjusted for the checks of all classes.
-        Empty for the form over all classes.
+        What the checks show, the largest scores first; adjusted for the checks of all classes and
+        of all pairs. For all together: along which covariates the classes' shares are off.
     """
 
     name: Any
@@ -58,33 +63,105 @@ class ClassResult(WithFindings):
         return found
 
 
+@dataclass(frozen=True, repr=False)
+class TakenFor(Result):
+    """One class that is taken for another: probability that should have gone to it.
+
+    Attributes
+    ----------
+    actual : object
+        The class whose probability is too low.
+    predicted : object
+        The class that has this probability instead.
+    name : str
+        Of the check, such as "region = south".
+    covariates : tuple of str
+        Names of the covariates it reads; empty for all rows.
+    where : Predicate
+        The rows it is about; everywhere unless it is about a part of them.
+    shape : Shape
+        Overall, a group, a part of a number, or a trend.
+    direction : int
+        Of a trend: 1 if this happens the more, the higher the number is, -1 the lower; else 0.
+    moved : float
+        Mean probability that should have gone to the actual class, in these rows: the smaller one
+        of what the one lacks and the other has too much. NaN for a trend.
+    both_sides : bool
+        Whether the one class by itself is too low there and the other too high, by 1.64 null
+        standard deviations each; else the contrast comes from one of them and a third class.
+    score : float
+        Minus the log of the check's approximate null tail, plus the log of its weight.
+    unadjusted_pvalue : float
+        If this had been the only check.
+    pvalue : float
+        Adjusted for all checks of all classes and pairs (step-down max-T). Up to .2 it is the
+        larger of that and of the normal tail of the contrast divided by its observed spread, for
+        other classes or covariates may be off, too.
+    """
+
+    actual: Any
+    predicted: Any
+    name: str
+    covariates: tuple[str, ...]
+    where: Predicate
+    shape: Shape
+    direction: int
+    moved: float
+    both_sides: bool
+    score: float
+    unadjusted_pvalue: float
+    pvalue: float
+
+    def __repr__(self) -> str:
+        told = f"{self.actual} for {self.predicted}, {self.name}"
+        return f"<TakenFor: {told}, p {self.pvalue:.4g}>"
+
+    def _facts(self) -> dict[str, Any]:
+        shown = {"where": str(self.where), "shape": self.shape.value, "sentence": str(self)}
+        return {**vars(self), **shown}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class MulticlassResult(WithRun):
-    """Outcome of `multiclass_test`.
+    """Outcome of `klce_test` for several classes.
 
     Attributes
     ----------
     statistic : float
-        Sum over classes of KLCE^2 with one kernel on all probabilities and covariates.
+        Sum over classes of KLCE^2 with one kernel on all probabilities and covariates. With two
+        classes, KLCE^2 of the second one, as for a `Sample`.
     null_sd : float
         Its standard deviation if the model is calibrated: the root of 2 sum over i != j of
-        P_ij^2 tr(S_i S_j) over the sum of pair weights, S = diag(f) - ff'.
+        P_ij^2 tr(S_i S_j) over the sum of pair weights, S = diag(f) - ff'; beyond 1,500 rows from
+        some of them. That of the draws with two classes, or with a kernel of one's own.
     score : float
         The combined score of the data.
     null_distribution : (draws,) array
         The combined score of every draw, which the p-value compares.
     together : ClassResult
-        The form over all classes.
+        All classes together: the kernel on everything, and functions of the covariates.
     classes : tuple of ClassResult
         One for each class.
+    pairs : tuple of TakenFor
+        Contrasts between two classes, the largest scores first.
     n : int
         Number of rows.
     names : tuple of str
         Names of the covariates.
     impossible : int
         Rows with a label that the model gave probability 0.
+    checks : int
+        Number of checks that p-values are adjusted for.
     draws, seed : int
         Number of draws, and the seed that makes the same ones again.
+    engine : str
+        How the kernel was evaluated.
+    weighted : bool
+        Whether rows have weights.
+    clusters : int or None
+        Number of clusters; None where rows are independent.
+    refused : Refusal or None
+        Why there is no p-value (NaN), where there is none.
     elapsed : float
         Seconds that the test took.
     assumption_warnings, notes : tuple of str
@@ -99,12 +176,55 @@ class MulticlassResult(WithRun):
     classes: tuple[ClassResult, ...]
     seed: int
     impossible: int
+    pairs: tuple[TakenFor, ...] = ()
+    checks: int = 1
+    engine: str = ""
+    weighted: bool = False
+    clusters: int | None = None
+    refused: Refusal | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the p-value is valid at every sample size; not with clusters."""
+        return self.clusters is None
 
     @property
     def pvalue(self) -> float:
-        """(1 + draws at least as large) / (1 + draws)."""
+        """(1 + draws at least as large) / (1 + draws); NaN where `refused` says why."""
+        if self.refused is not None:
+            return math.nan
         tie = TIE * max(abs(self.score), float(np.abs(self.null_distribution).max()))
         return (1 + int((self.null_distribution >= self.score - tie).sum())) / (1 + self.draws)
+
+    def refutes(self, alpha: float) -> bool:
+        """Whether calibration is refuted: by the test, or by labels that were called impossible.
+
+        Parameters
+        ----------
+        alpha : float
+            Error that is allowed.
+
+        Returns
+        -------
+        bool
+            False where there is no p-value and no impossible label.
+        """
+        return self.pvalue <= alpha or self.impossible > 0
+
+    def taken_for(self, alpha: float = 0.05) -> tuple[TakenFor, ...]:
+        """Give the classes that are taken for others, each pair once, where it shows most.
+
+        Parameters
+        ----------
+        alpha : float
+            Adjusted p-values up to this count.
+
+        Returns
+        -------
+        tuple of TakenFor
+            The most striking first; only those where one class is too low and the other too high.
+        """
+        return taken_for_of(self.pairs, alpha)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -122,9 +242,12 @@ class MulticlassResult(WithRun):
             **self._by_name("statistic", "null_sd", "pvalue", "score"),
             "together": self.together.to_dict(),
             "classes": [result.to_dict() for result in self.classes],
+            "pairs": [pair.to_dict() for pair in self.pairs[:MAX_IN_DICT]],
             "n": self.n,
             "on": self.names,
-            **self._by_name("draws", "seed", "impossible", "warnings", "notes"),
+            **self._by_name("draws", "seed", "checks", "engine", "weighted", "clusters"),
+            **self._by_name("impossible", "is_exact", "warnings", "notes"),
+            "refused": None if self.refused is None else self.refused.to_dict(),
         }
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -136,3 +259,25 @@ class MulticlassResult(WithRun):
 
     def __repr__(self) -> str:
         return f"<MulticlassResult: p {self.pvalue:.4g}, n {self.n:,}>"
+
+
+def taken_for_of(pairs: Sequence[TakenFor], alpha: float = 0.05) -> tuple[TakenFor, ...]:
+    """The contrasts that count at this alpha, each pair of classes once.
+
+    Parameters
+    ----------
+    pairs : sequence of TakenFor
+        The largest scores first.
+    alpha : float
+        Adjusted p-values up to this count.
+
+    Returns
+    -------
+    tuple of TakenFor
+        Only those where one class is too low and the other too high.
+    """
+    told: dict[frozenset[Any], TakenFor] = {}
+    for pair in pairs:
+        if pair.pvalue <= alpha and pair.both_sides:
+            told.setdefault(frozenset([pair.actual, pair.predicted]), pair)
+    return tuple(told.values())

@@ -101,7 +101,7 @@ def on_one_scale(
         block = slice(at, at + COLUMNS_AT_ONCE)
         values = _values(bank, sums, kernels, block)
         values = np.divide(values, unit, out=np.zeros_like(values), where=unit > 0)
-        log_tails[:, block] = _log_tails(values, skewness, is_single)
+        log_tails[:, block] = log_tails_of(values, skewness, is_single)
         standardised[:, block] = values
     return log_tails, standardised
 
@@ -170,12 +170,14 @@ def scaled_by_draws(
     log_tails = np.empty_like(standardised)
     for at in range(0, log_tails.shape[1], COLUMNS_AT_ONCE):
         block = slice(at, at + COLUMNS_AT_ONCE)
-        log_tails[:, block] = _log_tails(standardised[:, block], skewness, single)
+        log_tails[:, block] = log_tails_of(standardised[:, block], skewness, single)
     law = checks.sd * sd[:, 0], skewness[:, 0]
     return ScaledChecks(log_tails, standardised, checks.statistic, *law)
 
 
-def _log_tails(standardised: FloatArray, skewness: FloatArray, is_single: BoolArray) -> FloatArray:
+def log_tails_of(
+    standardised: FloatArray, skewness: FloatArray, is_single: BoolArray
+) -> FloatArray:
     """Minus the log of the tails of shifted gamma laws, (E, columns)."""
     # The sum along a feature is taken in both directions; its longer tail gets its length.
     sign = np.where(is_single, np.sign(standardised), 1.0)

@@ -23,7 +23,7 @@ from itrust._core import (
     checked_count,
     checked_share,
 )
-from itrust.calibration.adaptive import klce_test
+from itrust.calibration.door import klce_test
 from itrust.calibration.klce import klce2
 from itrust.calibration.score_inputs import (
     ScoreSource,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import FloatArray, Rng, as_seed, checked_share
-from itrust.calibration.adaptive import klce_test
+from itrust.calibration.door import klce_test
 from itrust.calibration.inputs import checked_draws
 from itrust.calibration.results import CalibrationResult
 from itrust.data import Column, Sample, checked_sample

@@ -7,6 +7,8 @@ from itrust.engines.auto import as_engine as as_engine
 from itrust.engines.certificate import Certificate
 from itrust.engines.dask import Dask
 from itrust.engines.factor import Factor
+from itrust.engines.landmarks import make_plan as make_plan
+from itrust.engines.lowrank import LowRankPlan as LowRankPlan
 from itrust.engines.moments import NullMoments as NullMoments
 from itrust.engines.moments import third_moments as third_moments
 from itrust.engines.outcome import KernelOutcome as KernelOutcome
@@ -25,6 +27,8 @@ from itrust.engines.plan import amount_of_work as amount_of_work
 from itrust.engines.plan import columns_at_once as columns_at_once
 from itrust.engines.products import Drawn as Drawn
 from itrust.engines.products import Products as Products
+from itrust.engines.products import Scratch as Scratch
+from itrust.engines.products import join as join
 from itrust.engines.protocol import Engine
 from itrust.engines.rowwise import RowwiseWork as RowwiseWork
 from itrust.engines.sharing import Part as Part

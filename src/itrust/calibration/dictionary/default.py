@@ -53,7 +53,8 @@ SHARES_OF_MANY = {**SHARES, "linear": 1.8, "joint": 0.16, "tails": 0.04}
 KEPT = {"overall": 0.18, "prediction": 0.14}
 BROAD, FINE = 0.25, 0.08  # widths of smooth entries on the scale of ranks
 FULL_WIDTHS = (1.0, 2.0, 0.5, 0.25)  # times the default widths
-TENTHS, FIFTHS, FORTIETHS = 10, 5, 40
+TENTHS, FIFTHS, QUARTERS, FORTIETHS = 10, 5, 4, 40
+MAX_CONTRASTS, MAX_CONTRAST_LEVELS = 60, 20  # checks between classes, and levels of one column
 MIN_TAIL = 5  # rows of a fortieth, among the pilot rows
 MAX_JOINT = 400  # features of a check of all covariates
 FEW_COLUMNS = 20  # up to here every smooth entry gets all its waves
@@ -96,6 +97,47 @@ def default_dictionary_for(points: Points) -> Dictionary:
     # In the order of the entries: that of a set would round sums in another way every time.
     families = dict.fromkeys(entry.family for entry in entries)
     return Dictionary(tuple(_distinct(entries)), _keeping(shares, families), (*left_out, *notes))
+
+
+def contrast_entries(points: Points) -> tuple[Entry, ...]:
+    """Checks of one feature each that read covariates alone, for contrasts between classes.
+
+    The overall level, missing values, levels, trends and, of few numbers, their quarters.
+
+    Parameters
+    ----------
+    points : Points
+        Rows without labels.
+
+    Returns
+    -------
+    tuple of Entry
+        At most 60, the overall level first.
+    """
+    useful = [c for c in map(_Described.of, points.columns) if c.is_useful]
+    numbers = [column for column in useful if column.is_number]
+    entries = [_single("overall level", "overall", (), (), Shape.LEVEL)]
+    for column in useful:
+        only = (column.name,)
+        if column.has_missing:
+            name, feature = f"{column.name} missing", (Absent(column.name),)
+            entries.append(
+                _single(name, "linear", only, feature, Shape.GROUP, Missing(column.name))
+            )
+        if column.is_number:
+            name, line = f"{column.name}: trend", (Line(column.name),)
+            entries.append(_single(name, "linear", only, line, Shape.TREND))
+        for value, rows in zip(column.levels[:MAX_CONTRAST_LEVELS], column.rows, strict=False):
+            if rows >= MIN_ROWS:
+                feature, where = (Is(column.name, value),), column.where(value)
+                entries.append(
+                    _single(column.told(value), "linear", only, feature, Shape.GROUP, where)
+                )
+    for column in numbers if len(numbers) <= FEW_NUMBERS else ():
+        for part in () if column.levels else parts_of(column.column, QUARTERS):
+            feature = (Within(column.name, part.low, part.high),)
+            entries.append(_single(str(part), "parts", (column.name,), feature, Shape.PART, part))
+    return tuple(_distinct(entries[:MAX_CONTRASTS]))
 
 
 def _keeping(shares: Mapping[str, float], families: Collection[str]) -> dict[str, float]:

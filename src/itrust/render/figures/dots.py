@@ -21,6 +21,7 @@ from itrust.calibration import (
     MulticlassResult,
     Refusal,
     SampleSize,
+    TakenFor,
     WitnessResult,
 )
 from itrust.recalibrate import RecalibrationTable
@@ -134,6 +135,13 @@ def _(result: Finding) -> Dots:
     names = ["adjusted for all checks", "as the only check"]
     panel = _pvalues("p-value", [result.pvalue, result.unadjusted_pvalue])
     return Dots(f"Check: {result.name}", names, [panel])
+
+
+@dots_of.register
+def _(result: TakenFor) -> Dots:
+    names = ["adjusted for all checks", "as the only check"]
+    panel = _pvalues("p-value", [result.pvalue, result.unadjusted_pvalue])
+    return Dots(f"{result.actual} taken for {result.predicted}: {result.name}", names, [panel])
 
 
 @dots_of.register

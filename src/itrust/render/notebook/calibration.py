@@ -13,11 +13,13 @@ from itrust.calibration import (
     Refusal,
     RegionPower,
     SampleSize,
+    TakenFor,
     WitnessResult,
 )
 from itrust.render.showing import as_html
 from itrust.render.text.calibration import (
     MAX_PAIRS,
+    classes_evidence,
     clustering_lines,
     covariates_text,
     meaning,
@@ -56,16 +58,17 @@ def _(result: Finding) -> str:
 
 
 @as_html.register
+def _(result: TakenFor) -> str:
+    return html.card(result.name, html.sentence(f"p = {result.pvalue:.3g}: {result}"))
+
+
+@as_html.register
 def _(result: MulticlassResult) -> str:
     rows = [
         [str(c.name), f"{c.positives:,}", html.number(c.statistic, ".3g"), f"{c.pvalue:.3g}"]
         for c in (result.together, *result.classes)
     ]
-    told = [
-        [str(c.name), f"{finding.pvalue:.3g}", str(finding)]
-        for c in result.classes
-        for finding in c.evidence()
-    ]
+    told = [[name, f"{p:.3g}", sentence] for name, p, sentence in classes_evidence(result)]
     return html.card(
         f"p = {result.pvalue:.4g}",
         _warnings(result.warnings),

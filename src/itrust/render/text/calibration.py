@@ -16,6 +16,7 @@ from itrust.calibration import (
     RegionPower,
     SampleSize,
     Shape,
+    TakenFor,
     WitnessResult,
 )
 from itrust.data import Everywhere
@@ -45,7 +46,39 @@ def finding_text(finding: Finding, width: int = WIDTH) -> str:  # noqa: ARG001
     Directions are centred, so they tell how the bias (observed minus predicted) differs between
     rows, and nothing about its sign in any of them.
     """
+    if finding.family == "all classes":
+        return f"the shares of the classes are off {_along(finding.shape, finding)}"
     return f"{_shown(finding)}{_extremes(finding)}{_shared(finding)}"
+
+
+def class_finding_text(name: object, finding: Finding) -> str:
+    """What a finding means for one class, which is named."""
+    way = "low" if finding.direction > 0 else "high"
+    if finding.shape is Shape.LEVEL:
+        return f"too {way} for {name} overall"
+    if finding.shape in (Shape.GROUP, Shape.PART):
+        there = f"where {finding.where}, compared with elsewhere"
+        return f"too {way} for {name} {there}{_shared(finding)}"
+    return f"{name}: {finding_text(finding)}"
+
+
+def _along(shape: Shape, found: Finding | TakenFor) -> str:
+    """Where shares are off, or classes are taken for each other."""
+    if shape is Shape.LEVEL:
+        return "overall"
+    if shape is Shape.TREND:
+        return f"along {found.covariates[-1]}"
+    return f"where {found.where}"
+
+
+@as_text.register
+def _(pair: TakenFor, width: int = WIDTH) -> str:  # noqa: ARG001
+    if pair.shape is Shape.TREND:
+        more = f"the more, the higher {pair.covariates[-1]} is"
+        return f"{pair.actual} is taken for {pair.predicted} {more}"
+    about = "" if math.isnan(pair.moved) else f" (about {100 * pair.moved:.2g} % of all rows there)"
+    where = _along(pair.shape, pair)
+    return f"{pair.actual} is taken for {pair.predicted} {where}{about}"
 
 
 def _extremes(finding: Finding) -> str:
@@ -266,12 +299,10 @@ def meaning(result: CalibrationResult) -> str:
 def _(result: MulticlassResult, width: int = WIDTH) -> str:  # noqa: ARG001
     names = max(len("all together"), *(len(str(c.name)) for c in result.classes))
     title = "Are the class probabilities calibrated given the covariates?"
-    kind = "exact if its assumptions hold, see !" if result.assumption_warnings else "exact"
-    made = f"{kind}; {result.draws:,} draws, seed {result.seed}, {seconds(result.elapsed)}"
     lines = [
         f"{title}   H0: P(y = c | x, p) = p_c for every c",
         "",
-        f"  {result.n:,} rows, p-value {result.pvalue:.4g}   ({made})",
+        f"  {result.n:,} rows, p-value {result.pvalue:.4g}   ({classes_provenance(result)})",
         "",
         f"  {'class':<{names}}  {'rows':>8}  {'KLCE^2':>10}  {'p adjusted':>10}",
         *(
@@ -279,10 +310,37 @@ def _(result: MulticlassResult, width: int = WIDTH) -> str:  # noqa: ARG001
             for c in (result.together, *result.classes)
         ),
     ]
-    told = [(c.name, f) for c in result.classes for f in c.evidence()[:MAX_TOLD_OF_A_CLASS]]
-    lines.extend(["", "  evidence"] if told else [])
-    lines.extend(f"  {name}: {finding.pvalue:.3g}  {finding}" for name, finding in told)
+    if result.refused is not None:
+        lines.extend(["", f"  {refusal_words(result.refused)}"])
+    told = classes_evidence(result)
+    lines.extend(["", "  evidence (adjusted p-value)"] if told else [])
+    lines.extend(f"  {pvalue:.3g}  {sentence}" for _, pvalue, sentence in told)
     return "\n".join([*lines, *_warnings_and_notes(result.warnings, result.notes)])
+
+
+def classes_provenance(result: MulticlassResult) -> str:
+    """How the p-value was made, in a few words."""
+    kind = "exact" if result.is_exact else "approximate, by clusters"
+    if result.is_exact and result.assumption_warnings:
+        kind = "exact if its assumptions hold, see !"
+    return f"{kind}; {result.draws:,} draws, seed {result.seed}, {seconds(result.elapsed)}"
+
+
+def classes_evidence(result: MulticlassResult) -> list[tuple[str, float, str]]:
+    """Class, adjusted p-value and sentence of what counts: pairs first, then classes.
+
+    Of two classes only one is told, for the other is its mirror.
+    """
+    pairs = result.taken_for()[:MAX_TOLD]
+    told = [(f"{p.actual}, {p.predicted}", p.pvalue, str(p)) for p in pairs]
+    classes = result.classes[1:] if len(result.classes) == 2 else result.classes
+    for part in classes:
+        shown = part.evidence()[:MAX_TOLD_OF_A_CLASS]
+        told += [(str(part.name), f.pvalue, class_finding_text(part.name, f)) for f in shown]
+    if not told:
+        shown = result.together.evidence()[:MAX_TOLD_OF_A_CLASS]
+        told = [("all", f.pvalue, str(f)) for f in shown]
+    return told
 
 
 @as_text.register

@@ -1,0 +1,216 @@
+"""One pass over the rows for all classes: every row's class is drawn once and serves all checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from itrust._core import Advance, FloatArray
+from itrust.calibration.dictionary.bank import BankSums
+from itrust.calibration.multiclass_checks import ClassChecks
+from itrust.engines import (
+    Additive,
+    Drawn,
+    Products,
+    Scratch,
+    available_threads,
+    join,
+    ordered_map,
+)
+from itrust.nulls import Categorical
+
+MAX_CHUNK, MIN_CHUNK = 8_192, 1_024
+DRAWS_AT_ONCE = 1_024  # in a product
+BATCH_BYTES = 2**26  # of the sums of a batch of draws
+MIN_COLUMNS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSums(Additive):
+    """Sums over rows, the data first.
+
+    Attributes
+    ----------
+    banks : tuple of BankSums
+        Of every class.
+    joint : (K, r, columns) array
+        Sums of residuals along the features of the joint form.
+    diagonals : (K, columns) array
+        Its diagonal terms.
+    contrasts : (K, g, columns) array
+        Sums of residuals along functions of the covariates.
+    """
+
+    banks: tuple[BankSums, ...]
+    joint: FloatArray
+    diagonals: FloatArray
+    contrasts: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastMoments(Additive):
+    """What the null law of contrasts is made of: sums over all rows.
+
+    Attributes
+    ----------
+    covariance : (g, K, K) array
+        Of sums along a function, for all pairs of classes.
+    with_level : (g, K, K) array
+        Of these with the sums over all rows.
+    cubes : (g, K, 3) array
+        Sums of w^3 phi^3 times p, p^2 and p^3.
+    mixed : (g, K, K) array
+        Sums of w^3 phi^3 p_a^2 p_b.
+    weight : (g,) array
+        Sums of w |phi|.
+    """
+
+    covariance: FloatArray
+    with_level: FloatArray
+    cubes: FloatArray
+    mixed: FloatArray
+    weight: FloatArray
+
+
+def batches(checks: ClassChecks, draws: range) -> Iterator[range]:
+    """Cut draws into batches whose sums fit into memory."""
+    size = max(MIN_COLUMNS, BATCH_BYTES // (8 * checks.width))
+    for at in range(draws.start, max(draws.stop, draws.start + 1), size):
+        yield range(at, min(at + size, draws.stop))
+
+
+def class_sums(
+    checks: ClassChecks, null: Categorical, draws: range, seed: int, advance: Advance | None = None
+) -> ClassSums:
+    """Sum the residuals of the data and of some draws along all features.
+
+    Parameters
+    ----------
+    checks : ClassChecks
+        What is summed.
+    null : Categorical
+        Who draws.
+    draws : range
+        Numbers of the draws.
+    seed : int
+        Same seed, same draws.
+    advance : callable, optional
+        Told the number of rows done.
+
+    Returns
+    -------
+    ClassSums
+        The data as column 0.
+    """
+    scratch = Scratch()
+    work = ordered_map(
+        lambda rows: _part(checks, null, rows, draws, seed, scratch),
+        _chunks(checks),
+        available_threads(),
+    )
+    total: ClassSums | None = None
+    size = _chunk_rows(checks)
+    with closing(work):
+        for part in work:
+            total = part if total is None else total.absorbed(part)
+            if advance:
+                advance(size)
+    assert total is not None
+    return total
+
+
+def contrast_moments(checks: ClassChecks) -> ContrastMoments:
+    """Sum what the null law of contrasts needs; no label takes part."""
+    found = ordered_map(lambda rows: _moments(checks, rows), _chunks(checks), available_threads())
+    total: ContrastMoments | None = None
+    with closing(found):
+        for part in found:
+            total = part if total is None else total.absorbed(part)
+    assert total is not None
+    return total
+
+
+def _chunk_rows(checks: ClassChecks) -> int:
+    wanted = [bank.max_rows for bank in checks.banks]
+    return min(MAX_CHUNK, *wanted, max(MIN_CHUNK, -(-checks.rows.n // 4)))
+
+
+def _chunks(checks: ClassChecks) -> Iterator[range]:
+    size, n = _chunk_rows(checks), checks.rows.n
+    return (range(at, min(at + size, n)) for at in range(0, n, size))
+
+
+def _part(
+    checks: ClassChecks,
+    null: Categorical,
+    rows: range,
+    draws: range,
+    seed: int,
+    scratch: Scratch,
+) -> ClassSums:
+    """What some rows contribute."""
+    data, some, dtype = checks.rows, slice(rows.start, rows.stop), checks.dtype
+    columns = 1 + len(draws)
+    codes = np.empty((len(rows), columns), dtype=np.int16)
+    codes[:, 0] = data.codes[some]
+    codes[:, 1:] = null.codes(rows, draws, seed)
+    w = np.ones(len(rows)) if data.weights is None else data.weights[some] / checks.unit
+    along = checks.contrasts.matrix(data.points(0, some), dtype) * w.astype(dtype)
+    none = np.empty((len(rows), 0), dtype=dtype)
+    blocks = checks.joint.features(data, some, dtype)
+    ends = np.cumsum([0, *checks.joint.ranks])
+    squares = []
+    for own, _, features in blocks:
+        features *= w[own].astype(dtype)
+        squares.append(np.einsum("ri,ri->i", features, features)[:, None])
+    joint = np.zeros((data.classes, checks.joint.rank, columns))
+    diagonals = np.zeros((data.classes, columns))
+    contrasts = np.zeros((data.classes, len(along), columns))
+    banks = []
+    for k in range(data.classes):
+        chunk = data.chunk(k, rows)
+        part = checks.banks[k].begin(chunk, w, columns)
+        shared = Products(along.T, none, chunk.p)
+        forms = [
+            Products(features.T, square, chunk.p[own], own)
+            for (own, _, features), square in zip(blocks, squares, strict=True)
+        ]
+        join([*part.products, shared, *forms], scratch)
+        for at in range(0, columns, DRAWS_AT_ONCE):
+            block = slice(at, min(at + DRAWS_AT_ONCE, columns))
+            numbers = scratch.array("draws", (len(rows), block.stop - at), np.float32)
+            np.equal(codes[:, block], k, out=numbers, casting="unsafe")
+            drawn = Drawn(block, numbers, is_label=True)
+            part.add(drawn)
+            contrasts[k, :, block] = shared.of(drawn)[0]
+            for (_, number, _), products in zip(blocks, forms, strict=True):
+                sums, diagonal = products.of(drawn)
+                joint[k, ends[number] : ends[number + 1], block] = sums
+                diagonals[k, block] += diagonal[0]
+        banks.append(part.finished())
+    return ClassSums(tuple(banks), joint, diagonals, contrasts)
+
+
+def _moments(checks: ClassChecks, rows: range) -> ContrastMoments:
+    data, some = checks.rows, slice(rows.start, rows.stop)
+    p = data.p[some]
+    w = np.ones(len(rows)) if data.weights is None else data.weights[some] / checks.unit
+    phi = checks.contrasts.matrix(data.points(0, some), np.float64) * w
+    cubed = phi**3
+    shape = (len(phi), data.classes, data.classes)
+    covariance, with_level, mixed = (np.empty(shape) for _ in range(3))
+    for g in range(len(phi)):
+        covariance[g] = _covariance(np.square(phi[g]), p)
+        with_level[g] = _covariance(phi[g] * w, p)
+        mixed[g] = (np.square(p) * cubed[g][:, None]).T @ p
+    cubes = np.stack([cubed @ p**power for power in (1, 2, 3)], axis=-1)
+    return ContrastMoments(covariance, with_level, cubes, mixed, np.abs(phi).sum(axis=1))
+
+
+def _covariance(weights: FloatArray, p: FloatArray) -> FloatArray:
+    """Sum of weights times diag(p) - pp', (K, K)."""
+    weighed = p * weights[:, None]
+    return np.asarray(np.diag(weighed.sum(axis=0)) - weighed.T @ p)

@@ -1,0 +1,359 @@
+"""Checks of several classes on one scale: of each class, of all together, and between pairs.
+
+All rows of the table share their draws, so the largest of them has an exact p-value, and step-down
+adjusts every one for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from itrust._core import Advance, AnyArray, BoolArray, FloatArray, IntArray
+from itrust.calibration.multiclass_checks import ClassChecks
+from itrust.calibration.multiclass_pass import (
+    ClassSums,
+    ContrastMoments,
+    batches,
+    class_sums,
+    contrast_moments,
+)
+from itrust.calibration.multiplicity import COLUMNS_AT_ONCE
+from itrust.calibration.pipeline import MOMENT_DRAWS
+from itrust.calibration.scaling import (
+    ScaledChecks,
+    log_tails_of,
+    null_law,
+    on_one_scale,
+    scaled_by_draws,
+)
+from itrust.nulls import Categorical
+
+# Shares of the weight, from a small power study; classes and pairs share theirs equally.
+SHARES = {"form": 0.10, "vectors": 0.15, "classes": 0.55, "pairs": 0.20}
+FEW_EVENTS = 1.0  # added to the null variance of a class in a group, in labels
+RIDGE = 0.05  # added to null correlations before they are taken out
+MIN_VARIANCE = 1.0  # of a contrast, in labels: below that hardly anything can be drawn
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTable:
+    """What every check shows, the data first.
+
+    Attributes
+    ----------
+    checks : ClassChecks
+        What was summed.
+    law : ContrastLaw
+        Of contrasts between classes.
+    weights : (E,) array
+        Of all checks: the joint form, vectors, those of each class, pairs. They sum to 1.
+    scaled : ScaledChecks
+        Log tails and standardised values; the statistic is the sum over classes.
+    statistics : (K, 1 + draws) array
+        What each class contributes to the statistic.
+    is_single : (E,) array
+        Whether a check is a sum along one feature, which has a sign.
+    """
+
+    checks: ClassChecks
+    law: ContrastLaw
+    weights: FloatArray
+    scaled: ScaledChecks
+    statistics: FloatArray
+    is_single: BoolArray
+
+    @property
+    def form(self) -> slice:
+        """The row of the joint form."""
+        return slice(0, 1)
+
+    @property
+    def vectors(self) -> slice:
+        """Rows of functions of the covariates, all classes together."""
+        return slice(1, 1 + self.law.vectors.size)
+
+    @cached_property
+    def classes(self) -> list[slice]:
+        """Rows of every class."""
+        ends = self.vectors.stop + np.cumsum([0, *(w.size for w in self.checks.weights)])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    @property
+    def pairs(self) -> slice:
+        """Rows of contrasts between two classes."""
+        return slice(self.classes[-1].stop, self.weights.size)
+
+    @cached_property
+    def log_weights(self) -> FloatArray:
+        """What is added to the log tails."""
+        return np.asarray(np.log(self.weights))
+
+    def largest(self, rows: slice) -> FloatArray:
+        """The largest score of some checks for the data and every draw, (1 + draws,)."""
+        columns = self.scaled.log_tails.shape[1]
+        found = np.full(columns, -np.inf)
+        if rows.start == rows.stop:
+            return found
+        for at in range(0, columns, COLUMNS_AT_ONCE):
+            block = slice(at, at + COLUMNS_AT_ONCE)
+            scores = self.scaled.log_tails[rows, block] + self.log_weights[rows, None]
+            found[block] = scores.max(axis=0)
+        return found
+
+    def with_statistics(self, statistics: FloatArray) -> ClassTable:
+        """The same with the joint form of every class evaluated in another way."""
+        total = statistics.sum(axis=0)
+        unit = self.checks.rows.weights_or_ones / self.checks.unit
+        sd = self.checks.joint.sd / _pair_weight(unit)
+        form = np.divide(total, sd, out=np.zeros_like(total), where=sd > 0)[None]
+        skewness = np.array([self.checks.joint.skewness])
+        tails, standardised, _, _ = _with_tails(form, np.array([sd]), skewness)
+        scaled = replace(
+            self.scaled,
+            log_tails=np.concatenate([tails, self.scaled.log_tails[1:]]),
+            standardised=np.concatenate([standardised, self.scaled.standardised[1:]]),
+            statistic=total,
+        )
+        return replace(self, scaled=scaled, statistics=statistics)
+
+    @cached_property
+    def combined(self) -> FloatArray:
+        """The largest score of all checks, (1 + draws,)."""
+        return self.largest(slice(0, self.weights.size))
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastLaw:
+    """The null law of contrasts between classes; no label is looked at.
+
+    Attributes
+    ----------
+    vectors : (a,) array of int
+        Functions of the covariates along which classes can vary.
+    mixing : sequence of (q, K) arrays
+        What turns the sums of all classes into uncorrelated ones, for each of these.
+    means, sds, skews : (a,) arrays
+        Of the squared length of what they give.
+    pairs : (m, 3) array of int
+        First class, second class, function: contrasts that can vary.
+    level : (m,) array
+        What is taken off for the contrast of all rows; 0 unless the function is a trend.
+    sd, skewness : (m,) arrays
+        Of the contrasts.
+    """
+
+    vectors: IntArray
+    mixing: Sequence[FloatArray]
+    means: FloatArray
+    sds: FloatArray
+    skews: FloatArray
+    pairs: IntArray
+    level: FloatArray
+    sd: FloatArray
+    skewness: FloatArray
+
+
+def class_tables(
+    checks: ClassChecks,
+    laws: Sequence[Categorical],
+    draws: int,
+    seed: int,
+    advance: Advance | None = None,
+) -> tuple[ClassTable, ...]:
+    """Score the data and all draws by every check, under every law that the null leaves open.
+
+    Parameters
+    ----------
+    checks : ClassChecks
+        From `prepare_classes`.
+    laws : sequence of Categorical
+        Who draws.
+    draws : int
+        How many draws.
+    seed : int
+        Same seed, same draws.
+    advance : callable, optional
+        Told the number of rows done.
+
+    Returns
+    -------
+    tuple of ClassTable
+        One for each law.
+    """
+    law = contrast_law(checks, contrast_moments(checks))
+    return tuple(_table(checks, law, null, draws, seed, advance) for null in laws)
+
+
+def _table(
+    checks: ClassChecks,
+    law: ContrastLaw,
+    null: Categorical,
+    draws: int,
+    seed: int,
+    advance: Advance | None,
+) -> ClassTable:
+    scaled, statistics = _scored(checks, law, null, range(draws), seed, advance)
+    singles = [bank.single >= 0 for bank in checks.banks]
+    together = np.zeros(1 + law.vectors.size, dtype=bool)
+    is_single = np.concatenate([together, *singles, np.ones(len(law.pairs), dtype=bool)])
+    if null.units is not None:
+        others, _ = _scored(checks, law, null, range(draws, draws + MOMENT_DRAWS), seed)
+        none = np.zeros(is_single.size, dtype=bool)
+        scaled = scaled_by_draws(scaled, others.without_data(), is_single, none)
+    return ClassTable(checks, law, _weights(checks, law), scaled, statistics, is_single)
+
+
+def _scored(
+    checks: ClassChecks,
+    law: ContrastLaw,
+    null: Categorical,
+    draws: range,
+    seed: int,
+    advance: Advance | None = None,
+) -> tuple[ScaledChecks, FloatArray]:
+    """All checks and what every class contributes to the statistic, batch by batch."""
+    found, statistics = [], []
+    for block in batches(checks, draws):
+        sums = class_sums(checks, null, block, seed, advance)
+        scaled, of_classes = _scaled(checks, law, sums)
+        is_first = block.start == draws.start
+        found.append(scaled if is_first else scaled.without_data())
+        statistics.append(of_classes if is_first else of_classes[:, 1:])
+    return ScaledChecks.joined(found), np.concatenate(statistics, axis=1)
+
+
+def _weights(checks: ClassChecks, law: ContrastLaw) -> FloatArray:
+    """Of the joint form, vectors, checks of each class and pairs; they sum to 1."""
+    lively = [w for w in checks.weights if w.size]
+    of_classes = [w * (SHARES["classes"] / max(len(lively), 1)) for w in checks.weights]
+    parts = [
+        np.array([SHARES["form"]]),
+        _alike(SHARES["vectors"], law.vectors.size),
+        *of_classes,
+        _alike(SHARES["pairs"], len(law.pairs)),
+    ]
+    weights = np.concatenate(parts)
+    return np.asarray(weights / weights.sum())
+
+
+def _alike(share: float, count: int) -> FloatArray:
+    return np.full(count, share / max(count, 1))
+
+
+def contrast_law(checks: ClassChecks, moments: ContrastMoments) -> ContrastLaw:
+    """The null law of contrasts, from sums over all rows."""
+    vectors, mixing, laws = [], [], []
+    for g, covariance in enumerate(moments.covariance):
+        mixed = _whitening(covariance)
+        if len(mixed):
+            spread = mixed @ covariance @ mixed.T
+            variance = 2 * float(np.sum(spread * spread))
+            third = 8 * float(np.trace(spread @ spread @ spread))
+            vectors.append(g)
+            mixing.append(mixed)
+            laws.append((float(np.trace(spread)), np.sqrt(variance), third / variance**1.5))
+    pairs, level, sd, skewness = _pair_law(checks, moments)
+    means, sds, skews = np.array(laws).reshape(-1, 3).T
+    numbers = np.array(vectors, dtype=np.int64)
+    return ContrastLaw(numbers, mixing, means, sds, skews, pairs, level, sd, skewness)
+
+
+def _whitening(covariance: FloatArray) -> FloatArray:
+    """What makes the sums of all classes uncorrelated, (q, K); rare classes count less."""
+    variance = np.diag(covariance)
+    varies = variance > 1e-12 * max(float(variance.max()), 1.0)
+    if np.count_nonzero(varies) < 2:
+        return np.empty((0, len(covariance)))
+    sd = np.sqrt(variance[varies] + FEW_EVENTS)
+    standard = covariance[np.ix_(varies, varies)] / np.outer(sd, sd)
+    values, vectors = np.linalg.eigh(standard)
+    kept = values > 1e-8 * values.max()
+    mixed = np.zeros((int(kept.sum()), len(covariance)))
+    mixed[:, varies] = vectors[:, kept].T / np.sqrt(values[kept] + RIDGE)[:, None] / sd
+    return mixed
+
+
+def _pair_law(
+    checks: ClassChecks, moments: ContrastMoments
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """Contrasts that can vary, what is taken off for the level, their sd and skewness."""
+    contrasts = checks.contrasts
+    if not len(contrasts.pairs):
+        return np.empty((0, 3), dtype=np.int64), np.zeros(0), np.zeros(0), np.ones(0)
+    a, b = contrasts.pairs.T
+    variance, with_level = (
+        part[:, a, a] + part[:, b, b] - part[:, a, b] - part[:, b, a]
+        for part in (moments.covariance, moments.with_level)
+    )  # (g, m)
+    one, two, three = np.moveaxis(moments.cubes, -1, 0)
+    third = one[:, a] - one[:, b] - 3 * (two[:, a] - two[:, b])
+    third = third + 2 * (
+        three[:, a] - three[:, b] - 3 * (moments.mixed[:, a, b] - moments.mixed[:, b, a])
+    )
+    safe = np.maximum(variance[0], 1e-300)
+    level = np.where(contrasts.is_trend[:, None], with_level / safe, 0.0)
+    variance = variance - np.where(contrasts.is_trend[:, None], with_level * level, 0.0)
+    g, m = np.nonzero(variance >= MIN_VARIANCE)
+    sd = np.sqrt(variance[g, m])
+    return np.column_stack([a[m], b[m], g]), level[g, m], sd, third[g, m] / sd**3
+
+
+def _scaled(
+    checks: ClassChecks, law: ContrastLaw, sums: ClassSums
+) -> tuple[ScaledChecks, FloatArray]:
+    """Every check of one batch on its scale, and what every class contributes, (K, columns)."""
+    rows = checks.rows
+    over_pairs = np.square(sums.joint).sum(axis=1) - sums.diagonals
+    total = over_pairs.sum(axis=0)
+    sd = checks.joint.sd
+    parts: list[tuple[FloatArray, AnyArray, FloatArray, FloatArray]] = []
+    form = np.divide(total, sd, out=np.zeros_like(total), where=sd > 0)[None]
+    parts.append(_with_tails(form, np.array([sd]), np.array([checks.joint.skewness])))
+    vectors = np.array(
+        [
+            np.square(mixing @ sums.contrasts[:, g]).sum(axis=0)
+            for g, mixing in zip(law.vectors, law.mixing, strict=True)
+        ]
+    ).reshape(law.vectors.size, total.size)
+    vectors = (vectors - law.means[:, None]) / law.sds[:, None]
+    parts.append(_with_tails(vectors, law.sds, law.skews))
+    for bank, own in zip(checks.banks, sums.banks, strict=True):
+        own_law = null_law(bank, own, [])
+        parts.append((*on_one_scale(bank, own, [], own_law, precise=True), *own_law))
+    parts.append(_with_tails(_contrasts(law, sums), law.sd, law.skewness, single=True))
+    tails, standardised, sds, skews = (np.concatenate(part) for part in zip(*parts, strict=True))
+    pair_weight = _pair_weight(rows.weights_or_ones / checks.unit)
+    scaled = ScaledChecks(tails, standardised, total / pair_weight, sds, skews)
+    return scaled, over_pairs / pair_weight
+
+
+def _contrasts(law: ContrastLaw, sums: ClassSums) -> FloatArray:
+    """Standardised contrasts between two classes, (m, columns)."""
+    a, b, g = law.pairs.T
+    values = sums.contrasts[a, g] - sums.contrasts[b, g]
+    trends = np.flatnonzero(law.level)
+    values[trends] -= law.level[trends, None] * (
+        sums.contrasts[a[trends], 0] - sums.contrasts[b[trends], 0]
+    )
+    return np.asarray(values / law.sd[:, None])
+
+
+def _with_tails(
+    standardised: FloatArray, sd: FloatArray, skewness: FloatArray, *, single: bool = False
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    tails = np.empty_like(standardised)
+    for at in range(0, tails.shape[1], COLUMNS_AT_ONCE):
+        block = slice(at, at + COLUMNS_AT_ONCE)
+        values = standardised[:, block]
+        tails[:, block] = log_tails_of(values, skewness[:, None], np.full((len(sd), 1), single))
+    return tails, standardised, sd, skewness
+
+
+def _pair_weight(w: FloatArray) -> float:
+    """Sum over i != j of w_i w_j."""
+    return float(w.sum() ** 2 - np.square(w).sum())

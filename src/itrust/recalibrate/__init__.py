@@ -19,8 +19,16 @@ if TYPE_CHECKING:
     from itrust.recalibrate.features import HeightScale as HeightScale
     from itrust.recalibrate.local import Local
     from itrust.recalibrate.mcgrad import MCGrad
-    from itrust.recalibrate.methods import METHODS, load
+    from itrust.recalibrate.methods import CLASS_METHODS, METHODS, load
     from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
+    from itrust.recalibrate.multiclass.base import ClassRecalibrator as ClassRecalibrator
+    from itrust.recalibrate.multiclass.one_vs_rest import OneVsRest
+    from itrust.recalibrate.multiclass.scaling import (
+        DirichletCalibration,
+        MatrixScaling,
+        TemperatureScaling,
+        VectorScaling,
+    )
     from itrust.recalibrate.names import READS_COVARIATES as READS_COVARIATES
     from itrust.recalibrate.notes import outside_note as outside_note
     from itrust.recalibrate.notes import rows_note as rows_note
@@ -36,13 +44,17 @@ else:
 
 __all__ = [
     "BBQ",
+    "CLASS_METHODS",
     "METHODS",
     "Beta",
+    "DirichletCalibration",
     "HistogramBinning",
     "Isotonic",
     "Local",
     "MCGrad",
+    "MatrixScaling",
     "Multicalibration",
+    "OneVsRest",
     "Platt",
     "ProportionalMulticalibration",
     "RecalibratedClassifier",
@@ -50,6 +62,8 @@ __all__ = [
     "RecalibrationTable",
     "Recalibrator",
     "Temperature",
+    "TemperatureScaling",
+    "VectorScaling",
     "compare",
     "load",
 ]

@@ -8,11 +8,11 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from scipy.special import logit
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from itrust import __version__
@@ -30,6 +30,7 @@ from itrust.data import (
     Column,
     FileSet,
     Kinds,
+    MulticlassSample,
     Points,
     Population,
     Sample,
@@ -42,8 +43,11 @@ from itrust.data import (
 )
 from itrust.recalibrate.applying import Application, as_probabilities, write_recalibrated
 from itrust.recalibrate.rows import CalibrationRows, Predictions, rows_in_files
-from itrust.recalibrate.saved import MAX_BYTES, SCHEMA, refuse_contradictions, whole_record
+from itrust.recalibrate.saved import CLASSES, MAX_BYTES, SCHEMA, refuse_contradictions, whole_record
 from itrust.recalibrate.shapes import EntryShape, Record, packed
+
+if TYPE_CHECKING:
+    from itrust.recalibrate.multiclass.base import ClassRecalibrator
 
 READING, FITTING = "reading the rows", "fitting"
 READ_A_SECOND = 1e6  # rows, about
@@ -75,16 +79,29 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         Number of rows that it was fitted on, without rows of weight 0.
     n_available_ : int
         Number of rows that there were: more than `n_rows_` where it was fitted on random ones.
+    classes_ : tuple or None
+        The classes in the order of the columns of p, if it was fitted on a `MulticlassSample`.
+    several_ : Recalibrator or None
+        What it learned of them: `predict`, `apply` and the others ask it. None for two labels.
     """
 
     reads_covariates: ClassVar[bool] = False
     prob_: str | None = None
+    classes_: tuple[Any, ...] | None = None
+    several_: ClassRecalibrator | None = None
     _seconds: ClassVar[float] = 1.0  # that fitting takes on many rows, about
     _SETTINGS: ClassVar[Mapping[str, EntryShape]] = {}  # what a file may say of each parameter
     _LEARNED: ClassVar[Record]  # and of what was learned
+    _for_classes: ClassVar[bool] = False  # whether it is a method for several classes alone
 
-    def fit(self, sample: Sample | Scan, *, progress: bool | None = None) -> Self:
+    def fit(
+        self, sample: Sample | Scan | MulticlassSample, *, progress: bool | None = None
+    ) -> Self:
         """Learn from labelled rows; rows of weight 0 are left out.
+
+        Of a sample of several classes `Local` and both forms of multicalibration learn all classes
+        at once; the other methods for two labels learn each class against the rest, as `OneVsRest`
+        does, but for `Temperature`, of which `TemperatureScaling` is the form for classes.
 
         Rows in files may be more than fit into memory. Methods that read the prediction alone learn
         from all of them, in one pass: beyond 500,000 rows, those whose predictions agree to four
@@ -95,7 +112,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        sample : Sample or Scan
+        sample : Sample, Scan or MulticlassSample
             Rows that the model was not trained on, with labels.
         progress : bool, optional
             Whether to show how far the work is, as for `itrust.audit`; default: in a terminal.
@@ -110,6 +127,11 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         InputError
             If all labels (that count) are equal: no method can learn from them.
         """
+        if isinstance(sample, MulticlassSample):
+            self._check_settings()
+            machine = self._machine(len(sample.classes))
+            self._adopt(machine.fit(sample, progress=progress))
+            return self
         to_read = rows_in_files(sample)
         stages = {READING: to_read / READ_A_SECOND} if to_read else {}
         stages |= {FITTING: self._seconds}
@@ -133,6 +155,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         self, columns: tuple[Column, ...], y: FloatArray, values: Any, n: int, available: int
     ) -> None:
         """Keep what columns there were; refuses labels that are all equal."""
+        self._forget_classes()
         if y.min() == y.max():
             raise InputError(
                 "every label is {value}, so there is nothing to learn from; take more rows for "
@@ -160,8 +183,9 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        p : column of n probabilities
-            What the model predicts, each between 0 and 1.
+        p : column of n probabilities, or (n, K) array, mapping or frame
+            What the model predicts, each between 0 and 1; of several classes one column for each,
+            in the order of `classes_`.
         x : frame, mapping, array, Sample or Population, optional
             The covariates: a frame or mapping with (at least) the columns that `fit` saw, an array
             with them in that order, or a Sample or Population, or its `columns`. Methods that
@@ -170,8 +194,9 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        (n,) array of float
-            The recalibrated probabilities, in the order of the rows.
+        (n,) or (n, K) array of float
+            The recalibrated probabilities, in the order of the rows, and of `classes_` if it was
+            fitted on several classes; the rows then sum to 1.
 
         Notes
         -----
@@ -180,6 +205,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
         are compared as they are: the text "1" is not the number 1.
         """
         self._check_fitted()
+        if self.several_ is not None:
+            return self.several_.predict(p, x)
         if isinstance(p, Sample):
             raise InputError(
                 "predict takes probabilities; for a Sample use .apply(sample)",
@@ -197,6 +224,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     @overload
     def apply(self, sample: Sample) -> Sample: ...
     @overload
+    def apply(self, sample: MulticlassSample) -> MulticlassSample: ...
+    @overload
     def apply(
         self,
         sample: Scan,
@@ -208,13 +237,13 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     ) -> Scan: ...
     def apply(
         self,
-        sample: Sample | Scan,
+        sample: Sample | Scan | MulticlassSample,
         out: str | Path | None = None,
         *,
         column: str = NEW_COLUMN,
         safe_cells: bool = False,
         progress: bool | None = None,
-    ) -> Sample | Scan:
+    ) -> Sample | Scan | MulticlassSample:
         """Recalibrate the probabilities of a sample or a scan, so that it is ready for the test.
 
         A scan is read, recalibrated and written some rows at a time, in order: every row of its
@@ -223,8 +252,9 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        sample : Sample or Scan
-            Rows that the fit has not seen, with (at least) its covariates.
+        sample : Sample, Scan or MulticlassSample
+            Rows that the fit has not seen, with (at least) its covariates; of several classes, with
+            the classes of the fit in their order.
         out : str or Path, optional
             For a scan, the file to write: .csv, .tsv, .jsonl (these also with .gz), .parquet or
             .feather. One that is there is replaced. A sample needs none.
@@ -239,9 +269,19 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        Sample or Scan
+        Sample, Scan or MulticlassSample
             The same rows with recalibrated probabilities: of a scan, those of the file written.
         """
+        if self.several_ is not None:
+            return self.several_.apply(sample)
+        if isinstance(sample, MulticlassSample):
+            self._check_fitted()
+            raise InputError(
+                "this {name} was fitted on two labels, and the sample has the classes {classes}; "
+                "fit it on a MulticlassSample",
+                argument="sample",
+                details={"name": type(self).__name__, "classes": listed(sample.classes)},
+            )
         if not isinstance(sample, Scan):
             checked_sample(sample)
             return sample.with_predictions(self.predict(sample.p, sample))
@@ -308,7 +348,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        p : column of n probabilities
+        p : column of n probabilities, or (n, K) array, mapping or frame
             What the model predicts, as for `predict`.
         x : frame, mapping, array, Sample or Population, optional
             The covariates, as for `predict`.
@@ -320,6 +360,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             that is far from all that they know as they treat the nearest.
         """
         self._check_fitted()
+        if self.several_ is not None:
+            return self.several_.outside(p, x)
         return np.asarray(self._distance(self._points(p, x)) >= 1)
 
     def at_edge(self, p: object, x: object = None) -> BoolArray:
@@ -330,7 +372,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        p : column of n probabilities
+        p : column of n probabilities, or (n, K) array, mapping or frame
             What the model predicts, as for `predict`.
         x : frame, mapping, array, Sample or Population, optional
             The covariates, as for `predict`.
@@ -341,6 +383,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             Only `Local` marks rows.
         """
         self._check_fitted()
+        if self.several_ is not None:
+            return self.several_.at_edge(p, x)
         far = self._distance(self._points(p, x))
         return np.asarray((far > 0) & (far < 1))
 
@@ -382,11 +426,14 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             Plain numbers, texts and lists; `from_dict` makes the same recalibrator of it.
         """
         self._check_fitted()
+        learned = self if self.several_ is None else self.several_
+        named = {} if self.classes_ is None else {"classes": [packed(c) for c in self.classes_]}
         return {
             "schema": SCHEMA,
             "version": __version__,
             "method": type(self).__name__,
-            "settings": plain(self.get_params()),
+            "settings": self._saved_settings(),
+            **named,
             "columns": dict(self.columns_),
             "missing_levels": dict(self.missing_levels_),
             "seen_levels": {
@@ -399,8 +446,12 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             "prob": self.prob_,
             "rows": self.n_rows_,
             "available_rows": self.n_available_,
-            "learned": plain(self._learned()),
+            "learned": plain(learned._learned()),
         }
+
+    def _saved_settings(self) -> dict[str, Any]:
+        found: dict[str, Any] = plain(self.get_params(deep=False))
+        return found
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
@@ -428,17 +479,66 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _read(cls, facts: Any, place: str) -> Self:
         """A fitted recalibrator of facts that stand at a place of a file."""
-        found = whole_record(cls.__name__, cls._SETTINGS, cls._LEARNED).read(facts, place)
-        refuse_contradictions(found, f"{place}." if place else "", cls.reads_covariates)
+        found = cls._shape(facts).read(facts, place)
         settings = found["settings"].items()
         made = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings})
-        made.columns_, made.n_rows_ = found["columns"], found["rows"]
-        made.n_available_ = found.get("available_rows", made.n_rows_)
-        made.missing_levels_, made.seen_levels_ = found["missing_levels"], found["seen_levels"]
-        made.meanings_ = {name: dict(own) for name, own in found.get("meanings", {}).items()}
-        made.prob_ = found["prob"]
-        made._restore(found["learned"])
+        filled: Recalibrator = made
+        if found.get("classes") is not None and not cls._for_classes:
+            filled = made._machine(len(found["classes"]))
+        refuse_contradictions(found, f"{place}." if place else "", filled.reads_covariates)
+        filled._fill_from(found)
+        if filled is not made:
+            made._adopt(filled)
         return made
+
+    @classmethod
+    def _shape(cls, facts: Any) -> Record:
+        """What a file of this method may say, of two labels or of several classes."""
+        learned, classes = cls._LEARNED, None
+        if isinstance(facts, Mapping) and "classes" in facts:
+            classes = CLASSES.read(facts["classes"], "classes")
+            if not cls._for_classes:
+                learned = cls._machine_type(len(classes))._LEARNED
+        return whole_record(cls.__name__, cls._SETTINGS, learned, classes is not None)
+
+    def _fill_from(self, found: Mapping[str, Any]) -> None:
+        """Take over the checked entries of a file."""
+        self.columns_, self.n_rows_ = found["columns"], found["rows"]
+        self.n_available_ = found.get("available_rows", self.n_rows_)
+        self.missing_levels_, self.seen_levels_ = found["missing_levels"], found["seen_levels"]
+        self.meanings_ = {name: dict(own) for name, own in found.get("meanings", {}).items()}
+        self.prob_ = found["prob"]
+        if "classes" in found:
+            self.classes_ = tuple(found["classes"])
+        self._restore(found["learned"])
+
+    @classmethod
+    def _machine_type(cls, classes: int) -> type[ClassRecalibrator]:
+        """What learns so many classes by this method for two labels; by default one by one."""
+        from itrust.recalibrate.multiclass.one_vs_rest import OneVsRest
+
+        return OneVsRest
+
+    def _machine(self, classes: int) -> ClassRecalibrator:
+        """The same, with the settings of this one."""
+        made: ClassRecalibrator = self._machine_type(classes)(clone(self))
+        return made
+
+    def _check_settings(self) -> None:
+        """Refuse settings that no fit can have; a method that has none takes all."""
+
+    def _adopt(self, machine: Recalibrator) -> None:
+        """Have what was learned of several classes, and be asked for it."""
+        self._forget_classes()
+        fitted = {name: own for name, own in vars(machine).items() if name.endswith("_")}
+        for name, own in fitted.items():
+            setattr(self, name, own)
+        self.several_ = machine  # type: ignore[assignment]
+
+    def _forget_classes(self) -> None:
+        if self.several_ is not None:
+            for name in [name for name in vars(self) if name.endswith("_")]:
+                delattr(self, name)
 
     def save(self, path: str | Path) -> None:
         """Write JSON, whole or not at all; `itrust.recalibrate.load` reads it.
@@ -469,7 +569,7 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             If `load` would not read it.
         """
         facts = self.to_dict()
-        whole_record(type(self).__name__, self._SETTINGS, self._LEARNED).read(facts, "")
+        self._shape(facts).read(facts, "")
         text = json.dumps(facts, indent=1, allow_nan=False) + "\n"
         if len(text) > MAX_BYTES:  # ASCII: JSON escapes all other characters
             raise InputError(
@@ -515,6 +615,8 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
                 argument="x",
                 details={"names": listed(names)},
             )
+        if isinstance(x, MulticlassSample):
+            x = x.one_class(x.classes[0])
         if isinstance(x, Sample | Population):
             x = x.columns
         if isinstance(x, tuple) and x and all(isinstance(column, Column) for column in x):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.special import expit, logit
@@ -49,6 +49,9 @@ from itrust.recalibrate.shapes import (
 )
 from itrust.recalibrate.sigmoid import Beta, Platt, Sigmoid, Temperature
 from itrust.recalibrate.support import SUPPORT, Support, faded
+
+if TYPE_CHECKING:
+    from itrust.recalibrate.multiclass.base import ClassRecalibrator
 
 BLOCK_ROWS = 8_192
 BLOCK_NUMBERS = 2**23  # of the features of a block: there are fewer rows where features are many
@@ -117,7 +120,7 @@ class Correction:
             here = Points(expit(z[rows]), points.take(rows).columns)
             return z[rows] + self.fit.added(self.basis.matrix(here))
 
-        return np.concatenate([*_side_by_side(corrected, z.size, len(self.basis))])
+        return np.concatenate([*side_by_side(corrected, z.size, len(self.basis))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +189,10 @@ class Local(Recalibrator):
        fifth of the calibration rows, no longer rejects.
     4. What was kept is fitted again on all calibration rows.
     5. Outside the calibration rows corrections fade to nothing, and farther out the map does.
+
+    Of several classes the map is temperature, vector, matrix or Dirichlet scaling, and a correction
+    is a penalised multinomial regression, in which the logit of each class has the features of its
+    own probability and x. Of two classes it learns what it learns of a `Sample`.
 
     Parameters
     ----------
@@ -410,6 +417,8 @@ class Local(Recalibrator):
     @property
     def unchanged_(self) -> bool:
         """bool: Whether nothing was kept, and predictions but those of 0 and 1 stay as given."""
+        if self.several_ is not None:
+            return self.several_.unchanged_
         return self.monotone_ is None and not self.corrections_
 
     def _predict(self, points: Points) -> FloatArray:
@@ -443,7 +452,7 @@ class Local(Recalibrator):
         def some(rows: slice) -> FloatArray:
             return self.support_.distance(points.take(rows), self.edge_)
 
-        return np.concatenate([*_side_by_side(some, len(points), self.support_.means.size)])
+        return np.concatenate([*side_by_side(some, len(points), self.support_.means.size)])
 
     def _learned(self) -> dict[str, Any]:
         return {
@@ -482,6 +491,12 @@ class Local(Recalibrator):
         fit = Fit(coefficients, facts["intercept"])
         return Correction(basis, fit, Choice(**facts["choice"]))
 
+    @classmethod
+    def _machine_type(cls, classes: int) -> type[ClassRecalibrator]:
+        from itrust.recalibrate.multiclass.local import LocalClasses
+
+        return super()._machine_type(classes) if classes == 2 else LocalClasses
+
     def _check_settings(self) -> None:
         checked_share(self.alpha, "alpha")
         for name in ("rounds", "features", "draws"):
@@ -505,7 +520,7 @@ class Local(Recalibrator):
 Made = TypeVar("Made")
 
 
-def _side_by_side(make: Callable[[slice], Made], n: int, numbers: int = 1) -> Iterator[Made]:
+def side_by_side(make: Callable[[slice], Made], n: int, numbers: int = 1) -> Iterator[Made]:
     """What is made of all rows, some at a time and in order, by all threads.
 
     `numbers` is how many each row takes while it is made.
@@ -585,7 +600,7 @@ def _blocks(sample: Sample, z: FloatArray, basis: Basis) -> Callable[[], Iterato
         return RowBlock(basis.matrix(here), sample.y[rows], z[rows], sample.weights_or_ones[rows])
 
     def fresh() -> Iterator[RowBlock]:
-        return _side_by_side(block, sample.n, len(basis))
+        return side_by_side(block, sample.n, len(basis))
 
     if sample.n * len(basis) > MAX_NUMBERS_KEPT:
         return fresh

@@ -10,6 +10,13 @@ from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic
 from itrust.recalibrate.local import Local
 from itrust.recalibrate.mcgrad import MCGrad
 from itrust.recalibrate.multicalibration import Multicalibration, ProportionalMulticalibration
+from itrust.recalibrate.multiclass.one_vs_rest import OneVsRest
+from itrust.recalibrate.multiclass.scaling import (
+    DirichletCalibration,
+    MatrixScaling,
+    TemperatureScaling,
+    VectorScaling,
+)
 from itrust.recalibrate.saved import method_named, parsed, read_text
 from itrust.recalibrate.sigmoid import Beta, Platt, Temperature
 
@@ -24,6 +31,15 @@ METHODS: dict[str, type[Recalibrator]] = {
     "multicalibration": Multicalibration,
     "proportional": ProportionalMulticalibration,
     "mcgrad": MCGrad,
+}
+CLASS_METHODS: dict[str, type[Recalibrator]] = {
+    "local": Local,
+    "temperature": TemperatureScaling,
+    "vector": VectorScaling,
+    "matrix": MatrixScaling,
+    "dirichlet": DirichletCalibration,
+    **{name: METHODS[name] for name in ("isotonic", "histogram", "bbq", "platt", "beta")},
+    **{name: METHODS[name] for name in ("multicalibration", "proportional", "mcgrad")},
 }
 
 
@@ -62,7 +78,8 @@ def load(path: str | Path) -> Recalibrator:
     >>> it.recalibrate.load(path)
     Platt()
     """
-    known = {method.__name__: method for method in METHODS.values()}
+    methods = (*METHODS.values(), *CLASS_METHODS.values(), OneVsRest)
+    known = {method.__name__: method for method in methods}
     try:
         facts = parsed(read_text(Path(path)))
         return method_named(facts, known).from_dict(facts)

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from itrust.recalibrate.shapes import (
     same_size,
     unfit,
 )
+
+if TYPE_CHECKING:
+    from itrust.recalibrate.multiclass.base import ClassRecalibrator
 
 MAX_LEVELS = 40
 MAX_PATCHES = 1_000_000
@@ -117,7 +120,7 @@ class Patch:
     shift: float
 
 
-class _Patching(Recalibrator):
+class Patching(Recalibrator):
     """What both forms share."""
 
     reads_covariates = True
@@ -234,15 +237,18 @@ class _Patching(Recalibrator):
 
     def _learned(self) -> dict[str, Any]:
         return {
-            "cells": [
-                {"name": c.name, "levels": [packed(v) for v in c.levels], "edges": c.edges}
-                for c in self.cells_
-            ],
+            "cells": self._saved_cells(),
             "patches": [[p.group.columns, p.group.cells, p.bin, p.shift] for p in self.patches_],
             "sweeps": self.sweeps_,
             "converged": self.converged_,
             "levels": self.levels_,
         }
+
+    def _saved_cells(self) -> list[dict[str, Any]]:
+        return [
+            {"name": c.name, "levels": [packed(v) for v in c.levels], "edges": c.edges}
+            for c in self.cells_
+        ]
 
     def _restore(self, learned: dict[str, Any]) -> None:
         self.cells_ = [
@@ -271,22 +277,29 @@ class _Patching(Recalibrator):
             if kind != "category" and not all(type(v) in (int, float) for v in cells.levels):
                 unfit(f"{place}.levels", f"must be numbers: the column is a {kind}")
 
-    def _refuse_odd_patch(self, patch: Patch, place: str) -> None:
-        """Refuse a patch of a cell or a bin that there is not."""
+    def _refuse_odd_patch(self, patch: Patch, place: str, first: int = 0) -> None:
+        """Refuse a patch of a cell or a bin that there is not; its entries begin at `first`."""
         columns, cells = patch.group.columns, patch.group.cells
-        same_size(f"{place}[1]", len(cells), f"{place}[0]", len(columns))
+        places = [inside(place, first + at) for at in range(3)]
+        same_size(places[1], len(cells), places[0], len(columns))
         if any(column >= len(self.cells_) for column in columns):
-            unfit(f"{place}[0]", f"must be positions below {len(self.cells_)}, one for each column")
+            unfit(places[0], f"must be positions below {len(self.cells_)}, one for each column")
         if any(cell >= self.cells_[c].number for c, cell in zip(columns, cells, strict=True)):
-            unfit(f"{place}[1]", "names a cell that its column does not have")
+            unfit(places[1], "names a cell that its column does not have")
         if patch.bin >= self.bins:
-            unfit(f"{place}[2]", f"must be below settings.bins, {self.bins:,}, not {patch.bin:,}")
+            unfit(places[2], f"must be below settings.bins, {self.bins:,}, not {patch.bin:,}")
 
     def _check_settings(self) -> None:
         checked_share(self.alpha, "alpha")
         checked_share(self.gamma, "gamma", one=True)
         for name in ("min_rows", "bins", "parts", "crossings", "max_sweeps"):
             checked_count(getattr(self, name), name)
+
+    @classmethod
+    def _machine_type(cls, classes: int) -> type[ClassRecalibrator]:
+        from itrust.recalibrate.multiclass.patching import PatchedClasses
+
+        return super()._machine_type(classes) if classes == 2 else PatchedClasses
 
     @abstractmethod
     def _tolerance(self, rate: float) -> float:
@@ -296,7 +309,7 @@ class _Patching(Recalibrator):
         return 1.0
 
 
-class Multicalibration(_Patching):
+class Multicalibration(Patching):
     """Multicalibration (Hebert-Johnson, Kim, Reingold and Rothblum 2018), on finite groups.
 
     Bins of width lambda = 1 / bins. Groups hold at least gamma of all rows. A category S_v, rows of
@@ -345,7 +358,7 @@ class Multicalibration(_Patching):
     True
     """
 
-    _SETTINGS: ClassVar[dict[str, EntryShape]] = {**_Patching._SETTINGS, "discretised": FLAG}
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {**Patching._SETTINGS, "discretised": FLAG}
 
     def __init__(
         self,
@@ -368,7 +381,7 @@ class Multicalibration(_Patching):
         return self.levels_[self._bin(p)] if self.discretised else p
 
 
-class ProportionalMulticalibration(_Patching):
+class ProportionalMulticalibration(Patching):
     """Proportional multicalibration (La Cava, Lett and Wan 2023), on finite groups.
 
     As multicalibration, but the distance between mean label and mean prediction may be at most
@@ -406,7 +419,7 @@ class ProportionalMulticalibration(_Patching):
     13
     """
 
-    _SETTINGS: ClassVar[dict[str, EntryShape]] = {**_Patching._SETTINGS, "rho": SHARE, "eta": SHARE}
+    _SETTINGS: ClassVar[dict[str, EntryShape]] = {**Patching._SETTINGS, "rho": SHARE, "eta": SHARE}
 
     def __init__(
         self,

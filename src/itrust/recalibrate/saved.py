@@ -44,6 +44,7 @@ KINDS = ("number", "boolean", "date", "category")
 COUNT, SHARE, POSITIVE = Whole(1, 10**9), Number(0, 1, above=True), Number(0, above=True)
 PROBABILITY, EDGE = Number(0, 1), Number(0, 0.5, above=True)
 FLAG = Flag()
+CLASSES = ListOf(SavedLevel(), at_least=2, at_most=100_000)
 
 Method = TypeVar("Method", bound=type)
 
@@ -115,7 +116,12 @@ def method_named(facts: Any, known: Mapping[str, Method]) -> Method:
     return known[name]
 
 
-def whole_record(method: str, settings: Mapping[str, EntryShape], learned: EntryShape) -> Record:
+def whole_record(
+    method: str,
+    settings: Mapping[str, EntryShape],
+    learned: EntryShape,
+    of_classes: bool = False,
+) -> Record:
     """What a file of a method holds.
 
     Parameters
@@ -126,6 +132,8 @@ def whole_record(method: str, settings: Mapping[str, EntryShape], learned: Entry
         Its parameters.
     learned : EntryShape
         What the fit has filled.
+    of_classes : bool
+        Whether it was fitted on several classes, which the file then names.
 
     Returns
     -------
@@ -146,6 +154,8 @@ def whole_record(method: str, settings: Mapping[str, EntryShape], learned: Entry
         "available_rows": Whole(1, MAX_ROWS),
         "learned": learned,
     }
+    if of_classes:
+        entries["classes"] = CLASSES
     return Record(entries, frozenset({"meanings", "available_rows"}))
 
 

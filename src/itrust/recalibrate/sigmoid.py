@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq, minimize
@@ -16,6 +16,9 @@ from itrust.recalibrate.base import NEARLY_ONE, PredictionRecalibrator, held_log
 from itrust.recalibrate.rows import Predictions
 from itrust.recalibrate.saved import EDGE, FLAG
 from itrust.recalibrate.shapes import LARGEST, EntryShape, Maybe, Number, Record
+
+if TYPE_CHECKING:
+    from itrust.recalibrate.multiclass.base import ClassRecalibrator
 
 STEEPEST = 1e3  # of an inverse temperature
 
@@ -125,6 +128,16 @@ class Temperature(Sigmoid):
     def __init__(self, edge: float | None = None) -> None:
         self.edge = edge
 
+    @classmethod
+    def _machine_type(cls, classes: int) -> type[ClassRecalibrator]:
+        if classes > 2:
+            raise InputError(
+                "Temperature is for two labels; for {count} classes take TemperatureScaling()",
+                argument="sample",
+                count=classes,
+            )
+        return super()._machine_type(classes)
+
     def _fit_predictions(self, rows: Predictions) -> None:
         if self.edge is not None:
             checked_share(self.edge, "edge")
@@ -140,7 +153,7 @@ class Temperature(Sigmoid):
 
         self.inverse_ = 1.0
         if np.any(z != 0):
-            self.inverse_ = _root(slope_of_likelihood)
+            self.inverse_ = root_of(slope_of_likelihood)
 
     @property
     def temperature_(self) -> float:
@@ -157,7 +170,7 @@ class Temperature(Sigmoid):
         self.inverse_, self.edge_ = learned["inverse"], learned["edge"]
 
 
-def _root(falling: Any) -> float:
+def root_of(falling: Any) -> float:
     """Where a falling function meets 0 on [0, STEEPEST], or the end it is nearer to 0 at."""
     if falling(0.0) <= 0:
         return 0.0

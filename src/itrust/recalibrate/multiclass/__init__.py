@@ -1,0 +1,1 @@
+"""Recalibration of the probabilities of several classes."""

@@ -18,6 +18,8 @@ from itrust._core import (
     InputError,
     Result,
     Rng,
+    as_seed,
+    checked_reach,
     counted,
     cut,
     printable,
@@ -26,11 +28,30 @@ from itrust._core import (
 )
 from itrust.bias import Redraws
 from itrust.calibration import step_down, unadjusted_pvalues
-from itrust.data import Design, Missing, Points, Sample, Scan
+from itrust.data import Design, Missing, MulticlassSample, Points, Sample, Scan
 from itrust.engines import EngineChoice, Outcome, Plan, Work, run_together
+from itrust.nulls import places_null
 from itrust.tasks.bounds import Bounds
+from itrust.tasks.classes import (
+    ClassSamples,
+    TwoClasses,
+    class_task,
+    refuse_other_value,
+    sample_label,
+)
 from itrust.tasks.differentials import Linearised
-from itrust.tasks.expressions import LARGEST_VALUE, Ratio, Task, TaskRows
+from itrust.tasks.expressions import LARGEST_VALUE, Leaf, Ratio, Task, TaskRows
+from itrust.tasks.joint import (
+    ClassRows,
+    bare,
+    class_bounds,
+    estimated_twice,
+    few_class_labels,
+    joined,
+    joint_scores,
+    joint_task,
+    leaves_of,
+)
 from itrust.tasks.passes import LawSumsOfTasks, TaskPass, task_pass, value_at
 from itrust.tasks.quantities import Callback
 from itrust.tasks.refusals import refuse_label_by_name
@@ -115,7 +136,7 @@ class TaskResult(Result):
     uncovered : tuple of str
         Covariates of the task that the audit did not judge.
     positives : str
-        What positives are called, such as "owner = 1".
+        What positives are called, such as "owner = 1"; of several classes, what the label is.
     notes : tuple of str
         Data-quality notes.
     withheld : int or None
@@ -234,7 +255,7 @@ class TaskResult(Result):
 
 
 def evaluate_tasks(
-    sample: Sample | Scan,
+    sample: Sample | MulticlassSample | Scan,
     tasks: Sequence[Task],
     *,
     alpha: float = 0.05,
@@ -250,9 +271,13 @@ def evaluate_tasks(
     estimates with every set of replicate weights; clusters less strata, or the rank of the
     replicate weights less one), and labels are not redrawn.
 
+    Of several classes every task names those that it is about, as in `prevalence("tie")`. Rows are
+    redrawn from the probabilities of all classes, once for all tasks, and a gap between classes has
+    the variance of labels of which each row has one.
+
     Parameters
     ----------
-    sample : Sample or Scan
+    sample : Sample, MulticlassSample or Scan
         Labels, predictions and covariates.
     tasks : sequence of Task
         The numbers.
@@ -270,17 +295,105 @@ def evaluate_tasks(
     tuple of TaskResult
         One for each task, in their order.
     """
+    if isinstance(sample, MulticlassSample):
+        settings: dict[str, Any] = {"alpha": alpha, "draws": draws, "rng": rng, "engine": engine}
+        return _of_several(sample, tasks, settings)
     redraws = Redraws.of(sample, alpha=alpha, draws=draws, rng=rng, engine=engine)
-    check_tasks(redraws.sample, tasks, is_all=redraws.extract is None)
-    if not tasks:
+    refuse_odd_tasks(tasks)
+    own = class_tasks(tasks, redraws.sample)
+    if redraws.extract is None and any(leaf.label is not None for leaf in leaves_of(*own)):
+        value = redraws.sample.values[1]
+        own = [task.mapped(lambda leaf: _named(leaf, value)) for task in own]
+        found = _evaluated(ClassSamples(TwoClasses(redraws.sample)), own, redraws)
+        return _as_asked(found, tasks, redraws.sample.positives)
+    check_tasks(redraws.sample, own, is_all=redraws.extract is None)
+    if not own:
         return ()
     if not redraws.sample.design.is_simple:
-        return SampleTasks(redraws, tuple(tasks)).results(None)
-    part = task_part(redraws, tasks)
-    (found,) = run_together(
+        return _as_asked(SampleTasks(redraws, tuple(own)).results(None), tasks)
+    part = task_part(redraws, own)
+    (drawn,) = run_together(
         redraws.engine, redraws.survey, [part], redraws.null, redraws.draws, redraws.seed
     )
-    return part.results(found)
+    return _as_asked(part.results(drawn), tasks)
+
+
+def _named(leaf: Leaf, value: Any) -> Leaf:
+    return leaf.with_label(value) if leaf.label is None else leaf
+
+
+def class_tasks(tasks: Sequence[Task], sample: Sample | MulticlassSample) -> list[Task]:
+    """Say of every task which classes it is about, as a sample has them.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        What a user asks for.
+    sample : Sample or MulticlassSample
+        Rows with labels.
+
+    Returns
+    -------
+    list of Task
+        Of two classes, numbers of positives name none; of several, all name theirs.
+    """
+    found = []
+    for task in tasks:
+        with _named_in_errors(task):
+            found.append(class_task(task, sample))
+    return found
+
+
+def _as_asked(
+    found: Sequence[TaskResult], tasks: Sequence[Task], positives: str | None = None
+) -> tuple[TaskResult, ...]:
+    """Results under the tasks that were asked for."""
+    return tuple(
+        replace(result, task=task, positives=positives or result.positives)
+        for result, task in zip(found, tasks, strict=True)
+    )
+
+
+def _of_several(
+    sample: MulticlassSample, tasks: Sequence[Task], settings: Mapping[str, Any]
+) -> tuple[TaskResult, ...]:
+    """Tasks on several classes; two of them are those of the second one."""
+    own = checked_class_tasks(sample, tasks)
+    samples, last = ClassSamples(sample), sample.classes[-1]
+    if len(sample.classes) == 2 and samples.used(own) in ((), (last,)):
+        found = evaluate_tasks(samples.one(last), [bare(task) for task in own], **settings)
+    else:
+        whole = samples.one(samples.used(own)[0] if own else last)
+        alpha, seed = settings["alpha"], as_seed(settings["rng"])
+        draws = checked_reach(settings["draws"], alpha, 1)
+        redraws = Redraws(whole, places_null(whole), draws, seed, float(alpha))
+        found = _evaluated(samples, own, redraws)
+    return _as_asked(found, tasks, sample_label(sample))
+
+
+def _evaluated(
+    samples: ClassSamples, tasks: Sequence[Task], redraws: Redraws
+) -> tuple[TaskResult, ...]:
+    """Tasks whose leaves all name their classes, on redraws of all classes."""
+    told = []
+    for task in tasks:
+        one = joint_task(task, samples)
+        told.append(
+            _Told(
+                plug_in=one.predicted.value,
+                labels=one.labels.value,
+                error=one.less(1.0),
+                bounds=class_bounds(task, one.rows),
+                smoothed_rate=one.smoothed_rate,
+                few=few_class_labels(task, samples),
+                missing=_missing(task, redraws.sample.points),
+                references=references_of(task, redraws.sample),
+            )
+        )
+    scores = None
+    if tasks and redraws.sample.design.is_simple:
+        scores = joint_scores(tasks, samples, redraws.draws, redraws.seed)
+    return _results(redraws, tasks, told, scores)
 
 
 def task_part(redraws: Redraws, tasks: Sequence[Task]) -> SampleTasks | StreamedTasks:
@@ -299,9 +412,10 @@ def task_part(redraws: Redraws, tasks: Sequence[Task]) -> SampleTasks | Streamed
     SampleTasks or StreamedTasks
         `results` makes the results of what the pass gives.
     """
+    own = class_tasks(tasks, redraws.sample)
     if redraws.extract is None:
-        return SampleTasks(redraws, tuple(tasks))
-    return StreamedTasks(**vars(task_pass(redraws, tasks)))
+        return SampleTasks(redraws, tuple(own))
+    return StreamedTasks(**vars(task_pass(redraws, own)))
 
 
 class StreamedTasks(TaskPass):
@@ -618,13 +732,13 @@ def _one_family(
 
 
 def checked_tasks(
-    sample: Sample, tasks: Sequence[Task]
+    sample: Sample | MulticlassSample, tasks: Sequence[Task]
 ) -> tuple[list[Linearised], list[Linearised]]:
     """Estimate every task in two ways; refuse what is no task or has no finite value.
 
     Parameters
     ----------
-    sample : Sample
+    sample : Sample or MulticlassSample
         Rows with labels.
     tasks : sequence of Task
         What to estimate on them.
@@ -634,7 +748,11 @@ def checked_tasks(
     two lists of Linearised
         Plug-in estimates, and estimates from labels.
     """
+    if isinstance(sample, MulticlassSample):
+        own, samples = checked_class_tasks(sample, tasks), ClassSamples(sample)
+        return estimated_twice(own, samples)
     refuse_odd_tasks(tasks)
+    tasks = positive_tasks(tasks, sample)
     with_p, with_y = TaskRows.predicted(sample), TaskRows.labelled(sample)
     plug_ins = []
     for task in tasks:
@@ -647,22 +765,76 @@ def checked_tasks(
     return plug_ins, [task.linear(with_y) for task in tasks]
 
 
-def check_tasks(sample: Sample, tasks: Sequence[Task], *, is_all: bool) -> None:
+def positive_tasks(tasks: Sequence[Task], sample: Sample) -> list[Task]:
+    """Take the names of classes out of tasks; those of rows that are not positive are refused.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        What a user asks for.
+    sample : Sample
+        Rows with labels.
+
+    Returns
+    -------
+    list of Task
+        Of positives.
+    """
+    own = class_tasks(tasks, sample)
+    for task in own:
+        refuse_other_value(task, sample)
+    return own
+
+
+def checked_class_tasks(sample: MulticlassSample, tasks: Sequence[Task]) -> list[Task]:
+    """Refuse what is no task, names no class, or has no finite value on these rows.
+
+    Parameters
+    ----------
+    sample : MulticlassSample
+        Rows with labels.
+    tasks : sequence of Task
+        What to estimate on them.
+
+    Returns
+    -------
+    list of Task
+        Every leaf with its class, as the sample has it.
+    """
+    refuse_odd_tasks(tasks)
+    own, samples = class_tasks(tasks, sample), ClassSamples(sample)
+    for asked, task in zip(tasks, own, strict=True):
+        with _named_in_errors(asked):
+            leaves = leaves_of(task)
+            for leaf in leaves:
+                leaf.bare.check(samples.one(leaf.label))
+            rows = ClassRows.predicted(samples, samples.used([task]))
+            values = [leaf.bare.linear(rows.of(leaf)).value for leaf in leaves]
+            plug_in, _ = joined(task, leaves, values)
+        refuse_infinite(asked, plug_in)
+    return own
+
+
+def check_tasks(sample: Sample | MulticlassSample, tasks: Sequence[Task], *, is_all: bool) -> None:
     """Refuse what is no task, or cannot be one of these rows.
 
     Parameters
     ----------
-    sample : Sample
+    sample : Sample or MulticlassSample
         Rows with labels.
     tasks : sequence of Task
         What to estimate.
     is_all : bool
         Whether these are all rows; of others, only what their columns say can be refused.
     """
+    if isinstance(sample, MulticlassSample):
+        checked_class_tasks(sample, tasks)
+        return
     if is_all:
         checked_tasks(sample, tasks)
         return
     refuse_odd_tasks(tasks)
+    tasks = positive_tasks(tasks, sample)
     few = sample.points.take(slice(0, 2))
     for task in tasks:
         with _named_in_errors(task):

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -27,7 +27,20 @@ from itrust._core import (
     checked_positive,
     counted,
 )
-from itrust.data import Points, Population, PopulationScan, Predicate, Sample, Scan, quoted
+from itrust.data import (
+    And,
+    Level,
+    MulticlassSample,
+    Points,
+    Population,
+    PopulationScan,
+    Predicate,
+    Sample,
+    Scan,
+    all_of,
+    quoted,
+    written,
+)
 from itrust.tasks.bounds import RATES, Bounds
 from itrust.tasks.differentials import Dual, Linearised
 from itrust.tasks.fits import LeafFit
@@ -39,6 +52,7 @@ if TYPE_CHECKING:
     from itrust.tasks.estimated import TaskEstimate
 
 Join = Callable[["Task", object], "Task"]
+LABEL = "y"  # what texts call the label, whatever its column is called
 LARGEST_VALUE = 1e60  # of a quantity and of a task: the fourth powers of such are finite
 
 
@@ -199,6 +213,21 @@ class Task(Node):
             if isinstance(leaf, Ratio):
                 yield leaf
 
+    @abstractmethod
+    def mapped(self, change: Callable[[Leaf], Task]) -> Task:
+        """Put others in the place of its leaves.
+
+        Parameters
+        ----------
+        change : callable
+            What stands for a leaf; the leaf itself where nothing changes.
+
+        Returns
+        -------
+        Task
+            The same arithmetic of the others.
+        """
+
     @property
     def tolerance(self) -> float | None:
         """Size of bias that would matter, in the task's own unit; None: not said."""
@@ -312,14 +341,19 @@ class Task(Node):
         )[0]
 
     def evaluate(
-        self, sample: Sample, *, alpha: float = 0.05, draws: int = 999, rng: Rng = None
+        self,
+        sample: Sample | MulticlassSample,
+        *,
+        alpha: float = 0.05,
+        draws: int = 999,
+        rng: Rng = None,
     ) -> TaskResult:
         """Compare the number with probabilities and with labels.
 
         Parameters
         ----------
-        sample : Sample
-            Labels, predictions and covariates.
+        sample : Sample or MulticlassSample
+            Labels, predictions and covariates; of several classes the task names its own.
         alpha : float
             Error that the interval is allowed.
         draws : int
@@ -346,10 +380,36 @@ class Leaf(Task):
         The rows that count.
     among_positives : bool
         Whether the denominator is made of labels.
+    label : object
+        The class that counts as positive; None: whatever the sample says.
     """
 
     where: Predicate
     among_positives: bool
+    label: Any
+
+    @property
+    def bare(self) -> Leaf:
+        """The same of whatever counts as positive, without the name of a class."""
+        return self if self.label is None else self.with_label(None)
+
+    @abstractmethod
+    def with_label(self, label: Any) -> Leaf:
+        """Take another class, or None for whatever counts as positive."""
+
+    def _refuse_label(self) -> None:
+        """Refuse to read rows that do not say which class they are of."""
+        if self.label is not None:
+            raise InputError(
+                "{task} names a class: evaluate it on a sample, which says what its labels are",
+                argument="tasks",
+                value=self,
+                details={"task": self},
+            )
+
+    def mapped(self, change: Callable[[Leaf], Task]) -> Task:
+        """What stands for it."""
+        return change(self)
 
     @property
     @abstractmethod
@@ -455,14 +515,43 @@ class Ratio(Leaf):
         h, the rows that count.
     among_positives : bool
         Whether the denominator is made of labels.
+    label : object
+        The class that counts as positive; None: whatever the sample says.
     """
 
     quantity: Quantity
     where: Predicate
     among_positives: bool
+    label: Any = None
 
     def __post_init__(self) -> None:
         self._refuse_depth()
+
+    @classmethod
+    def among(cls, quantity: Quantity, where: Predicate, label: Any = None) -> Ratio:
+        """Average among rows of a class, which the condition may name: y == "tie".
+
+        Parameters
+        ----------
+        quantity : Quantity
+            What is averaged.
+        where : Predicate
+            The rows that count.
+        label : object
+            The class; None: the one of the condition, or what the sample calls positive.
+
+        Returns
+        -------
+        Ratio
+            With the class apart from the condition.
+        """
+        if label is None:
+            label, where = label_apart(where, [LABEL])
+        return cls(quantity, where, among_positives=True, label=label)
+
+    def with_label(self, label: Any) -> Ratio:
+        """The same with another class."""
+        return replace(self, label=label)
 
     @cached_property
     def depth(self) -> int:
@@ -472,7 +561,11 @@ class Ratio(Leaf):
     def __str__(self) -> str:
         given = self.where.formula
         if not self.among_positives:
-            return f"prevalence({given})"
+            if self.label is None:
+                return f"prevalence({given})"
+            return f"prevalence({written(self.label)}{' | ' if given else ''}{given})"
+        if self.label is not None:
+            given = all_of([Level(LABEL, self.label), self.where]).formula
         kind = "share" if isinstance(self.quantity, Indicator) else "mean"
         return f"{kind}({self.quantity}{' | ' if given else ''}{given})"
 
@@ -514,6 +607,7 @@ class Ratio(Leaf):
         two (n,) arrays
             The quantity, and 1 for rows that count.
         """
+        self._refuse_label()
         inside = self.inside_of(points, weights)
         if not inside.any():
             return np.zeros(len(points)), np.zeros(len(points))
@@ -694,6 +788,35 @@ class RatioFit(LeafFit):
         return weights * h if self.ratio.among_positives else np.zeros(h.size)
 
 
+def label_apart(where: Predicate, names: Sequence[str]) -> tuple[Any, Predicate]:
+    """Take the value that a label must have out of a condition.
+
+    Parameters
+    ----------
+    where : Predicate
+        A condition.
+    names : sequence of str
+        What the label is called.
+
+    Returns
+    -------
+    object and Predicate
+        The value, None if the condition does not name one, and what else must hold.
+
+    Examples
+    --------
+    >>> from itrust.data import parse_condition
+    >>> label, rest = label_apart(parse_condition('age > 30 and y == "tie"'), ["y"])
+    >>> label, rest.formula
+    ('tie', 'age > 30')
+    """
+    parts = where.parts if isinstance(where, And) else (where,)
+    for k, part in enumerate(parts):
+        if isinstance(part, Level) and part.name in names:
+            return part.level, all_of([*parts[:k], *parts[k + 1 :]])
+    return None, where
+
+
 def _first_name(quantity: Quantity) -> str:
     names = sorted(quantity.names)
     return quoted(names[0]) if names else "x"
@@ -707,6 +830,10 @@ class Fixed(NumberNode, Task):
         return Linearised(self.value, np.zeros(rows.weights.size))
 
     leaning = linear
+
+    def mapped(self, change: Callable[[Leaf], Task]) -> Task:  # noqa: ARG002
+        """Itself: it has no leaves."""
+        return self
 
     def bounds_of(self, known: Mapping[Leaf, Bounds]) -> Bounds:  # noqa: ARG002
         """Give the number at both ends."""
@@ -730,6 +857,13 @@ class Combined(TwoSides[Task], Task):
     def _told(self, part: Task, *, second: bool) -> str:
         """A side, in parentheses where it would be read otherwise."""
         return f"({part})" if needs_parentheses(self.sign, part, second=second) else str(part)
+
+    def mapped(self, change: Callable[[Leaf], Task]) -> Task:
+        """Both sides with other leaves."""
+        left, right = self.left.mapped(change), self.right.mapped(change)
+        if left is self.left and right is self.right:
+            return self
+        return Combined(left, self.sign, right)
 
     def linear(self, rows: TaskRows) -> Linearised:
         """Join the estimates of both sides."""
@@ -800,6 +934,11 @@ class Named(Task):
     def tolerance(self) -> float | None:
         """Size of bias that would matter."""
         return self.matters
+
+    def mapped(self, change: Callable[[Leaf], Task]) -> Task:
+        """The task with other leaves, under the same name."""
+        task = self.task.mapped(change)
+        return self if task is self.task else replace(self, task=task)
 
     def linear(self, rows: TaskRows) -> Linearised:
         """Estimate the task."""

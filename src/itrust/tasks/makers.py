@@ -20,12 +20,13 @@ def mean(
     quantity: str | Quantity | Callable[[Mapping[str, Any]], Any],
     where: object = None,
     *,
+    label: Any = None,
     name: str | None = None,
     **values: Any,
 ) -> Task:
     """Average of a covariate, or of a function of covariates, among positives.
 
-    E[g(x) | y = 1, where].
+    E[g(x) | y = 1, where], or E[g(x) | y = label, where] where labels have several classes.
 
     Parameters
     ----------
@@ -35,6 +36,9 @@ def mean(
     where : mapping, str or Predicate, optional
         Which rows count: covariates and the value they must have, a list of values, or None for
         missing; or a condition such as 'race == "Black" and age >= 65'. Default: all rows.
+    label : object, optional
+        The class whose rows are averaged, such as "tie"; 'y == "tie"' in `where` says the same.
+        Default: whatever counts as positive; of several classes one must be named.
     name : str, optional
         What a function is called in texts; default: its own name.
     **values : object
@@ -50,12 +54,16 @@ def mean(
     >>> from itrust import tasks
     >>> str(tasks.mean("age", where={"race": "Black"}) - tasks.mean("age", where={"race": "White"}))
     'mean(age | race == "Black") - mean(age | race == "White")'
+    >>> str(tasks.mean("age", label="tie", region="south"))
+    'mean(age | y == "tie" and region == "south")'
     """
     chosen = _predicate(where, values, "mean")
-    return Ratio(_as_quantity(quantity, name), chosen, among_positives=True)
+    return Ratio.among(_as_quantity(quantity, name), chosen, label)
 
 
-def share(condition: object = None, where: object = None, **values: Any) -> Task:
+def share(
+    condition: object = None, where: object = None, *, label: Any = None, **values: Any
+) -> Task:
     """Share of positives for which a condition holds: P(condition | y = 1, where).
 
     Parameters
@@ -64,6 +72,8 @@ def share(condition: object = None, where: object = None, **values: Any) -> Task
         What has to hold, as `where` of `mean`; default: what the keywords say.
     where : mapping, str or Predicate, optional
         Among which rows; default: all rows.
+    label : object, optional
+        The class whose rows count, as for `mean`. Default: whatever counts as positive.
     **values : object
         The mapping of `condition` as keywords, such as race="Black".
 
@@ -87,16 +97,19 @@ def share(condition: object = None, where: object = None, **values: Any) -> Task
             argument="condition",
             value=condition,
         )
-    return Ratio(Indicator(chosen), _predicate(where, {}, "share"), among_positives=True)
+    return Ratio.among(Indicator(chosen), _predicate(where, {}, "share"), label)
 
 
-def prevalence(where: object = None, **values: Any) -> Task:
-    """Rate of positives: P(y = 1 | where).
+def prevalence(where: object = None, *, label: Any = None, **values: Any) -> Task:
+    """Rate of positives, P(y = 1 | where), or of a class, P(y = label | where).
 
     Parameters
     ----------
     where : mapping, str or Predicate, optional
         Which rows count, as `where` of `mean`; default: all rows.
+    label : object, optional
+        The class, such as "tie". Default: whatever counts as positive; of several classes one
+        must be named.
     **values : object
         Covariates and the value they must have, as keywords.
 
@@ -110,9 +123,11 @@ def prevalence(where: object = None, **values: Any) -> Task:
     >>> from itrust import tasks
     >>> str(tasks.prevalence(race="Black") - tasks.prevalence(race="White"))
     'prevalence(race == "Black") - prevalence(race == "White")'
+    >>> str(tasks.prevalence(label="win") - tasks.prevalence(label="loss"))
+    'prevalence("win") - prevalence("loss")'
     """
     chosen = _predicate(where, values, "prevalence")
-    return Ratio(Indicator(Everywhere()), chosen, among_positives=False)
+    return Ratio(Indicator(Everywhere()), chosen, among_positives=False, label=label)
 
 
 def coefficient(
@@ -122,6 +137,7 @@ def coefficient(
     link: Literal["logit", "identity", "log"] = "logit",
     where: object = None,
     reference: Mapping[str, Any] | None = None,
+    label: Any = None,
     **values: Any,
 ) -> Task:
     """Coefficient of a regression of the label on covariates.
@@ -147,6 +163,9 @@ def coefficient(
         Which rows count, as for `mean`; default: all rows.
     reference : mapping of str to object, optional
         The level that the others of a category are compared with; default: the first that occurs.
+    label : object, optional
+        The class that is regressed, against all others. Default: whatever counts as positive; of
+        several classes one must be named.
     **values : object
         The mapping of `where` as keywords, such as region="south".
 
@@ -163,6 +182,8 @@ def coefficient(
     'coef(age ; age + race against "White" + income)'
     >>> str(tasks.coefficient({"race": "Black"}, on=["age", "race"], link="log", region="south"))
     'coef(race["Black"] ; age + race ; log | region == "south")'
+    >>> str(tasks.coefficient("age", on=["age", "region"], label="tie"))
+    'coef("tie" ~ age ; age + region)'
     """
     if isinstance(on, str) or not isinstance(on, Sequence):
         raise InputError(
@@ -179,7 +200,7 @@ def coefficient(
     chosen = _predicate(where, values, "coefficient")
     terms = tuple(_as_term(term, "on") for term in on)
     regression = Regression(terms, link, chosen, tuple((reference or {}).items()))
-    return Coefficient(None if of == 1 else _as_term(of, "of"), regression)
+    return Coefficient(None if of == 1 else _as_term(of, "of"), regression, label)
 
 
 def _as_term(term: object, argument: str) -> RegressionTerm:

@@ -7,7 +7,9 @@
     call       = "mean" "(" quantity [ "|" condition ] ")"
                | "share" "(" condition [ "|" condition ] ")"
                | "prevalence" "(" [ condition ] ")"
-               | "coef" "(" coefficient ";" terms [ ";" link ] [ "|" condition ] ")"
+               | "prevalence" "(" class [ "|" condition ] ")"
+               | "coef" "(" [ class "~" ] coefficient ";" terms [ ";" link ] [ "|" condition ] ")"
+    class      = value
     coefficient = "1" | part [ ":" part ]
     part       = covariate "[" value "]" | product
     terms      = term { "+" term }
@@ -30,9 +32,13 @@ mean(10 ** log_income). A coefficient is that of a regression of the label on th
 constant (coef(1 ; ...) is the constant's): logistic unless a link is named; identity gives
 differences of rates, log gives logs of ratios of rates. A category has a coefficient for each level
 but the reference, which is the one after "against", or the first that occurs; ":" multiplies two
-terms. Covariates are observed ones: the model's prediction is no term. A text has at most 100,000
-characters and 1,000 words and signs, with 60 levels of parentheses and 95 parts within each other,
-such as terms of a sum; all numbers are finite. Examples:
+terms. Where labels have several classes, every number names its class: prevalence("tie") is the
+rate of it, the condition of a mean or a share has y == "tie" joined to the rest by "and", and
+coef("tie" ~ age ; ...) is of a regression of "is it tie?" (a condition would choose rows by their
+label). The label is called y, or what its column is called. Covariates are observed ones: the
+model's prediction is no term. A text has at most 100,000 characters and 1,000 words and signs, with
+60 levels of parentheses and 95 parts within each other, such as terms of a sum; all numbers are
+finite. Examples:
 
     mean(age | race == "Black") - mean(age | race == "White")
     share(age >= 65)
@@ -41,6 +47,9 @@ such as terms of a sum; all numbers are finite. Examples:
     coef(age ; age + race + log(income))
     coef(race["Black"] ; age + race against "White" ; identity | region == "south")
     coef(age:urban ; age + urban + age:urban)
+    prevalence("win" | region == "south") - prevalence("loss" | region == "south")
+    mean(age | y == "tie" and region == "south")
+    coef("tie" ~ age ; age + region)
 """
 
 from __future__ import annotations
@@ -79,6 +88,7 @@ CALLS = ("mean", "share", "prevalence", "coef")
 # Signs that only regressions have; elsewhere they are refused with what may have been meant.
 OF_REGRESSIONS = ";:[]"
 TOKENS = re.compile(TOKEN.pattern.replace("[-+*/()|,<>~]", r"[-+*/()|,<>~;:\[\]]"), re.VERBOSE)
+BOOLEANS = ("true", "false")
 MOST_PARTS = MAX_DEPTH - 5  # a mean, a sign and a title may come around them
 
 Part = TypeVar("Part", Task, Quantity)
@@ -241,24 +251,43 @@ class _Parser(ConditionReader):
         self.expect("(", f"after {token.text}")
         task: Task
         if token.text == "prevalence":
-            empty = self.peek is not None and self.peek.text == ")"
-            where = Everywhere() if empty else self.condition()
-            task = Ratio(Indicator(Everywhere()), where, among_positives=False)
+            task = self.rate()
         elif token.text == "share":
-            what = Indicator(self.condition())
-            task = Ratio(what, self.given(), among_positives=True)
+            task = Ratio.among(Indicator(self.condition()), self.given())
         elif token.text == "coef":
             task = self.coefficient()
         else:
             quantity = self.quantity()
             if not quantity.names:
                 self.refuse("mean needs a covariate", token.at)
-            task = Ratio(quantity, self.given(), among_positives=True)
+            task = Ratio.among(quantity, self.given())
         self.expect(")", f"to close {token.text}(")
         return task
 
+    def rate(self) -> Ratio:
+        """The rate of a class, or of positives, among rows that count."""
+        label = self.label("|", ")")
+        if label is not None:
+            where = self.given()
+        else:
+            empty = self.peek is not None and self.peek.text == ")"
+            where = Everywhere() if empty else self.condition()
+        return Ratio(Indicator(Everywhere()), where, among_positives=False, label=label)
+
+    def label(self, *after: str) -> Any:
+        """A class, if a value stands here and one of some signs after it; else None."""
+        at = self.position + (self.peek is not None and self.peek.text == "-")
+        following = self.tokens[at : at + 2]
+        if len(following) < 2 or following[1].text not in after:
+            return None
+        is_value = following[0].kind in ("number", "text") or following[0].text in BOOLEANS
+        return self.value() if is_value else None
+
     def coefficient(self) -> Coefficient:
         """A coefficient, the terms of its regression, the link, and the rows that count."""
+        label = self.label("~")
+        if label is not None:
+            self.expect("~", "after the class")
         token = self.peek
         of = None if self._constant() else self.coefficient_term()
         self.expect(";", "and the terms of the regression after the coefficient")
@@ -276,7 +305,7 @@ class _Parser(ConditionReader):
         regression = self._made(
             at, Regression, tuple(terms), link, self.given(), tuple(references.items())
         )
-        return self._made(at, Coefficient, of, regression)
+        return self._made(at, Coefficient, of, regression, label)
 
     def _made(self, at: int, kind: Callable[..., Made], *parts: Any) -> Made:
         """Something that refuses parts which do not go together: pointed at in the text."""

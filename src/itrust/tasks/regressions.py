@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from itrust._core import FloatArray, InputError, IntArray, did_you_mean
-from itrust.data import Level, Points, Predicate, Sample, position_of, quoted
+from itrust.data import Level, Points, Predicate, Sample, position_of, quoted, written
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.differentials import Linearised
 from itrust.tasks.expressions import Leaf, Task, TaskRows
@@ -132,10 +132,13 @@ class Coefficient(Leaf):
         Which term, with a level in place of each category; None is the constant.
     regression : Regression
         On what.
+    label : object
+        The class that is regressed, against all others; None: whatever the sample says.
     """
 
     of: RegressionTerm | None
     regression: Regression
+    label: Any = None
     among_positives = False
 
     def __post_init__(self) -> None:
@@ -180,7 +183,12 @@ class Coefficient(Leaf):
         return FEW_EACH * (1 + len(self.regression.terms))
 
     def __str__(self) -> str:
-        return f"coef({1 if self.of is None else self.of} ; {self.regression})"
+        explained = "" if self.label is None else f"{written(self.label)} ~ "
+        return f"coef({explained}{1 if self.of is None else self.of} ; {self.regression})"
+
+    def with_label(self, label: Any) -> Coefficient:
+        """The same with another class."""
+        return replace(self, label=label)
 
     def predicates(self) -> Iterator[Predicate]:
         """Where rows count, and the levels that it names."""
@@ -299,6 +307,7 @@ class Coefficient(Leaf):
 
 def frame_of(coefficient: Coefficient, rows: TaskRows) -> tuple[Frame, IntArray, FloatArray]:
     """The columns of a regression on rows in memory, the rows that count, and the design."""
+    coefficient._refuse_label()
     regression = coefficient.regression
     regression.where.check(rows.points)
     inside = coefficient.inside_of(rows.points, rows.weights)

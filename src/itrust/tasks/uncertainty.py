@@ -364,7 +364,19 @@ class LabelLaw:
         """
         if not self.design.is_simple:
             return self._by_design(shares, expected, leaning, moves)
-        return LawSums.of(shares, expected, leaning, self.q).uncertainty()
+        return self._sums(shares, expected, leaning).uncertainty()
+
+    def _sums(self, shares: FloatArray, expected: FloatArray, leaning: FloatArray) -> LawSums:
+        return LawSums.of(shares, expected, leaning, self.q)
+
+    def _counted(self, shares: FloatArray, leaning: FloatArray) -> BoolArray:
+        """Rows that have a share in a number, (n,)."""
+        return np.asarray((shares != 0) | (leaning != 0))
+
+    @property
+    def _spread(self) -> FloatArray:
+        """Standard deviations of labels by the law, (n,)."""
+        return np.asarray(np.sqrt(self.q * (1 - self.q)))
 
     def _by_design(
         self,
@@ -380,7 +392,7 @@ class LabelLaw:
         floor = design_variance(self.design, expected) + self.label_variance(leaning)
         if not floor > 0:
             return Uncertainty(0.0, 1.0, 1.0)
-        freedom = self._freedom((shares != 0) | (leaning != 0))
+        freedom = self._freedom(self._counted(shares, leaning))
         lack = max(0.0, 1 - self.labels / ENOUGH_LABELS)
         if lack > 0 and leaning.any():
             # Few labels tell little about how alike they are: the law is a floor and no more.
@@ -398,7 +410,7 @@ class LabelLaw:
         """
         whole = self.design.freedom
         base = np.ones(self.design.n) if self.design.weights is None else self.design.weights
-        noise = base * counted * np.sqrt(self.q * (1 - self.q))
+        noise = base * counted * self._spread
         unit = np.arange(self.design.n) if self.unit is None else self.unit
         apart, together = np.bincount(unit, noise**2), np.square(np.bincount(unit, noise))
         carried = (1 - self.alike) * apart + self.alike * together

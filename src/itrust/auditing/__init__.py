@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ClassPart,
         TopLabel,
     )
-    from itrust.auditing.multiclass.taken import PairBias, PairGroup, ClassMatrix
+    from itrust.auditing.multiclass.taken import ClassMatrix, PairBias, PairGroup
     from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
     from itrust.auditing.schemas import CLASSES_SCHEMA as CLASSES_SCHEMA
     from itrust.auditing.schemas import SCHEMA as SCHEMA
@@ -59,6 +59,7 @@ __all__ = [
     "Charts",
     "Check",
     "ClassEvidence",
+    "ClassMatrix",
     "ClassPart",
     "ClassesComparison",
     "ClassesMissed",
@@ -86,7 +87,6 @@ __all__ = [
     "PairGroup",
     "Provenance",
     "ReliabilityLine",
-    "ClassMatrix",
     "TopLabel",
     "Unknown",
     "Verdict",

@@ -31,6 +31,7 @@ from itrust.calibration import (
     Finding,
     Refusal,
     RegionPower,
+    TakenFor,
 )
 from itrust.data import PREDICTION, Missing, Predicate, level_of
 from itrust.tasks import TaskResult
@@ -239,13 +240,14 @@ class ClassEvidence:
     Attributes
     ----------
     name : object
-        The class.
+        The class; None for all classes together.
     item : object
-        A group or slice, the mean, a point, or a finding of the test.
+        A group or slice, the mean, a point, a finding of the test, or a pair of classes of which
+        one is taken for the other.
     """
 
     name: Any
-    item: PartBias | PointBias | MeanBias | Finding
+    item: PartBias | PointBias | MeanBias | Finding | TakenFor
 
 
 Evidence = PartBias | PointBias | MeanBias | TaskResult | Finding | ImpossibleLabels | ClassEvidence
@@ -257,6 +259,7 @@ KINDS: dict[type, str] = {
     TaskResult: "task",
     Finding: "finding",
     ImpossibleLabels: "impossible labels",
+    TakenFor: "taken for",
 }
 
 

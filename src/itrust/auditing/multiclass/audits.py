@@ -271,9 +271,9 @@ class MulticlassAudit(Result):
     def _told(self, item: Evidence) -> dict[str, Any]:
         from itrust.render import evidence_words
 
-        name, own = (str(item.name), item.item) if isinstance(item, ClassEvidence) else (None, item)
+        name, own = (item.name, item.item) if isinstance(item, ClassEvidence) else (None, item)
         return {
-            "class": name,
+            "class": None if name is None else str(name),
             "kind": KINDS[type(own)],
             "text": evidence_words(item, self.tolerance),
         }

@@ -186,7 +186,7 @@ def _differences(
 ) -> Iterator[Difference]:
     """First minus second in every score; intervals by the design's variance of paired losses."""
     (one, a), (two, b) = first, second
-    own = a.one_class(a.classes[0])
+    own = a
     w = own.weights_or_ones / own.weights_or_ones.sum()
     losses = zip(("Brier", "log loss"), class_losses(a), class_losses(b), strict=True)
     for what, of_a, of_b in losses:
@@ -226,13 +226,12 @@ def _refuse_other_rows(first: str, a: MulticlassSample, name: str, b: Multiclass
         raise InputError(f"{first!r} and {name!r} have different labels in row {row}")
     if a.names != b.names:
         raise InputError(f"{first!r} and {name!r} have different covariates")
-    one, two = (own.one_class(own.classes[0]) for own in (a, b))
-    for own, other in zip(one.columns, two.columns, strict=True):
+    for own, other in zip(a.columns, b.columns, strict=True):
         same = own.values == other.values
         if own.levels != other.levels or not (same | (own.missing & other.missing)).all():
             raise InputError(f"{first!r} and {name!r} differ in the covariate {own.name!r}")
     for what in ("weights", "cluster", "strata", "replicate_weights"):
-        left, right = getattr(one.design, what), getattr(two.design, what)
+        left, right = getattr(a.design, what), getattr(b.design, what)
         if (left is None) != (right is None) or (
             left is not None and not np.array_equal(left, right)
         ):

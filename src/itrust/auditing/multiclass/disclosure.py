@@ -22,7 +22,7 @@ from itrust.auditing.multiclass.parts import ClassPart
 from itrust.auditing.multiclass.taken import ClassMatrix
 from itrust.auditing.verdict import ClassEvidence, Evidence, PointBias
 from itrust.bias import GroupBias, PartBias, Slice
-from itrust.calibration import ClassResult, Finding
+from itrust.calibration import ClassResult, Finding, TakenFor
 from itrust.data import Everywhere, Points, Predicate
 from itrust.tasks import TaskResult
 
@@ -129,7 +129,12 @@ def disclosed_classes(audit: MulticlassAudit, min_cell: int) -> MulticlassAudit:
     return replace(
         audit,
         parts=kept,
-        test=replace(audit.test, classes=classes),
+        test=replace(
+            audit.test,
+            classes=classes,
+            pairs=tuple(own for own in audit.test.pairs if not rule.is_few(own.where)),
+            together=rule.findings(audit.test.together),
+        ),
         overall=replace(audit.overall, top=replace(audit.overall.top, curve=top)),
         taken_for=pairs,
         missed=missed,
@@ -158,7 +163,7 @@ class _Rule:
     @classmethod
     def of(cls, audit: MulticlassAudit, least: int) -> _Rule:
         sample = audit.sample
-        points = sample.one_class(sample.classes[0]).points
+        points = sample.points
         k = len(audit.classes)
         cells: set[tuple[Predicate, int]] = set()
         table = audit.parts[0].diagnosis.groups
@@ -206,7 +211,7 @@ class _Rule:
         return replace(
             part,
             curve=curve,
-            test=self._findings(part.test),
+            test=self.findings(part.test),
             diagnosis=replace(part.diagnosis, groups=groups, slices=replace(slices, slices=kept)),
         )
 
@@ -235,7 +240,7 @@ class _Rule:
                 others.append(inside)
         return tuple(kept)
 
-    def _findings(self, test: ClassResult) -> ClassResult:
+    def findings(self, test: ClassResult) -> ClassResult:
         kept = tuple(
             replace(
                 own,
@@ -279,7 +284,9 @@ class _Rule:
                 told = self.task(item)
                 return [] if told.withheld is not None else [told]
             return [item]
-        k, own = self.classes.index(item.name), item.item
+        own = item.item
+        if isinstance(own, TakenFor):
+            return [] if self.is_few(own.where) else [item]
         if isinstance(own, PointBias):
             point = self._point(own)
             return [] if point is None else [replace(item, item=point)]
@@ -289,6 +296,7 @@ class _Rule:
             low, high = self._allowed(own.too_low), self._allowed(own.too_high)
             return [replace(item, item=replace(own, too_low=low, too_high=high))]
         if isinstance(own, PartBias):
+            k = self.classes.index(item.name)
             hidden = (own.where, k) in self.cells
             if isinstance(own, Slice):
                 rare = any((leaf, k) in self.cells for leaf in own.where.leaves())

@@ -129,21 +129,15 @@ def _of_model(
     model_settings: Mapping[str, Any],
     rng: Rng,
 ) -> ClassesCommission:
+    own: Any = model
     wanted = as_tasks(tasks)
-    maker: Any = getattr(MulticlassSample, "from_estimator", None)
-    if maker is None:
-        raise InputError(
-            "the model has more than two classes; write it.audit(it.MulticlassSample(y, "
-            "model.predict_proba(X), X, classes=model.classes_)), or name one with pos_label",
-            argument="sample",
-        )
     columns, by_name = on, isinstance(on, str | int | list | tuple)
     chosen: list[Any] = list(dict.fromkeys(on)) if isinstance(on, list | tuple) else [on]
     if by_name:
         named = set[str]().union(*(task.names for task in wanted))
         columns = [*chosen, *sorted(named - set(chosen))]
     given = {name: value for name, value in model_settings.items() if value is not None}
-    made: MulticlassSample = maker(model, X, y, on=columns, rng=rng, **given)
+    made = MulticlassSample.from_estimator(own, X, y, on=columns, rng=rng, **given)
     names = made.names[: len(chosen)] if by_name else made.names
     return ClassesCommission(made, tuple(names), wanted)
 

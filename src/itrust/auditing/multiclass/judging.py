@@ -27,11 +27,6 @@ from itrust.tasks import TaskResult
 MAX_FINDINGS = 3  # of the test, of one class, among the evidence
 
 
-def refutes(test: MulticlassResult, alpha: float) -> bool:
-    """Whether the test of all classes, or a label that was called impossible, refutes."""
-    return bool(test.pvalue <= alpha) or test.impossible > 0
-
-
 def judge_classes(
     test: MulticlassResult,
     parts: Sequence[ClassPart],
@@ -74,17 +69,18 @@ def judge_classes(
         "share_within": share,
         "rate": min(min(part.mean.predicted, 1 - part.mean.predicted) for part in parts),
         "would_be_seen": seen,
-        "clusters": getattr(test, "clusters", None),
-        "refused": getattr(test, "refused", None),
+        "clusters": test.clusters,
+        "refused": test.refused,
         "classes": tuple(part.name for part in parts),
     }
     large = list(_large(parts, tolerance))
-    if refutes(test, alpha):
+    if test.refutes(alpha):
         told: list[Evidence] = [ImpossibleLabels(test.impossible)] if test.impossible else []
         told += large
         verdict = Verdict.WITHIN_TOLERANCE if within else Verdict.SIZE_NOT_ESTABLISHED
         verdict = Verdict.MISCALIBRATED if told else verdict
         evidence = (*(told or _shown(parts)), *_findings(test, alpha))
+        evidence = evidence or tuple(_of_several(test, alpha))
         return Judgement(verdict, evidence, refuted=True, is_attributed=bool(evidence), **common)
     contrary: list[Evidence] = [t for t in tasks if t.is_shown and not t.uncovered]
     contrary += [*_shown(parts), *_points(parts)]
@@ -155,6 +151,13 @@ def _findings(test: MulticlassResult, alpha: float) -> list[ClassEvidence]:
         for finding in own.evidence(alpha)[:MAX_FINDINGS]
     ]
     return sorted(found, key=lambda own: getattr(own.item, "pvalue", 1.0))
+
+
+def _of_several(test: MulticlassResult, alpha: float) -> Iterator[ClassEvidence]:
+    """What the test shows of pairs of classes, and of all together."""
+    yield from (ClassEvidence(pair.actual, pair) for pair in test.taken_for(alpha)[:MAX_FINDINGS])
+    found = test.together.evidence(alpha)[:MAX_FINDINGS]
+    yield from (ClassEvidence(None, finding) for finding in found)
 
 
 def _overlooked(missed: ClassesMissed | None, tolerance: float, n: int) -> Overlooked | None:

@@ -21,7 +21,7 @@ from itrust.auditing.multiclass.parts import (
     adjusted,
     multiplied,
 )
-from itrust.auditing.multiclass.taken import ClassMatrix, pair_groups, taken_for
+from itrust.auditing.multiclass.taken import ClassMatrix, class_matrix, pair_groups
 from itrust.auditing.parts import Diagnosis, MeanBias
 from itrust.bias import MAX_GROUPS, GroupTable, Redraws, group_plan, local_plan, slices_of
 from itrust.calibration import (
@@ -229,7 +229,7 @@ def top_label(sample: MulticlassSample) -> Sample:
         Labels that are 1 where it is, its probabilities, the design; no covariates.
     """
     chosen = sample.p.argmax(axis=1)
-    design = sample.one_class(sample.classes[0]).design
+    design = sample.design
     return Sample(
         (sample.codes == chosen).astype(float),
         np.clip(sample.p[np.arange(sample.n), chosen], 0.0, 1.0),
@@ -279,11 +279,8 @@ def pairs_of(
     ClassMatrix
         The matrix of classes and the groups.
     """
-    first = sample.one_class(sample.classes[0])
-    found = taken_for(
+    found = class_matrix(
         sample,
-        first.design,
-        first.weights_or_ones,
         alpha=settings.alpha,
         draws=settings.draws,
         seed=settings.seed,
@@ -311,11 +308,10 @@ def classes_missed(
     ClassesMissed or None
         None where rows are not independent, or no label can vary.
     """
-    first = sample.one_class(sample.classes[0])
-    if not first.design.rows_are_independent or np.isin(sample.p, (0.0, 1.0)).all():
+    if not sample.design.rows_are_independent or np.isin(sample.p, (0.0, 1.0)).all():
         return None
-    w = first.weights_or_ones
-    table = parts[0].diagnosis.groups
+    w = sample.weights_or_ones
+    points, table = sample.points, parts[0].diagnosis.groups
     places: list[Predicate] = [Everywhere(), *(group.where for group in table or ())]
     p, total = sample.p, float(w.sum())
     variance = np.square(w)[:, None] * p * (1 - p)  # (n, K)
@@ -325,7 +321,7 @@ def classes_missed(
     power = float(student_quantile(1 - POWER, math.inf))
     shifts = []
     for number, where in enumerate(places):
-        inside = np.asarray(where.rows(first.points))
+        inside = np.asarray(where.rows(points))
         mass = float(w[inside].sum())
         if number and mass < SMALL_SHARE * total:
             continue

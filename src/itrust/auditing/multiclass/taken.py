@@ -215,10 +215,8 @@ class ClassMatrix(Result):
         return f"<ClassMatrix: {len(self.shown)} of {len(self.pairs)} pairs of classes shown>"
 
 
-def taken_for(
+def class_matrix(
     sample: MulticlassSample,
-    design: Design,
-    weights: FloatArray,
     *,
     alpha: float,
     draws: int,
@@ -236,10 +234,6 @@ def taken_for(
     ----------
     sample : MulticlassSample
         Labels and probabilities.
-    design : Design
-        How the rows were drawn.
-    weights : (n,) array
-        Of the rows.
     alpha : float
         Error that all pairs together are allowed.
     draws, seed : int
@@ -251,6 +245,7 @@ def taken_for(
         Without groups; `pair_groups` finds these.
     """
     p, codes, k = sample.p, sample.codes, len(sample.classes)
+    design, weights = sample.design, sample.weights_or_ones
     number = int(min(draws, max(FEWEST_DRAWS, MAX_WORK // (sample.n * k))))
     law = _Law.of(p, weights)
     sums, mass = _sums(p * weights[:, None], weights, codes[None], k)

@@ -10,11 +10,11 @@ from itrust.auditing import (
     FAMILY,
     Check,
     ClassesComparison,
+    ClassMatrix,
     ClassPart,
     MulticlassAudit,
     PairBias,
     PairGroup,
-    ClassMatrix,
 )
 from itrust.bias import SIGN
 from itrust.render.showing import WIDTH, as_text
@@ -133,13 +133,17 @@ def _class_table(audit: MulticlassAudit, width: int) -> Iterator[str]:
         mark = "*" if part.test.pvalue <= audit.alpha else " "
         shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
         first = f"    {mark} {shown:<{longest}}  {part.rows:>{max(rows, 4)},} rows  "
-        first += f"p {part.test.pvalue:<6.3g}"
+        first += f"p {_pvalue(part.test.pvalue):<6}"
         second = class_line(part)
         if len(first) + 2 + len(second) <= width:
             yield f"{first}  {second}"
         else:
             yield from wrapped(first.strip(), width, "    " if mark == "*" else "      ", "  ")
             yield from wrapped(second, width, " " * 8, "  ")
+
+
+def _pvalue(value: float) -> str:
+    return "none" if math.isnan(value) else f"{value:.3g}"
 
 
 def classes_sections(audit: MulticlassAudit) -> list[Section]:
@@ -356,9 +360,8 @@ def class_found(part: ClassPart, audit: MulticlassAudit) -> list[str]:
         Lines.
     """
     shown = part.test.pvalue <= audit.alpha
-    lines = [
-        f"{'rejected' if shown else 'not rejected'}: p {part.test.pvalue:.3g}; {class_line(part)}"
-    ]
+    answer = "rejected" if shown else "not rejected"
+    lines = [f"{answer}: p {_pvalue(part.test.pvalue)}; {class_line(part)}"]
     for own in part.diagnosis.shown[:MAX_TOLD]:
         bias, interval = bias_and_interval(own)
         lines.append(f"{bias} ({interval}) where {own.where}")

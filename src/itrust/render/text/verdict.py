@@ -26,7 +26,7 @@ from itrust.auditing import (
     Verdict,
 )
 from itrust.bias import PartBias
-from itrust.calibration import Clustering, Coverage, Finding, Refusal
+from itrust.calibration import Clustering, Coverage, Finding, Refusal, TakenFor
 from itrust.data import Everywhere, Predicate
 from itrust.render.text.tasks import task_title
 from itrust.tasks import TaskResult
@@ -505,6 +505,11 @@ def _finding_words(item: Finding, tolerance: float = 0.0) -> str:  # noqa: ARG00
 
 
 @evidence_words.register
+def _pair_words(item: TakenFor, tolerance: float = 0.0) -> str:  # noqa: ARG001
+    return str(item)
+
+
+@evidence_words.register
 def _impossible_words(item: ImpossibleLabels, tolerance: float = 0.0) -> str:  # noqa: ARG001
     return f"{counted(item.count, 'label')} that the model called impossible came true"
 
@@ -512,6 +517,8 @@ def _impossible_words(item: ImpossibleLabels, tolerance: float = 0.0) -> str:  #
 @evidence_words.register
 def _class_words(item: ClassEvidence, tolerance: float = 0.0) -> str:
     told = evidence_words(item.item, tolerance)
+    if item.name is None or isinstance(item.item, TakenFor):
+        return told
     if isinstance(item.item, Finding):
         return f"for {class_words(item.name)} {told}"
     return f"{class_words(item.name)} is {told}"

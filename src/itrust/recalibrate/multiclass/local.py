@@ -278,7 +278,9 @@ class LocalClasses(WrappedMethod):
 
     def _bases(self, points: ClassPoints, width: float) -> tuple[Basis, ...]:
         features = self.method.features
-        return tuple(Basis.of(points.one(k), width, features) for k in range(points.p.shape[1]))
+        return tuple(
+            Basis.of(points.one(k), width, features) for k in range(points.p.shape[1])
+        )
 
     def _corrected(self, rows: ClassRows, chain: ClassChain, choice: Choice) -> ClassChain:
         """The chain with one more correction."""

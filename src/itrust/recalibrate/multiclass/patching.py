@@ -58,7 +58,9 @@ class PatchedClasses(WrappedMethod):
         method.cells_ = [Cells.of(column, method.parts) for column in rows.carrier.columns]
         codes = method._codes(rows.points.one(0))
         w, p = rows.w, rows.p.copy()
-        pairs = [(group, np.flatnonzero(group.members(codes))) for group in method._groups(codes)]
+        pairs = [
+            (group, np.flatnonzero(group.members(codes))) for group in method._groups(codes)
+        ]
         pairs = [(group, own) for group, own in pairs if w[own].sum() >= method.gamma * w.sum()]
         self.patches_: list[tuple[int, Patch]] = []
         self.sweeps_, self.converged_ = 0, False

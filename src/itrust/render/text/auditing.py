@@ -17,7 +17,7 @@ from itrust._core import (
     signed,
     wrapped,
 )
-from itrust.auditing import Audit, Check, Comparison, Gate, Missed, Verdict
+from itrust.auditing import Audit, Check, Comparison, Gate, Missed, MulticlassAudit, Verdict
 from itrust.bias import SIGN, GroupTable, PartBias
 from itrust.calibration import Autocorrelation, CalibrationResult, Detectable, Finding, worst_of
 from itrust.data import Everywhere
@@ -140,12 +140,12 @@ def gate_words(found: Gate) -> str:
     return f"gate {'closed' if found.closed else 'open'}: {why}"
 
 
-def failure_words(audit: Audit, found: Gate, require: Verdict | None) -> str:
+def failure_words(audit: Audit | MulticlassAudit, found: Gate, require: Verdict | None) -> str:
     """Say why an audit is not good enough: what closes the gate, what shows it, what to do.
 
     Parameters
     ----------
-    audit : Audit
+    audit : Audit or MulticlassAudit
         As it may be shown: apply `Disclosure` first.
     found : Gate
         Of `itrust.auditing.gate`.
@@ -335,14 +335,14 @@ def judged_on(audit: Audit) -> str:
     return told if len(names) <= MAX_NAMES else f"{told} and {len(names) - MAX_NAMES} more"
 
 
-def check_lines(check: Check, audit: Audit) -> list[str]:
+def check_lines(check: Check, audit: Audit | MulticlassAudit) -> list[str]:
     """Say what one check of the gate found.
 
     Parameters
     ----------
     check : Check
         Of `itrust.auditing.gate`.
-    audit : Audit
+    audit : Audit or MulticlassAudit
         That was put to the gate.
 
     Returns
@@ -350,6 +350,10 @@ def check_lines(check: Check, audit: Audit) -> list[str]:
     list of str
         One or more lines.
     """
+    if isinstance(audit, MulticlassAudit):
+        from itrust.render.text.multiclass import class_check_lines
+
+        return class_check_lines(check, audit)
     if check.key == "verdict":
         lines = [f"{audit.verdict}: {audit.sentence}"]
     elif check.key == "task":

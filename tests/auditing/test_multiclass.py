@@ -190,7 +190,7 @@ def test_a_class_that_is_too_rare_by_a_factor_is_taken_for_none():
 def test_the_families_hold_their_level():
     """Any pair of classes, and any group of any class, of calibrated models."""
     pairs = groups = 0
-    runs = 80
+    runs = 40
     for seed in range(runs):
         sample = sample_of(250, seed=100 + seed)
         pairs += bool(class_matrix(sample, alpha=0.2, draws=99, seed=seed).shown)

@@ -259,7 +259,6 @@ KINDS: dict[type, str] = {
     TaskResult: "task",
     Finding: "finding",
     ImpossibleLabels: "impossible labels",
-    TakenFor: "taken for",
 }
 
 

@@ -274,7 +274,7 @@ class MulticlassAudit(Result):
         name, own = (item.name, item.item) if isinstance(item, ClassEvidence) else (None, item)
         return {
             "class": None if name is None else str(name),
-            "kind": KINDS[type(own)],
+            "kind": KINDS.get(type(own), "taken for"),
             "text": evidence_words(item, self.tolerance),
         }
 

@@ -247,7 +247,7 @@ def class_matrix(
     p, codes, k = sample.p, sample.codes, len(sample.classes)
     design, weights = sample.design, sample.weights_or_ones
     number = int(min(draws, max(FEWEST_DRAWS, MAX_WORK // (sample.n * k))))
-    law = _Law.of(p, weights)
+    law = _PairLaw.of(p, weights)
     sums, mass = _sums(p * weights[:, None], weights, codes[None], k)
     _, plain_scores = law.scores(sums, mass)
     biggest, biggest_plain = _largest_drawn(law, p, weights, number, seed)
@@ -307,7 +307,7 @@ def class_matrix(
 
 
 @dataclass(frozen=True, eq=False)
-class _Law:
+class _PairLaw:
     """Means and standard deviations of sums over rows if the model is calibrated, (A, B) each."""
 
     expected: FloatArray  # sum w p_A p_B / sum w p_B
@@ -317,7 +317,7 @@ class _Law:
     mass: FloatArray  # sum w p_B, (B,)
 
     @classmethod
-    def of(cls, p: FloatArray, w: FloatArray) -> _Law:
+    def of(cls, p: FloatArray, w: FloatArray) -> _PairLaw:
         moments = (p * w[:, None]).T @ p
         mass = w @ p
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -355,7 +355,7 @@ def _sums(
 
 
 def _largest_drawn(
-    law: _Law, p: FloatArray, w: FloatArray, draws: int, seed: int
+    law: _PairLaw, p: FloatArray, w: FloatArray, draws: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
     """The largest absolute scores of every redraw: of pairs, and of all sums, (draws,)."""
     k, n = p.shape[1], len(p)
@@ -378,7 +378,7 @@ def _largest_drawn(
 
 
 def _standard_errors(
-    sample: MulticlassSample, design: Design, w: FloatArray, law: _Law
+    sample: MulticlassSample, design: Design, w: FloatArray, law: _PairLaw
 ) -> FloatArray:
     """Of sum w (p_A - expected)(y_B - p_B): what rows show, and at least what the model says."""
     p, k = sample.p, len(sample.classes)

@@ -348,3 +348,19 @@ def test_all_parts_are_rows_of_a_table(audit):
     kinds = {row["part"] for row in table}
     assert {"verdict", "test", "overall", "class", "group", "taken for"} <= kinds
     assert sum(row["part"] == "class" for row in table) == 3
+
+
+def test_rows_of_clusters_are_audited_by_the_design(sample):
+    rows = {column.name: column.values for column in sample.columns}
+    given = {"classes": NAMES, "cluster": np.arange(800) // 10}
+    labels = [NAMES[k] for k in sample.codes]
+    found = it.audit(it.MulticlassSample(labels, sample.p, rows, **given), draws=199, rng=0)
+    assert found.test.clusters == 80
+    assert found.missed is None
+    assert np.isnan(found.overall.pvalue)
+    assert "not known" in str(found)
+    few = {"classes": NAMES, "cluster": np.arange(800) // 200}
+    refused = it.audit(it.MulticlassSample(labels, sample.p, rows, **few), draws=199, rng=0)
+    assert refused.verdict is it.Verdict.INCONCLUSIVE
+    assert "no p-value" in refused.sentence
+    assert "p none" in str(refused)

@@ -389,7 +389,7 @@ def _standard_errors(
         if design.is_simple:
             found[:, b] = np.square(shares).sum(axis=0)
         else:
-            found[:, b] = design.linearised_variance(shares)
+            found[:, b] = design.linearised_variance(shares.T)
     return np.asarray(np.maximum(np.sqrt(found), law.sd))
 
 

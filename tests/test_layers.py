@@ -38,6 +38,7 @@ DEPTH |= {"itrust": DEPTH["cli"] - 0.5, "__main__": DEPTH["cli"] + 1}
 SHOWS_RESULTS = {
     ("_core/result.py", "render"),
     ("auditing/audits.py", "render"),
+    ("auditing/multiclass/audits.py", "render"),
     ("tasks/collected.py", "render"),
     ("auditing/stages.py", "render"),  # the same for steps while they are at work
 }

@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
     from itrust.auditing.gating import Asked as Asked
     from itrust.auditing.gating import Check, Gate, gate
+    from itrust.auditing.multiclass.audits import MulticlassAudit
+    from itrust.auditing.multiclass.comparison import ClassesComparison, ClassesReport
+    from itrust.auditing.multiclass.disclosure import ClassesWithheld
+    from itrust.auditing.multiclass.parts import FAMILY as FAMILY
+    from itrust.auditing.multiclass.parts import (
+        ClassesMissed,
+        ClassesOverall,
+        ClassPart,
+        TopLabel,
+    )
+    from itrust.auditing.multiclass.taken import ClassMatrix, PairBias, PairGroup
     from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
+    from itrust.auditing.schemas import CLASSES_SCHEMA as CLASSES_SCHEMA
     from itrust.auditing.schemas import SCHEMA as SCHEMA
     from itrust.auditing.schemas import check_json, json_schema, read_json
     from itrust.auditing.stages import AuditStep as AuditStep
@@ -28,9 +40,9 @@ if TYPE_CHECKING:
     from itrust.auditing.verdict import GOOD as GOOD
     from itrust.auditing.verdict import OPEN as OPEN
     from itrust.auditing.verdict import TONES as TONES
+    from itrust.auditing.verdict import ClassEvidence, Judgement, Verdict
     from itrust.auditing.verdict import Evidence as Evidence
     from itrust.auditing.verdict import ImpossibleLabels as ImpossibleLabels
-    from itrust.auditing.verdict import Judgement, Verdict
     from itrust.auditing.verdict import Overlooked as Overlooked
     from itrust.auditing.verdict import PointBias as PointBias
     from itrust.auditing.verdict import PointCoordinate as PointCoordinate
@@ -46,6 +58,14 @@ __all__ = [
     "Audit",
     "Charts",
     "Check",
+    "ClassEvidence",
+    "ClassMatrix",
+    "ClassPart",
+    "ClassesComparison",
+    "ClassesMissed",
+    "ClassesOverall",
+    "ClassesReport",
+    "ClassesWithheld",
     "Comparison",
     "CurveChart",
     "CurveLine",
@@ -60,10 +80,14 @@ __all__ = [
     "MeanBias",
     "Missed",
     "ModelReport",
+    "MulticlassAudit",
     "NullChart",
     "Overall",
+    "PairBias",
+    "PairGroup",
     "Provenance",
     "ReliabilityLine",
+    "TopLabel",
     "Unknown",
     "Verdict",
     "Withheld",

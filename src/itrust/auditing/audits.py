@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from itrust.auditing.comparison import Comparison
 from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.doors import Tasks, asked_of
 from itrust.auditing.measuring import AuditDraws, measured_by_design, measured_together
+from itrust.auditing.multiclass.doors import classes_asked, of_two, refuse_binary_settings
 from itrust.auditing.parts import SCORES, Diagnosis, Missed, Overall, Provenance
 from itrust.auditing.schemas import SCHEMA
 from itrust.auditing.stages import Stage, audit_steps, shown_steps
@@ -54,6 +55,7 @@ from itrust.data import (
     Covariates,
     Extract,
     MissingRule,
+    MulticlassSample,
     Population,
     PopulationScan,
     Sample,
@@ -62,6 +64,9 @@ from itrust.data import (
 from itrust.engines import Engine, EngineChoice, as_engine, one_blas_thread
 from itrust.recalibrate import RecalibrationTable
 from itrust.tasks import TaskResult, check_tasks, covered
+
+if TYPE_CHECKING:
+    from itrust.auditing.multiclass.audits import MulticlassAudit
 
 MAX_FINDINGS = 20  # rows of findings in the table
 MIN_TIMES = 10  # days that tell whether residuals go together in time
@@ -428,6 +433,34 @@ def _values(item: Any, tolerance: float) -> dict[str, Any]:
     return found
 
 
+@overload
+def audit(
+    sample: MulticlassSample,
+    X: object = None,
+    y: object = None,
+    *,
+    tasks: Tasks = (),
+    on: Covariates | None = None,
+    pos_label: object = None,
+    weights: object = None,
+    cluster: object = None,
+    strata: object = None,
+    missing: MissingRule = "error",
+    cv: object = None,
+    alpha: float = 0.05,
+    tolerance: float = 0.05,
+    draws: int = 999,
+    rng: Rng = None,
+    engine: EngineChoice = "auto",
+    charts: bool = True,
+    validation: bool = True,
+    grades: object = None,
+    population: Population | PopulationScan | Scan | None = None,
+    progress: bool | None = None,
+) -> Audit | MulticlassAudit: ...
+
+
+@overload
 def audit(
     sample: Sample | Scan | Classifier,
     X: object = None,
@@ -451,7 +484,33 @@ def audit(
     grades: object = None,
     population: Population | PopulationScan | Scan | None = None,
     progress: bool | None = None,
-) -> Audit:
+) -> Audit: ...
+
+
+def audit(
+    sample: Sample | Scan | Classifier | MulticlassSample,
+    X: object = None,
+    y: object = None,
+    *,
+    tasks: Tasks = (),
+    on: Covariates | None = None,
+    pos_label: object = None,
+    weights: object = None,
+    cluster: object = None,
+    strata: object = None,
+    missing: MissingRule = "error",
+    cv: object = None,
+    alpha: float = 0.05,
+    tolerance: float = 0.05,
+    draws: int = 999,
+    rng: Rng = None,
+    engine: EngineChoice = "auto",
+    charts: bool = True,
+    validation: bool = True,
+    grades: object = None,
+    population: Population | PopulationScan | Scan | None = None,
+    progress: bool | None = None,
+) -> Audit | MulticlassAudit:
     """Judge a model's probabilities for inference about the covariates, and for your own numbers.
 
     Takes a sample, `audit(sample, tasks)`, rows of files, `audit(scan(...), tasks)`, or a model and
@@ -465,9 +524,12 @@ def audit(
     strata, replicate weights) are loaded, for clusters have to stay whole; of more than 500,000,
     those of random clusters are audited (`Sample.some_clusters`), and a note says so.
 
+    Labels of more than two classes give a `MulticlassAudit`: all classes are tested together, and
+    each against the rest. A `MulticlassSample` of two classes gives the audit of the second.
+
     Parameters
     ----------
-    sample : Sample, Scan or classifier with predict_proba
+    sample : Sample, Scan, MulticlassSample or classifier with predict_proba
         Labels, probabilities and covariates, in memory or in files; or a model with scikit-learn's
         conventions, fitted (unless `cv`) to other rows than X. Whether it was cannot be seen from
         the outside.
@@ -522,7 +584,8 @@ def audit(
     Returns
     -------
     Audit
-        All that was found; `print(audit)`, `audit.to_html(path)`, `audit.to_dict()`.
+        All that was found; `print(audit)`, `audit.to_html(path)`, `audit.to_dict()`. Of more than
+        two classes a `MulticlassAudit`.
 
     Examples
     --------
@@ -547,6 +610,24 @@ def audit(
     tolerance = checked_share(tolerance, "tolerance")
     with_model = {"pos_label": pos_label, "weights": weights, "cluster": cluster}
     with_model |= {"strata": strata, "cv": cv, "missing": None if missing == "error" else missing}
+    several = classes_asked(sample, X, y, tasks, on, with_model, seed)
+    if several is not None and len(several.sample.classes) > 2:
+        from itrust.auditing.multiclass.audits import audit_classes
+
+        own = None if isinstance(engine, str) and engine == "auto" else engine
+        refuse_binary_settings(grades=grades, population=population, engine=own)
+        return audit_classes(
+            *several,
+            alpha=float(alpha),
+            tolerance=tolerance,
+            draws=draws,
+            seed=seed,
+            progress=progress,
+        )
+    if several is not None:
+        sample, X, on, tasks = of_two(several.sample), None, several.names, several.tasks
+        y, with_model = None, {}
+    assert not isinstance(sample, MulticlassSample)
     source, names, wanted, graded = asked_of(sample, X, y, tasks, on, grades, with_model, seed)
     chosen = as_engine(engine)
     settings = AuditDraws(float(alpha), draws, seed, bool(validation), graded)
@@ -582,13 +663,13 @@ def audit(
             telling=telling(test, diagnosis, alpha),
             histogram=found.histogram,
         )
-        limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+        bounds: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
         alike = None
         if population is not None:
             from itrust.balance import resemblance  # loads what audits without it do not need
 
             alike = resemblance(judged, population, alpha=alpha, draws=draws, rng=seed)
-        judgement = judge(test, found.overall.mean, diagnosis, found.missed, told, **limits)
+        judgement = judge(test, found.overall.mean, diagnosis, found.missed, told, **bounds)
     return Audit(
         sample=rows,
         n=found.n,
@@ -601,7 +682,7 @@ def audit(
         charts=drawn,
         autocorrelation=_in_time(judged),
         validation=found.validation,
-        **limits,
+        **bounds,
         draws=draws,
         seed=seed,
         elapsed=time.perf_counter() - begun,

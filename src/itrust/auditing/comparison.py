@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -21,10 +21,11 @@ from itrust._core import (
     did_you_mean,
     plain,
 )
+from itrust.auditing.multiclass.doors import as_classes, known_names, of_two
 from itrust.auditing.stages import model_steps, shown_steps
 from itrust.bias import names_of
 from itrust.calibration import CalibrationResult, klce_test, scores
-from itrust.data import Sample, checked_sample
+from itrust.data import MulticlassSample, Sample, checked_sample
 from itrust.tasks import (
     FEW_NOTE,
     LabelLaw,
@@ -40,6 +41,9 @@ from itrust.tasks import (
     prevalence,
     reestimated,
 )
+
+if TYPE_CHECKING:
+    from itrust.auditing.multiclass.comparison import ClassesComparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +207,20 @@ class Comparison(Result):
         return f"<Comparison: {', '.join(model.name for model in self.models)}>"
 
 
+@overload
+def compare(
+    models: Mapping[str, MulticlassSample],
+    tasks: Sequence[Task | str] | Task | str = (),
+    *,
+    on: str | Sequence[str] | None = None,
+    alpha: float = 0.05,
+    draws: int = 999,
+    rng: Rng = None,
+    progress: bool | None = None,
+) -> Comparison | ClassesComparison: ...
+
+
+@overload
 def compare(
     models: Mapping[str, Sample],
     tasks: Sequence[Task | str] | Task | str = (),
@@ -212,14 +230,27 @@ def compare(
     draws: int = 999,
     rng: Rng = None,
     progress: bool | None = None,
-) -> Comparison:
+) -> Comparison: ...
+
+
+def compare(
+    models: Mapping[str, Sample] | Mapping[str, MulticlassSample],
+    tasks: Sequence[Task | str] | Task | str = (),
+    *,
+    on: str | Sequence[str] | None = None,
+    alpha: float = 0.05,
+    draws: int = 999,
+    rng: Rng = None,
+    progress: bool | None = None,
+) -> Comparison | ClassesComparison:
     """Compare models on the same labelled rows.
 
     Parameters
     ----------
     models : mapping of names to samples
         Same labels, covariates and design; different probabilities. Where rows come from a design,
-        the variances of the differences are the design's.
+        the variances of the differences are the design's. Samples of more than two classes
+        (`MulticlassSample`) give a `ClassesComparison`.
     tasks : tasks or their text forms, optional
         Numbers that you want to report, such as "mean(age)".
     on : names of covariates, optional
@@ -236,7 +267,8 @@ def compare(
     Returns
     -------
     Comparison
-        Scores, tests and tasks of each model, and paired differences.
+        Scores, tests and tasks of each model, and paired differences; of more than two classes a
+        `ClassesComparison`.
 
     Examples
     --------
@@ -250,7 +282,25 @@ def compare(
     if not isinstance(models, Mapping) or len(models) < 2:
         raise InputError("compare takes a mapping of at least two names to samples")
     names = [str(name) for name in models]
-    samples = [checked_sample(sample) for sample in models.values()]
+    several = [as_classes(own) for own in models.values()]
+    if any(own is not None and len(own.classes) > 2 for own in several):
+        from itrust.auditing.multiclass.comparison import compare_classes
+
+        classes = {name: own for name, own in zip(names, several, strict=True) if own is not None}
+        if len(classes) < len(names):
+            lacking = next(name for name in names if name not in classes)
+            raise InputError(
+                f"{lacking!r} has no classes, others have; compare takes the same for all"
+            )
+        number, own_seed, numbers = checked_reach(draws, alpha), as_seed(rng), as_tasks(tasks)
+        chosen = None if on is None else known_names(next(iter(classes.values())), on)
+        return compare_classes(
+            classes, numbers, chosen, alpha=float(alpha), draws=number, seed=own_seed
+        )
+    samples = [
+        checked_sample(own) if two is None else of_two(two)
+        for own, two in zip(models.values(), several, strict=True)
+    ]
     for name, sample in zip(names[1:], samples[1:], strict=True):
         _refuse_other_rows(names[0], samples[0], name, sample)
     draws, seed, wanted = checked_reach(draws, alpha), as_seed(rng), as_tasks(tasks)

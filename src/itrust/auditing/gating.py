@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from itrust._core import checked_choice
 from itrust.auditing.audits import Audit
+from itrust.auditing.multiclass.audits import MulticlassAudit
 from itrust.auditing.verdict import Verdict
 from itrust.tasks import TaskFinding
 
@@ -20,7 +21,7 @@ class Check:
 
     Attributes
     ----------
-    key : {"verdict", "overall", "test", "missed", "task"}
+    key : {"verdict", "overall", "test", "missed", "class", "task"}
         Which part of the audit the check is about.
     name : str
         The check in words.
@@ -53,7 +54,7 @@ class Gate:
     biased : tuple of str
         Names of the numbers that are shown to be biased.
     checks : tuple of Check
-        The verdict, the three conditions, and every number.
+        The verdict, the three conditions, of several classes each, and every number.
     """
 
     verdict: Verdict
@@ -68,12 +69,12 @@ class Gate:
         return model or (self.asked != "model" and bool(self.biased))
 
 
-def gate(audit: Audit, asked: Asked = "any") -> Gate:
+def gate(audit: Audit | MulticlassAudit, asked: Asked = "any") -> Gate:
     """Decide whether a build may go on, check by check.
 
     Parameters
     ----------
-    audit : Audit
+    audit : Audit or MulticlassAudit
         What was found. In a copy that `Disclosure` made, verdict and p-values of the tests are all
         there; numbers that it withholds are not judged.
     asked : {"model", "tasks", "any"}
@@ -102,6 +103,16 @@ def gate(audit: Audit, asked: Asked = "any") -> Gate:
         ),
         ("missed", "what could have been missed", _outcome(False, hidden, model), audit.missed),
     ]
+    if isinstance(audit, MulticlassAudit):
+        parts += [
+            (
+                "class",
+                f"class {part.name}",
+                _outcome(closes and part.name in audit.shown_classes, refused, model),
+                part,
+            )
+            for part in audit.parts
+        ]
     checks = [Check(*part, is_asked=model) for part in parts]
     for task in audit.tasks:
         found, numbers = task.finding, asked != "model"

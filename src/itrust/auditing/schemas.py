@@ -18,6 +18,7 @@ from itrust._core import (
     InputError,
     NotJSONError,
     TooLargeError,
+    checked_choice,
     counted,
     faults,
     json_text,
@@ -26,6 +27,7 @@ from itrust._core import (
 )
 
 SCHEMA = "itrust-audit/4"
+CLASSES_SCHEMA = "itrust-classes/1"  # of more than two classes
 FAMILY = re.compile(r"itrust-audit/([1-9][0-9]{0,5})")
 MAX_FAULTS = 1_000  # that are counted
 # What a later version of the form changed for those who read files.
@@ -38,12 +40,18 @@ CHANGES = {
 MADE_BY = Code("audit.to_dict()", "'itrust audit --json'")
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema(name: str = SCHEMA) -> dict[str, Any]:
     """Give the JSON Schema of what `audit.to_dict()` returns.
 
-    It is the file `schema/itrust-audit-4.json` of this package, for draft 2020-12. Every entry has
+    It is the file `schema/itrust-audit-4.json` of this package, for draft 2020-12, and
+    `schema/itrust-classes-1.json` for audits of more than two classes. Every entry has
     a type; what may be null says so. Entries that it does not name are allowed, because entries
     may be added while the number stays.
+
+    Parameters
+    ----------
+    name : {"itrust-audit/4", "itrust-classes/1"}
+        What the JSON says of itself under "schema".
 
     Returns
     -------
@@ -56,19 +64,20 @@ def json_schema() -> dict[str, Any]:
     >>> json_schema()["title"]
     'itrust-audit/4'
     """
-    found: dict[str, Any] = json.loads(_schema_text())
+    known = checked_choice(name, "name", (SCHEMA, CLASSES_SCHEMA))
+    found: dict[str, Any] = json.loads(_schema_text(known))
     return found
 
 
 @cache
-def _schema_text() -> str:
-    name = f"{SCHEMA.replace('/', '-')}.json"
-    return (files("itrust.auditing") / "schema" / name).read_text(encoding="utf-8")
+def _schema_text(name: str) -> str:
+    file = f"{name.replace('/', '-')}.json"
+    return (files("itrust.auditing") / "schema" / file).read_text(encoding="utf-8")
 
 
 @cache
-def _schema() -> dict[str, Any]:
-    return json_schema()
+def _schema(name: str) -> dict[str, Any]:
+    return json_schema(name)
 
 
 def check_json(found: Mapping[str, Any]) -> None:
@@ -104,7 +113,7 @@ def check_json(found: Mapping[str, Any]) -> None:
     """
     _refuse_other_forms(found)
     try:
-        wrong = list(islice(faults(dict(found), _schema()), MAX_FAULTS))
+        wrong = list(islice(faults(dict(found), _schema(str(found["schema"]))), MAX_FAULTS))
     except RecursionError:
         raise InputError("it is nested too deeply for an audit", argument="found") from None
     if not wrong:
@@ -120,7 +129,7 @@ def check_json(found: Mapping[str, Any]) -> None:
 
 def _refuse_other_forms(found: Any) -> None:
     said = found.get("schema") if isinstance(found, Mapping) else None
-    if said == SCHEMA:
+    if said in (SCHEMA, CLASSES_SCHEMA):
         return
     known = FAMILY.fullmatch(said) if isinstance(said, str) else None
     if known is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from itrust._core import Begin, progress_stages
-from itrust.data import DESIGN_ROWS, Sample, Scan
+from itrust.data import DESIGN_ROWS, MulticlassSample, Sample, Scan
 
 
 class Stage(Enum):
@@ -26,6 +26,8 @@ class Stage(Enum):
     TASKS = "tasks"
     CHARTS = "charts"
     MODEL = "model"
+    CLASSES = "classes"
+    PAIRS = "pairs"
 
 
 @dataclass(frozen=True)
@@ -153,3 +155,30 @@ def model_steps(names: Sequence[str]) -> dict[AuditStep, float]:
         From steps to weights.
     """
     return {AuditStep(Stage.MODEL, (name,)): 1.0 for name in names}
+
+
+def classes_steps(sample: MulticlassSample, draws: int, tasks: int) -> dict[AuditStep, float]:
+    """List the steps of an audit of several classes, with about the seconds that they take.
+
+    Parameters
+    ----------
+    sample : MulticlassSample
+        The rows.
+    draws : int
+        Number of redraws of the labels.
+    tasks : int
+        Number of tasks.
+
+    Returns
+    -------
+    dict
+        From steps to weights, in the order of the work.
+    """
+    classes = len(sample.classes)
+    drawn = sample.n * draws / 1e6 * classes
+    weights = {
+        AuditStep(Stage.GIVEN, tuple(sample.names)): 0.5 + 0.1 * drawn,
+        AuditStep(Stage.CLASSES): 0.3 * classes + 0.05 * drawn,
+        AuditStep(Stage.PAIRS): 0.1 + 0.01 * drawn,
+    }
+    return weights | ({AuditStep(Stage.TASKS): 0.05 * drawn} if tasks else {})

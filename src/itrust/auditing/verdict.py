@@ -31,6 +31,7 @@ from itrust.calibration import (
     Finding,
     Refusal,
     RegionPower,
+    TakenFor,
 )
 from itrust.data import PREDICTION, Missing, Predicate, level_of
 from itrust.tasks import TaskResult
@@ -232,7 +233,24 @@ class PointBias:
         )
 
 
-Evidence = PartBias | PointBias | MeanBias | TaskResult | Finding | ImpossibleLabels
+@dataclass(frozen=True)
+class ClassEvidence:
+    """What shows a bias of one of several classes.
+
+    Attributes
+    ----------
+    name : object
+        The class; None for all classes together.
+    item : object
+        A group or slice, the mean, a point, a finding of the test, or a pair of classes of which
+        one is taken for the other.
+    """
+
+    name: Any
+    item: PartBias | PointBias | MeanBias | Finding | TakenFor
+
+
+Evidence = PartBias | PointBias | MeanBias | TaskResult | Finding | ImpossibleLabels | ClassEvidence
 KINDS: dict[type, str] = {
     Slice: "slice",
     GroupBias: "group",
@@ -266,6 +284,8 @@ class Overlooked:
     rows_needed : int or None
         Rows like these that would show a bias of the tolerance in that region, to two digits; None
         where it would be seen, or no bias that has room would be.
+    of_class : object
+        Of several classes the one whose bias would be missed; None where there are two.
     """
 
     shift: float
@@ -276,6 +296,7 @@ class Overlooked:
     seen_pairs: int = 0
     clustering: Clustering | None = None
     rows_needed: int | None = None
+    of_class: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,6 +344,8 @@ class Judgement:
         Why there is no p-value, where clusters are too few for one.
     unknown : Unknown or None
         Why it is not known what would be missed, where it is not.
+    classes : tuple
+        Names of the classes, where there are several; empty where there are two.
     """
 
     verdict: Verdict
@@ -340,6 +363,7 @@ class Judgement:
     clusters: int | None = None
     refused: Refusal | None = None
     unknown: Unknown | None = None
+    classes: tuple[Any, ...] = ()
 
 
 def telling(test: CalibrationResult, diagnosis: Diagnosis, alpha: float) -> list[tuple[str, ...]]:

@@ -23,13 +23,16 @@ from itrust.cli.exit import CLOSED, DONE, load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
-from itrust.cli.roles import Roles, needed_columns, read_samples, settle
+from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.cli.streams import after_writing
 from itrust.data import Scan
 
 if TYPE_CHECKING:
-    from itrust.auditing import Audit, Comparison
+    from itrust.auditing import Audit, ClassesComparison, Comparison, MulticlassAudit
+
+    AnyAudit = Audit | MulticlassAudit
+    AnyComparison = Comparison | ClassesComparison
 
 TODAY = "today"  # of --date
 COMPARED = ("platt", "isotonic", "beta", "local")  # by --recalibrate
@@ -62,8 +65,11 @@ def run(options: Options) -> int:
         words = {"title": options.title, "model": options.model, "date": dated(options.date)}
         command = options.echo({**roles.typed(source.columns), "date": words["date"]})
         made = auditing.Provenance(command, source.name, checksum, **words)
-        whole = audit.extended(comparison=comparison, recalibration=learned, provenance=made)
-        shown = auditing.Disclosure(options.min_cell).apply(whole)
+        added: dict[str, Any] = {"comparison": comparison, "provenance": made}
+        if learned is not None:
+            added["recalibration"] = learned
+        whole = audit.extended(**added)
+        shown = whole.disclosed(options.min_cell)
         facts = shown.to_dict() if _needs_facts(options) else {}
         write_all(_writers(options, shown, facts))
     with after_writing(options.outputs.values()):
@@ -74,8 +80,13 @@ def run(options: Options) -> int:
 
 def _rows(
     source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options, log: Log
-) -> Mapping[str, it.Sample | Scan]:
-    """The rows of every column of probabilities: in memory, or named where they are too many."""
+) -> Mapping[str, Any]:
+    """The rows of every model's probabilities: in memory, or named where they are too many."""
+    if roles.classes:
+        for name in ("recalibrate", "grades"):
+            if getattr(options, name) is not None:
+                raise it.InputError("{argument} is for two labels; leave it out", argument=name)
+        return read_class_samples(source, roles, covariates, options)
     if not streams(source.places, options.stream):
         return read_samples(source, roles, covariates, options)
     if options.missing == "drop" and len(roles.prob) > 1:
@@ -134,13 +145,13 @@ def _with_grades(
 def _judge(
     options: Options,
     roles: Roles,
-    rows: Mapping[str, it.Sample | Scan],
+    rows: Mapping[str, Any],
     tasks: Sequence[it.tasks.Task],
     log: Log,
-) -> tuple[Audit, Comparison | None]:
+) -> tuple[AnyAudit, AnyComparison | None]:
     first, *others = rows.values()
     settings: dict[str, Any] = {"alpha": options.alpha, "draws": options.draws, "rng": options.seed}
-    audit = it.audit(
+    audit: AnyAudit = it.audit(
         first,
         tasks,
         on=roles.on,
@@ -153,12 +164,11 @@ def _judge(
     )
     if not others:
         return audit, None
-    log.say(f"audited: {roles.prob[0]!r}, the first of {len(rows)} models; all are compared")
+    log.say(f"audited: {roles.models[0]!r}, the first of {len(rows)} models; all are compared")
     samples = {
-        name: own if isinstance(own, it.Sample) else own.extract().some
-        for name, own in rows.items()
+        name: own.extract().some if isinstance(own, Scan) else own for name, own in rows.items()
     }
-    compared = samples[roles.prob[0]].n
+    compared = samples[roles.models[0]].n
     if compared < audit.n:
         log.say(f"models are compared on {compared:,} random rows")
     return audit, it.compare(samples, tasks, on=roles.on, **settings)
@@ -168,7 +178,7 @@ def _recalibration(
     options: Options,
     roles: Roles,
     covariates: Sequence[str],
-    rows: Mapping[str, it.Sample | Scan],
+    rows: Mapping[str, Any],
 ) -> recalibrate.RecalibrationTable | None:
     """Recalibrations learned from another file, judged on the audited rows."""
     if options.recalibrate is None:
@@ -211,7 +221,7 @@ def _needs_validation(options: Options) -> bool:
     return _needs_facts(options) and not options.no_validation
 
 
-def _writers(options: Options, shown: Audit, facts: dict[str, Any]) -> dict[Path, Write]:
+def _writers(options: Options, shown: AnyAudit, facts: dict[str, Any]) -> dict[Path, Write]:
     """What to write where; all of it renders the same values."""
     name = str(None if shown.provenance is None else shown.provenance.file)
     texts = {
@@ -228,23 +238,25 @@ def _as_json(facts: dict[str, Any]) -> str:
     return json.dumps(facts, indent=2, allow_nan=False) + "\n"
 
 
-def _tell(options: Options, shown: Audit, facts: dict[str, Any]) -> None:
+def _tell(options: Options, shown: AnyAudit, facts: dict[str, Any]) -> None:
     if options.on_standard_output("json"):
         answer(_as_json(facts).rstrip("\n"))
         return
     line = render.verdict_line(shown.verdict, width())
-    answer(render.told(shown, width()), shown.verdict.tone.terminal, line)
+    answer(render.as_text(shown, width()), shown.verdict.tone.terminal, line)
     if shown.comparison is not None:
         answer("\n" + render.fitted(str(shown.comparison), width()))
-    if shown.recalibration is not None:
+    learned = getattr(shown, "recalibration", None)
+    if learned is not None:
         title = f"RECALIBRATION  learned from {options.recalibrate}"
-        answer("\n" + render.fitted(f"{title}\n{shown.recalibration}", width()))
+        answer("\n" + render.fitted(f"{title}\n{learned}", width()))
 
 
-def _gate(options: Options, audit: Audit, roles: Roles, log: Log) -> int:
+def _gate(options: Options, audit: AnyAudit, roles: Roles, log: Log) -> int:
     if not options.gate:
         return DONE
-    which = f" ({roles.prob[0]!r} is judged, the first --prob)" if len(roles.prob) > 1 else ""
+    several = len(roles.models) > 1
+    which = f" ({roles.models[0]!r} is judged, the first --prob)" if several else ""
     found = auditing.gate(audit, options.gate)
     log.say(f"{render.gate_words(found)}{which}")
     withheld = 0 if audit.withheld is None else audit.withheld.tasks

@@ -177,8 +177,8 @@ SAFE_CELLS = (
     "Put an apostrophe before text that a spreadsheet would take for a formula, in .csv and .tsv."
 )
 PROB = {
-    AUDIT: "Predicted probabilities. Again for more models: the first is audited, all are "
-    "compared.",
+    AUDIT: "Predicted probabilities. Of several classes win=p1,tie=pt,loss=p2 or 'p_*', whose star "
+    "names the class. Again for more models: the first is audited, all are compared.",
     RECALIBRATE: "Predicted probabilities to recalibrate; with --load, as saved unless named.",
     ESTIMATE: "Predicted probabilities, in both files.",
 }

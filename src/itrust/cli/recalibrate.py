@@ -16,6 +16,7 @@ from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
+from itrust.cli.recalibrate_classes import apply_classes, fitted_classes
 from itrust.cli.roles import NOTHING, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.cli.streams import after_writing
@@ -63,7 +64,10 @@ def run(options: Options) -> int:
         writers: dict[Path, Write] = {} if save is None else {save: writer_of(learned.to_json)}
         if target is not None and out is not None:
             log.say(*target.notes)
-            done = _apply(learned, target, options, out, writers, log)
+            if learned.classes_ is not None:
+                done = apply_classes(learned, target, options, out, writers)
+            else:
+                done = _apply(learned, target, options, out, writers, log)
         else:
             write_all(writers)
             done = []
@@ -141,6 +145,9 @@ def _refuse_contradiction(learned: recalibrate.Recalibrator, options: Options) -
 
 
 def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate.Recalibrator, str]:
+    several = fitted_classes(source, options, log)
+    if several is not None:
+        return several
     if options.method not in recalibrate.READS_COVARIATES:
         raise InputError(
             "{argument}: there is no {value}; {guess}",

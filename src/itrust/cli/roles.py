@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +16,12 @@ from itrust.cli.inputs import InputFiles
 from itrust.cli.options import AUDIT, ESTIMATE, RECALIBRATE, Options
 from itrust.data import (
     AUTO,
+    MulticlassSample,
     Sample,
+    class_columns,
     column_named,
     frame_columns,
+    names_several,
     replicate_columns,
     split_units,
     unit_columns,
@@ -53,6 +56,12 @@ class Roles:
     strata: tuple[str, ...] = ()
     replicate_weights: tuple[str, ...] = ()  # as they are typed, patterns too
     drawn: tuple[str, ...] = ()  # the columns that these three are about
+    classes: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)  # by model, as typed
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """What the models are called: their column, or how their classes were typed."""
+        return tuple(self.classes) or self.prob
 
     @property
     def used(self) -> list[str]:
@@ -63,7 +72,8 @@ class Roles:
     def typed(self, columns: Sequence[str]) -> dict[str, Any]:
         """The values of the options that name these columns; no covariates have a word, too."""
         nothing = NOTHING if NOTHING not in columns else ""
-        return {**vars(self), "on": self.on or (nothing,)}
+        columns_named = {name: part for name, part in vars(self).items() if name != "classes"}
+        return {**columns_named, "prob": self.models, "on": self.on or (nothing,)}
 
 
 def settle(
@@ -83,11 +93,16 @@ def settle(
     drawn = _drawn(source, options)
     taken = {*drawn, *([] if weights is None else [source.require("weights", weights)])}
     label = options.label
+    classes = class_models(source, options)
     if label is None:
         what, fits = ("two", _has_two_values) if options.positive else ("0/1", _is_binary)
+        if classes:
+            what, fits = "class", _has_values
         label = _guess(source, log, "label", what, LABELS, fits, taken)
     source.require("label", label)
-    chosen = split_names(source, "prob", options.prob)
+    chosen = tuple(dict.fromkeys(name for own in classes.values() for name in own.values()))
+    if not classes:
+        chosen = split_names(source, "prob", options.prob)
     if not chosen:
         used = taken | {label}
         chosen = (_guess(source, log, "prob", "[0, 1]", PROBS, _is_probability, used),)
@@ -102,7 +117,40 @@ def settle(
         strata=_with_lengths(source, log, "strata", options.strata, chosen[0]),
         replicate_weights=tuple(options.replicate_weights),
         drawn=drawn,
+        classes=classes,
     )
+
+
+def class_models(source: InputFiles, options: Options) -> dict[str, dict[Any, str]]:
+    """By each --prob that names columns of several classes: from classes to columns."""
+    known = dict.fromkeys(source.columns)
+    several = [names_several(text, known) for text in options.prob]
+    if not any(several):
+        return {}
+    if options.command == ESTIMATE:
+        raise InputError(
+            "{argument}: estimates are made for two labels; name the column of one class, and the "
+            "label that counts as 1 with {positive}",
+            argument="prob",
+            details={"positive": Setting("positive", ...)},
+        )
+    if not all(several):
+        raise InputError(
+            "{argument}: name one column for every model, or the columns of all classes for every "
+            "model",
+            argument="prob",
+        )
+    if options.positive is not None:
+        raise InputError(
+            "{argument} is for two labels; with the columns of all classes there is none that "
+            "counts as 1",
+            argument="positive",
+        )
+    found = {}
+    for text in options.prob:
+        with source.located():
+            found[text] = class_columns(source.columns, text)
+    return found
 
 
 def needed_columns(source: InputFiles, tasks: Sequence[Task], roles: Roles) -> tuple[str, ...]:
@@ -184,6 +232,39 @@ def read_samples(
         return {
             prob: Sample.from_frame(frame, prob=prob, on=covariates, **settled)
             for prob in roles.prob
+        }
+
+
+def read_class_samples(
+    source: InputFiles, roles: Roles, covariates: Sequence[str], options: Options
+) -> dict[str, MulticlassSample]:
+    """One sample of several classes for each model, on the same rows."""
+    said = said_of_columns(source, options)
+    needed = [*roles.used, *covariates, *said.condition_columns(source, roles.prob)]
+    frame = source.table(needed)
+    if options.missing == "drop" and len(roles.classes) > 1:
+        frame = _missing_together(frame, roles.prob, said.na_values)
+    kinds = source.kinds(said.kinds, needed, covariates)
+    with source.located():
+        return {
+            text: MulticlassSample.from_frame(
+                frame,
+                label=roles.label,
+                prob=columns,
+                on=covariates,
+                weights=roles.weights,
+                cluster=roles.cluster or None,
+                strata=roles.strata or None,
+                replicate_weights=typed_units(source, roles.replicate_weights) or None,
+                replicate_method=options.replicate_method,
+                missing=options.missing,
+                categories=kinds.categories,
+                numbers=kinds.numbers,
+                value_labels=kinds.value_labels,
+                na_values=list(said.na_values),
+                where=said.where,
+            )
+            for text, columns in roles.classes.items()
         }
 
 
@@ -292,6 +373,10 @@ class _Seen:
             found = pc.min_max(column).as_py().values()
             present = [value for value in (*self.ends, *found) if value is not None]
             self.ends = [min(present), max(present)] if present else []
+
+
+def _has_values(seen: _Seen) -> bool:
+    return bool(seen.values)
 
 
 def _has_two_values(seen: _Seen) -> bool:

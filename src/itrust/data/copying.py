@@ -25,18 +25,18 @@ CHUNK_ROWS = 65_536
 
 @dataclass(frozen=True, eq=False)
 class FileCopy:
-    """A copy of files with one more column, ready to be written.
+    """A copy of files with more columns, ready to be written.
 
     Attributes
     ----------
     source : FileSet
         The files, whose rows follow each other.
     read : tuple of str
-        The columns that the new one is made from.
+        The columns that the new ones are made from.
     na_values : tuple
         Codes in these that stand for a missing value.
-    column : str
-        Name of the new column.
+    columns : tuple of str
+        Names of the new columns.
     written : TextForm
         How the copy is written, if it is text.
     kept : pyarrow.Table
@@ -54,7 +54,7 @@ class FileCopy:
     source: FileSet
     read: tuple[str, ...]
     na_values: tuple[Any, ...]
-    column: str
+    columns: tuple[str, ...]
     written: TextForm
     kept: pa.Table
     typed: pa.Table
@@ -69,7 +69,8 @@ class FileCopy:
         path : Path
             The copy. Its ending tells the format.
         make : callable
-            Given some rows of the columns that are read, the new column for them.
+            Given some rows of the columns that are read, the new column for them, (n,), or
+            several, (n, k).
         advance : callable
             Told how many rows have been written.
         """
@@ -78,8 +79,11 @@ class FileCopy:
         try:
             with kind.writer(path, schema) as put:
                 for first, whole, frame in self._chunks():
-                    new = pa.array(_numbered(make, frame, first))
-                    rows = self._as_kept(whole, frame).append_column(self.column, new)
+                    made = _numbered(make, frame, first)
+                    rows = self._as_kept(whole, frame)
+                    new = made.reshape(len(made), len(self.columns)).T
+                    for name, values in zip(self.columns, new, strict=True):
+                        rows = rows.append_column(name, pa.array(values))
                     if self.cells is not None:
                         rows = self.cells.rows(rows).rename_columns(schema.names)
                     put(rows)
@@ -94,7 +98,9 @@ class FileCopy:
 
     def _schema(self) -> pa.Schema:
         """The columns of the copy, as they are written."""
-        schema = self.kept.schema.append(pa.field(self.column, pa.float64()))
+        schema = self.kept.schema
+        for name in self.columns:
+            schema = schema.append(pa.field(name, pa.float64()))
         if self.cells is None:
             return schema
         names = self.cells.names(schema.names)
@@ -135,7 +141,7 @@ class FileCopy:
 def prepare_copy(
     source: FileSet,
     out: Path,
-    column: str,
+    column: str | Sequence[str],
     read: Sequence[str],
     advance: Advance,
     na_values: Sequence[Any] = (),
@@ -149,8 +155,8 @@ def prepare_copy(
         What is copied.
     out : Path
         Where it will go; only its ending counts here.
-    column : str
-        Name of the new column, which the files must not have.
+    column : str or sequence of str
+        Name of the new column, or names of several, which the files must not have.
     read : sequence of str
         The columns that the new one is made from.
     advance : callable
@@ -166,11 +172,13 @@ def prepare_copy(
     FileCopy
         Nothing is written yet.
     """
-    if column in source.names:
+    names = (column,) if isinstance(column, str) else tuple(column)
+    there = [name for name in names if name in source.names]
+    if there:
         raise InputError(
             "{argument}: {file} has a column {value} already",
             argument="column",
-            value=column,
+            value=there[0],
             file=source.files[0].name,
         )
     source.refuse_other_kinds(read)
@@ -192,7 +200,7 @@ def prepare_copy(
     written = _form_like(source, out)
     cells = FormulaCells(safe_cells) if has_cells else None
     return FileCopy(
-        source, tuple(read), tuple(na_values), column, written, kept, typed, gets_types, cells
+        source, tuple(read), tuple(na_values), names, written, kept, typed, gets_types, cells
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,10 +97,10 @@ class Application:
 
 
 def write_recalibrated(
-    made: Application,
+    made: Callable[[pa.Table], FloatArray],
     source: FileSet,
     out: Path,
-    column: str,
+    column: str | Sequence[str],
     read: Sequence[str],
     *,
     na_values: Sequence[Any],
@@ -112,14 +112,14 @@ def write_recalibrated(
 
     Parameters
     ----------
-    made : Application
-        What is done to the rows; it counts them.
+    made : Application or callable
+        What is done to the rows.
     source : FileSet
         The files to read.
     out : Path
         The file to write; it changes when all is done.
-    column : str
-        Name of the new column.
+    column : str or sequence of str
+        Name of the new column, or names of several.
     read : sequence of str
         Columns to read, those of `made` among them. Where text becomes a file that has types,
         these get theirs.

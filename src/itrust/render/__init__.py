@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from itrust.render.text import action_of as action_of
     from itrust.render.text import as_text as as_text
     from itrust.render.text import check_lines as check_lines
+    from itrust.render.text import class_words as class_words
+    from itrust.render.text import classes_missed_words as classes_missed_words
+    from itrust.render.text import classes_summary as classes_summary
     from itrust.render.text import estimate_facts as estimate_facts
     from itrust.render.text import estimates_told as estimates_told
     from itrust.render.text import evidence_words as evidence_words

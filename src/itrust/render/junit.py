@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as Xml
 
-from itrust.auditing import Asked, Audit, gate
+from itrust.auditing import Asked, Audit, MulticlassAudit, gate
 from itrust.render.text import check_lines
 
 # XML 1.0 has no way to write these, not even escaped.
@@ -21,7 +21,7 @@ def writable(text: str) -> str:
     return UNWRITABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def junit_xml(audit: Audit, name: str, asked: Asked = "any") -> str:
+def junit_xml(audit: Audit | MulticlassAudit, name: str, asked: Asked = "any") -> str:
     """Write the checks of the gate as one test suite.
 
     A check that the rows do not decide, or that the gate was not asked about, is a skipped test
@@ -29,7 +29,7 @@ def junit_xml(audit: Audit, name: str, asked: Asked = "any") -> str:
 
     Parameters
     ----------
-    audit : Audit
+    audit : Audit or MulticlassAudit
         As it may be shown: apply `Disclosure` first.
     name : str
         Of the suite, such as the name of the audited file.

@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 
 from itrust._core import printable
-from itrust.auditing import Asked, Audit, gate
-from itrust.bias import SIGN
-from itrust.render.text import by_cluster, check_lines, judged_on, numbers_of
+from itrust.auditing import Asked, Audit, MulticlassAudit, gate
+from itrust.bias import SIGN, PartBias
+from itrust.render.text import (
+    by_cluster,
+    check_lines,
+    class_words,
+    classes_judged_on,
+    judged_on,
+    numbers_of,
+)
 from itrust.render.text.bias import bias_and_interval, rows_of
 
 SPECIAL = re.compile(r"[^\w\s,.:;?^=%+()/'\"-]|_|(?<=www)\.|:(?=\S)", re.ASCII | re.IGNORECASE)
@@ -33,12 +40,12 @@ def _entity(character: str) -> str:
     return f"&#{ord(character)};" + ("&#8203;" if character in CALLING else "")
 
 
-def summary_markdown(audit: Audit, name: str, asked: Asked = "any") -> str:
+def summary_markdown(audit: Audit | MulticlassAudit, name: str, asked: Asked = "any") -> str:
     """Summarise an audit for a pull request: verdict, conditions, tasks, groups and slices.
 
     Parameters
     ----------
-    audit : Audit
+    audit : Audit or MulticlassAudit
         As it may be shown: apply `Disclosure` first.
     name : str
         Of the audited file.
@@ -55,7 +62,10 @@ def summary_markdown(audit: Audit, name: str, asked: Asked = "any") -> str:
         f"| {escaped(check.name)} | {check.outcome} | {_in_cell(check_lines(check, audit))} |"
         for check in found.checks[1:]
     ]
-    on, clusters = judged_on(audit), by_cluster(audit)
+    if isinstance(audit, MulticlassAudit):
+        on, clusters = classes_judged_on(audit), ""
+    else:
+        on, clusters = judged_on(audit), by_cluster(audit)
     bias = f"{SIGN[0].upper()}{SIGN[1:]}."
     made = f"tolerance {audit.tolerance:g}, {audit.draws:,} draws, seed {audit.seed}."
     return "\n".join(
@@ -89,12 +99,24 @@ def _in_cell(lines: list[str]) -> str:
     return "<br>".join(escaped_words(line) for line in lines)
 
 
-def _shown(audit: Audit) -> list[str]:
+def _parts(audit: Audit | MulticlassAudit) -> list[tuple[str, PartBias]]:
+    """Groups and slices that are shown to be miscalibrated; of several classes with the class."""
+    if isinstance(audit, Audit):
+        return [(str(part.where), part) for part in audit.diagnosis.shown]
+    found = [
+        (f"{class_words(own.name)} where {part.where}", part)
+        for own in audit.parts
+        for part in own.diagnosis.shown
+    ]
+    return sorted(found, key=lambda own: -abs(own[1].at_least))
+
+
+def _shown(audit: Audit | MulticlassAudit) -> list[str]:
     """Groups and slices that are shown to be miscalibrated."""
-    parts = audit.diagnosis.shown
+    parts = _parts(audit)
     lines = [
-        f"| {escaped(str(part.where))} | {rows_of(part)} | {' | '.join(bias_and_interval(part))} |"
-        for part in parts[:MAX_PARTS]
+        f"| {escaped(name)} | {rows_of(part)} | {' | '.join(bias_and_interval(part))} |"
+        for name, part in parts[:MAX_PARTS]
     ]
     head = ["", "| shown to be miscalibrated | rows | bias | interval |", "|---|---|---|---|"]
     rest = len(parts) - MAX_PARTS

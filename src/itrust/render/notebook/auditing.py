@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from itrust._core import html
-from itrust.auditing import Audit, Comparison, Overall
+import math
+from collections.abc import Sequence
+
+from itrust._core import html, signed_in
+from itrust.auditing import (
+    FAMILY,
+    Audit,
+    ClassesComparison,
+    ClassMatrix,
+    Comparison,
+    Difference,
+    MulticlassAudit,
+    Overall,
+    PairBias,
+)
 from itrust.bias import SIGN
 from itrust.render.notebook.bias import PART_HEAD, part_cells
 from itrust.render.notebook.tasks import TASK_HEAD, task_cells
 from itrust.render.showing import as_html
+from itrust.render.text import class_words, classes_judged_on, classes_missed_words
 from itrust.render.text.auditing import by_cluster, judged_on, numbers_of, seen, short_pvalue
 
 MAX_PARTS = 5
+MAX_PAIRS = 20
 
 
 @as_html.register
@@ -59,7 +74,18 @@ def comparison_card(comparison: Comparison) -> str:
         for m in comparison.models
     ]
     tasks = [(m.name, *task_cells(task)) for m in comparison.models for task in m.tasks]
-    differences = [
+    differences = _differences(comparison.differences)
+    return html.card(
+        f"{len(comparison.models)} models on the same {comparison.n:,} rows",
+        html.table(["model", "accuracy", "Brier", "ECE", "p given covariates"], models),
+        html.table(["model", *TASK_HEAD], tasks),
+        html.table(["difference in", "of", "value", "interval", ""], differences),
+        html.notes(["task bias: with labels - with probabilities"]),
+    )
+
+
+def _differences(found: Sequence[Difference]) -> list[tuple[str, ...]]:
+    return [
         (
             d.what,
             f"{d.first} - {d.second}",
@@ -67,12 +93,100 @@ def comparison_card(comparison: Comparison) -> str:
             html.interval(d.lower, d.upper, "+.4g"),
             "; ".join(filter(None, ["excludes 0" if d.clear else "", d.note])),
         )
-        for d in comparison.differences
+        for d in found
     ]
+
+
+@as_html.register
+def classes_card(audit: MulticlassAudit) -> str:
+    """Show the verdict over all classes, every class, pairs, tasks, and where classes are off."""
+    classes = [
+        (
+            str(part.name),
+            f"{part.rows:,}",
+            f"{part.mean.predicted:.3f}",
+            f"{part.mean.observed:.3f}",
+            signed_in(part.mean.bias, part.mean.lower, part.mean.upper),
+            html.interval(part.mean.lower, part.mean.upper, "+.3f"),
+            html.number(part.test.pvalue, ".3g"),
+        )
+        for part in audit.parts
+    ]
+    shown = [(part.name, own) for part in audit.parts for own in part.diagnosis.shown]
+    shown.sort(key=lambda pair: -abs(pair[1].at_least))
+    off = [(class_words(name), *part_cells(own)) for name, own in shown[:MAX_PARTS]]
+    pairs = [_pair_cells(pair) for pair in audit.taken_for.shown[:MAX_PARTS]]
+    parts = [
+        html.sentence(audit.summary),
+        html.sentence(f"{audit.sentence} {audit.action}"),
+        html.sentence(numbers_of(audit.tasks)),
+        html.table(TASK_HEAD, [task_cells(task) for task in audit.tasks]),
+        html.table(CLASS_HEAD, classes),
+        html.table(["class", "shown to be miscalibrated", *PART_HEAD[1:]], off),
+        html.table(PAIR_HEAD, pairs),
+        html.notes(
+            [
+                f"{audit.n:,} rows, judged on {classes_judged_on(audit)}",
+                f"all classes given the covariates: p {_short(audit.test.pvalue)}",
+                classes_missed_words(audit),
+                FAMILY,
+                SIGN,
+                *audit.test.warnings,
+            ]
+        ),
+    ]
+    return html.card(f"Verdict: {audit.verdict}", *parts, colour=audit.verdict.tone.light)
+
+
+CLASS_HEAD = ["class", "rows", "predicted", "observed", "bias", "interval", "p given covariates"]
+PAIR_HEAD = ["rows of", "give", "on average", "expected", "difference", "interval", "adjusted p"]
+
+
+def _short(pvalue: float) -> str:
+    return "none" if math.isnan(pvalue) else f"{pvalue:.3g}"
+
+
+def _pair_cells(pair: PairBias) -> tuple[str, ...]:
+    return (
+        str(pair.label),
+        str(pair.taken_for),
+        f"{pair.given:.3f}",
+        f"{pair.expected:.3f}",
+        signed_in(pair.bias, pair.lower, pair.upper),
+        html.interval(pair.lower, pair.upper, "+.3f"),
+        f"{pair.pvalue:.3g}",
+    )
+
+
+@as_html.register
+def matrix_card(found: ClassMatrix) -> str:
+    """Show the pairs of classes, those that are shown first."""
+    ordered = sorted(found.pairs, key=lambda pair: (not pair.is_shown, -abs(pair.bias)))
+    return html.card(
+        f"{len(found.shown)} of {len(found.pairs)} pairs of classes are mixed up",
+        html.table(PAIR_HEAD, [_pair_cells(pair) for pair in ordered[:MAX_PAIRS]]),
+        html.notes(["intervals and p-values hold for all pairs at once"]),
+    )
+
+
+@as_html.register
+def classes_comparison_card(comparison: ClassesComparison) -> str:
+    """Show models of several classes and paired differences."""
+    models = [
+        (
+            m.name,
+            *(html.number(v, ".4f") for v in (m.accuracy, m.brier, m.log_loss, m.ece)),
+            _short(m.test.pvalue),
+        )
+        for m in comparison.models
+    ]
+    tasks = [(m.name, *task_cells(task)) for m in comparison.models for task in m.tasks]
     return html.card(
         f"{len(comparison.models)} models on the same {comparison.n:,} rows",
-        html.table(["model", "accuracy", "Brier", "ECE", "p given covariates"], models),
+        html.table(["model", "accuracy", "Brier", "log loss", "ECE", "p all classes"], models),
         html.table(["model", *TASK_HEAD], tasks),
-        html.table(["difference in", "of", "value", "interval", ""], differences),
-        html.notes(["task bias: with labels - with probabilities"]),
+        html.table(
+            ["difference in", "of", "value", "interval", ""], _differences(comparison.differences)
+        ),
+        html.notes(["ECE is that of the class with the largest probability"]),
     )

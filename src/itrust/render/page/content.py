@@ -112,6 +112,12 @@ def _facts(audit: Audit | Mapping[str, Any], min_cell: int | None) -> Mapping[st
             f"a page is made of an Audit, or of the dict that its to_dict() gives, not of a "
             f"{type(audit).__name__}"
         )
+    refuse_undisclosed(audit, min_cell)
+    return audit
+
+
+def refuse_undisclosed(audit: Mapping[str, Any], min_cell: int | None) -> None:
+    """Raise on a dict that has been through less disclosure control than a page shall have."""
     hidden = audit.get("withheld")
     least = None if min_cell is None else Disclosure(min_cell).min_cell
     if hidden is None and least != 1:
@@ -124,7 +130,6 @@ def _facts(audit: Audit | Mapping[str, Any], min_cell: int | None) -> Mapping[st
             f"this dict has been through disclosure control with min_cell={hidden['min_cell']}, "
             f"not {least}; use audit.disclosed({least}).to_dict()"
         )
-    return audit
 
 
 def _shown_bias(picture: Mapping[str, Any]) -> float:

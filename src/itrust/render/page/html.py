@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -16,7 +16,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from itrust._core import counted, rounded, shown_name, signed, signed_in, write_whole
-from itrust.auditing import TONES, Audit
+from itrust.auditing import TONES, Audit, MulticlassAudit
+from itrust.render.page.classes import classes_content, is_of_classes
 from itrust.render.page.content import content
 from itrust.render.page.library import CompiledTemplates, chart_library
 from itrust.render.page.words import MINUS, WORDS
@@ -30,7 +31,7 @@ HARMLESS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def write(
-    audit: Audit | Mapping[str, Any],
+    audit: Audit | MulticlassAudit | Mapping[str, Any],
     path: str | os.PathLike[str],
     *,
     min_cell: int | None = None,
@@ -39,7 +40,7 @@ def write(
 
     Parameters
     ----------
-    audit : Audit or dict
+    audit : Audit, MulticlassAudit or dict
         What was found, or `audit.disclosed().to_dict()` as it was kept in a file.
     path : str or path
         Where to write; written whole or not at all.
@@ -64,12 +65,12 @@ def write(
     return write_whole(Path(path), page(audit, min_cell=min_cell))
 
 
-def page(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) -> str:
+def page(audit: Audit | MulticlassAudit | Mapping[str, Any], *, min_cell: int | None = None) -> str:
     """Make the page as text.
 
     Parameters
     ----------
-    audit : Audit or dict
+    audit : Audit, MulticlassAudit or dict
         What was found, or `audit.disclosed().to_dict()` as it was kept in a file.
     min_cell : int, optional
         As for `write`.
@@ -79,6 +80,11 @@ def page(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) -> st
     str
         HTML.
     """
+    if is_of_classes(audit):
+        told = classes_content(audit, min_cell=min_cell)
+        script = _inline(_own("classes.js"))
+        return assembled("classes.html.j2", told, told["audit"], _own("classes.css"), [script])
+    assert not isinstance(audit, MulticlassAudit)
     return rendered(content(audit, min_cell=min_cell))
 
 
@@ -96,8 +102,14 @@ def rendered(told: Mapping[str, Any]) -> str:
     )
 
 
-def assembled(template: str, told: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
-    """Put what was gathered into a template of a page that needs no script.
+def assembled(
+    template: str,
+    told: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    style: str = "",
+    scripts: Sequence[str] = (),
+) -> str:
+    """Put what was gathered into a template of a page that needs no chart library.
 
     Parameters
     ----------
@@ -107,6 +119,10 @@ def assembled(template: str, told: Mapping[str, Any], facts: Mapping[str, Any]) 
         What was gathered.
     facts : mapping
         What marked values are looked up in.
+    style : str
+        More of the style sheet.
+    scripts : sequence of str
+        What runs on the page.
 
     Returns
     -------
@@ -114,7 +130,11 @@ def assembled(template: str, told: Mapping[str, Any], facts: Mapping[str, Any]) 
         HTML.
     """
     return _template(template).render(
-        c=told, a=facts, policy=_policy([]), style=Markup(_style() + _own("estimates.css"))
+        c=told,
+        a=facts,
+        policy=_policy(list(scripts)),
+        style=Markup(_style() + _own("estimates.css") + style),
+        scripts=[Markup(script) for script in scripts],
     )
 
 
@@ -169,7 +189,7 @@ def _style() -> str:
     return "\n".join([light, in_the_dark, tones, _own("page.css")])
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _template(name: str = "page.html.j2") -> Template:
     made = Environment(
         **SETTINGS,

@@ -7,6 +7,7 @@ from itrust.render.text import (
     bias,
     calibration,
     estimates,
+    multiclass,
     recalibrate,
     scores,
     tasks,
@@ -32,11 +33,23 @@ from itrust.render.text.balance import resemblance_warnings
 from itrust.render.text.bias import rows_of
 from itrust.render.text.estimates import estimate_facts, estimates_told
 from itrust.render.text.layout import NARROW, fitted
+from itrust.render.text.multiclass import (
+    class_check_lines,
+    class_found,
+    classes_judged_on,
+    classes_missed_words,
+    classes_notes,
+    classes_sections,
+    classes_summary,
+    pair_words,
+    place_words,
+)
 from itrust.render.text.stages import step_words
 from itrust.render.text.tasks import task_sentence, task_title
 from itrust.render.text.validation import validation_sentence
 from itrust.render.text.verdict import (
     action_of,
+    class_words,
     evidence_words,
     in_words,
     sentence_of,
@@ -55,6 +68,14 @@ __all__ = [
     "by_cluster",
     "calibration",
     "check_lines",
+    "class_check_lines",
+    "class_found",
+    "class_words",
+    "classes_judged_on",
+    "classes_missed_words",
+    "classes_notes",
+    "classes_sections",
+    "classes_summary",
     "estimate_facts",
     "estimates",
     "estimates_told",
@@ -64,7 +85,10 @@ __all__ = [
     "gate_words",
     "in_words",
     "judged_on",
+    "multiclass",
     "numbers_of",
+    "pair_words",
+    "place_words",
     "recalibrate",
     "resemblance_warnings",
     "rows_of",

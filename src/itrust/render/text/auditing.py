@@ -17,7 +17,7 @@ from itrust._core import (
     signed,
     wrapped,
 )
-from itrust.auditing import Audit, Check, Comparison, Gate, Missed, Verdict
+from itrust.auditing import Audit, Check, Comparison, Gate, Missed, MulticlassAudit, Verdict
 from itrust.bias import SIGN, GroupTable, PartBias
 from itrust.calibration import Autocorrelation, CalibrationResult, Detectable, Finding, worst_of
 from itrust.data import Everywhere
@@ -140,12 +140,12 @@ def gate_words(found: Gate) -> str:
     return f"gate {'closed' if found.closed else 'open'}: {why}"
 
 
-def failure_words(audit: Audit, found: Gate, require: Verdict | None) -> str:
+def failure_words(audit: Audit | MulticlassAudit, found: Gate, require: Verdict | None) -> str:
     """Say why an audit is not good enough: what closes the gate, what shows it, what to do.
 
     Parameters
     ----------
-    audit : Audit
+    audit : Audit or MulticlassAudit
         As it may be shown: apply `Disclosure` first.
     found : Gate
         Of `itrust.auditing.gate`.
@@ -189,7 +189,7 @@ def sections(audit: Audit) -> list[Section]:
     found = []
     given = "the covariates" if audit.test.names else "the prediction alone"
     if audit.tasks:
-        lines = [line for task in audit.tasks for line in _task(task)]
+        lines = [line for task in audit.tasks for line in task_lines(task)]
         found.append(Section("tasks", "Your numbers", lines))
     if audit.diagnosis.groups is not None and audit.diagnosis.groups.groups:
         found.append(Section("groups", "Groups", _groups(audit.diagnosis.groups)))
@@ -335,14 +335,14 @@ def judged_on(audit: Audit) -> str:
     return told if len(names) <= MAX_NAMES else f"{told} and {len(names) - MAX_NAMES} more"
 
 
-def check_lines(check: Check, audit: Audit) -> list[str]:
+def check_lines(check: Check, audit: Audit | MulticlassAudit) -> list[str]:
     """Say what one check of the gate found.
 
     Parameters
     ----------
     check : Check
         Of `itrust.auditing.gate`.
-    audit : Audit
+    audit : Audit or MulticlassAudit
         That was put to the gate.
 
     Returns
@@ -350,6 +350,10 @@ def check_lines(check: Check, audit: Audit) -> list[str]:
     list of str
         One or more lines.
     """
+    if isinstance(audit, MulticlassAudit):
+        from itrust.render.text.multiclass import class_check_lines
+
+        return class_check_lines(check, audit)
     if check.key == "verdict":
         lines = [f"{audit.verdict}: {audit.sentence}"]
     elif check.key == "task":
@@ -523,7 +527,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1g} %" if share < 0.01 else f"{100 * share:.0f} %"
 
 
-def _task(task: TaskResult) -> list[str]:
+def task_lines(task: TaskResult) -> list[str]:
+    """Say what a model does to one number, in several lines."""
     title = task_title(task)
     named = task.task if isinstance(task.task, Named) and title == task.name else None
     written = [] if named is None else [f"  {named.task}"]  # what the title stands for

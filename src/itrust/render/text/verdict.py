@@ -17,6 +17,7 @@ from itrust._core import (
     signed_in,
 )
 from itrust.auditing import (
+    ClassEvidence,
     ImpossibleLabels,
     Judgement,
     MeanBias,
@@ -25,7 +26,7 @@ from itrust.auditing import (
     Verdict,
 )
 from itrust.bias import PartBias
-from itrust.calibration import Clustering, Coverage, Finding, Refusal
+from itrust.calibration import Clustering, Coverage, Finding, Refusal, TakenFor
 from itrust.data import Everywhere, Predicate
 from itrust.render.text.tasks import task_title
 from itrust.tasks import TaskResult
@@ -104,7 +105,7 @@ def _off(judgement: Judgement) -> str:
         return f"{told}: {_first(judgement)}."
     if judgement.is_attributed:  # by what may not be shown
         return f"{told}."
-    carrier = untold(judgement.names)
+    carrier = untold(judgement.names, judgement.classes)
     return f"{told}. {carrier[0].upper()}{carrier[1:]}."
 
 
@@ -137,6 +138,8 @@ def _no_evidence(judgement: Judgement) -> str:
     where = "" if coverage is None else f" {coverage_words(coverage)}"
     if coverage is not None and not (coverage.groups or coverage.tenths or coverage.pairs):
         where = " if all rows had it"
+    if judgement.classes:
+        where = " for every class, in all rows and in every large group of one covariate"
     together = "" if missed is None else _approximately(missed)
     return (
         f"No evidence was found against the model{_given(judgement)}, and a bias of "
@@ -289,6 +292,8 @@ def _inconclusive(judgement: Judgement) -> str:
     if missed.where is not None and missed.share < 1:
         where += f" ({100 * missed.share:.2g} % of the rows)"
     size = f"up to {missed.shift:.2g}" if math.isfinite(missed.shift) else "of any size"
+    if missed.of_class is not None:
+        size = f"of {class_words(missed.of_class)} {size}"
     why = f"but a bias {size} {where} could have gone unseen{_approximately(missed)}"
     return f"{told}, {why}.{_seen(missed, judgement.tolerance)}"
 
@@ -389,13 +394,15 @@ def _given(judgement: Judgement) -> str:
     return named if math.isnan(judgement.pvalue) else f"{named} (p = {judgement.pvalue:.3g})"
 
 
-def untold(names: Sequence[str]) -> str:
+def untold(names: Sequence[str], classes: Sequence[Any] = ()) -> str:
     """Say that calibration is refuted while no check holds by itself.
 
     Parameters
     ----------
     names : sequence of str
         Names of the covariates.
+    classes : sequence
+        Names of the classes, where there are several.
 
     Returns
     -------
@@ -403,6 +410,12 @@ def untold(names: Sequence[str]) -> str:
         A part of a sentence.
     """
     what = "which covariate" if len(names) > 1 else "what"
+    if classes:
+        return (
+            f"the test of all classes rejects, but no single class or finding stands out: which "
+            f"class{' and ' + what if names else ''} carries the bias cannot be told from these "
+            f"rows"
+        )
     return (
         f"the test rejects, but no single finding stands out: {what} carries the bias cannot be "
         f"told from these rows"
@@ -492,8 +505,32 @@ def _finding_words(item: Finding, tolerance: float = 0.0) -> str:  # noqa: ARG00
 
 
 @evidence_words.register
+def _pair_words(item: TakenFor, tolerance: float = 0.0) -> str:  # noqa: ARG001
+    return str(item)
+
+
+@evidence_words.register
 def _impossible_words(item: ImpossibleLabels, tolerance: float = 0.0) -> str:  # noqa: ARG001
     return f"{counted(item.count, 'label')} that the model called impossible came true"
+
+
+@evidence_words.register
+def _class_words(item: ClassEvidence, tolerance: float = 0.0) -> str:
+    told = evidence_words(item.item, tolerance)
+    if item.name is None or isinstance(item.item, TakenFor):
+        return told
+    if isinstance(item.item, Finding):
+        return f"for {class_words(item.name)} {told}"
+    return f"{class_words(item.name)} is {told}"
+
+
+def class_words(name: object) -> str:
+    """The name of a class, in quotes where it is a text.
+
+    >>> class_words("tie"), class_words(3)
+    ("'tie'", 'class 3')
+    """
+    return repr(name) if isinstance(name, str) else f"class {name}"
 
 
 def _at_least(bias: float, lower: float, upper: float) -> str:

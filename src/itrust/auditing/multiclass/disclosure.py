@@ -1,0 +1,384 @@
+"""Disclosure control for several classes: few rows of a class in a group are not told.
+
+Rows of a group times the rate of a class are a count, so a group is a row of a table with one
+column for each class. Cells of few rows go, and others with them until no row and no column of the
+table gives them away by its sum; the same for rows of a group that are not of the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from itrust._core import BoolArray, IntArray
+from itrust.auditing.disclosed_charts import disclosed_bins
+from itrust.auditing.disclosed_points import shared_step
+from itrust.auditing.disclosure import Disclosure
+from itrust.auditing.multiclass.parts import ClassPart
+from itrust.auditing.multiclass.taken import ClassMatrix
+from itrust.auditing.verdict import ClassEvidence, Evidence, PointBias
+from itrust.bias import GroupBias, PartBias, Slice
+from itrust.calibration import ClassResult, Finding, TakenFor
+from itrust.data import Everywhere, Points, Predicate
+from itrust.tasks import TaskResult
+
+if TYPE_CHECKING:
+    from itrust.auditing.multiclass.audits import MulticlassAudit
+
+
+@dataclass(frozen=True)
+class ClassesWithheld:
+    """How many entries of an audit of several classes are not shown.
+
+    Attributes
+    ----------
+    min_cell : int
+        Rows of a class, and of the others, that have to stand behind what is shown.
+    groups, slices, findings, bins, pairs, points, tasks : int
+        Entries of each kind, all classes together.
+    shown : int
+        Of the groups and slices, those that are shown to be miscalibrated.
+    """
+
+    min_cell: int
+    groups: int = 0
+    slices: int = 0
+    findings: int = 0
+    bins: int = 0
+    pairs: int = 0
+    points: int = 0
+    tasks: int = 0
+    shown: int = 0
+
+    @property
+    def total(self) -> int:
+        """Number of entries that are not shown."""
+        counted = {part.name for part in fields(self)} - {"min_cell", "shown"}
+        return sum(getattr(self, name) for name in counted)
+
+    def to_dict(self) -> dict[str, int]:
+        """Give the counts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Every attribute, and "total".
+        """
+        return {**vars(self), "total": self.total}
+
+
+def disclosed_classes(audit: MulticlassAudit, min_cell: int) -> MulticlassAudit:
+    """Take out of an audit what fewer than `min_cell` rows of a class, or of others, stand behind.
+
+    Parameters
+    ----------
+    audit : MulticlassAudit
+        Not changed.
+    min_cell : int
+        Fewest rows; 1 shows everything.
+
+    Returns
+    -------
+    MulticlassAudit
+        A copy whose `withheld` says how many entries were left out.
+    """
+    least = Disclosure(min_cell).min_cell  # refuses what is no number of rows
+    if audit.whole is not None and audit.withheld is not None:
+        return disclosed_classes(audit.whole, max(least, audit.withheld.min_cell))
+    rule = _Rule.of(audit, least)
+    kept = tuple(rule.part(k, part) for k, part in enumerate(audit.parts))
+    pairs = rule.pairs(audit.taken_for)
+    evidence = [own for item in audit.evidence for own in rule.evidence(item)]
+    tasks = tuple(rule.task(task) for task in audit.tasks)
+    missed = audit.missed
+    if missed is not None and missed.where is not None and rule.is_few(missed.where):
+        missed = replace(missed, where=None)
+    unseen = audit.judgement.overlooked
+    if unseen is not None and unseen.where is not None and rule.is_few(unseen.where):
+        unseen = replace(unseen, where=None)
+    top, few_bins = disclosed_bins(audit.overall.top.curve, least)
+    classes = tuple(part.test for part in kept)
+
+    def gone(name: str) -> int:
+        """How many entries of one kind fewer there are."""
+        counts = {
+            "groups": lambda part: len(part.diagnosis.groups or ()),
+            "slices": lambda part: len(part.diagnosis.slices),
+            "findings": lambda part: len(part.test.findings),
+            "bins": lambda part: part.curve.rows.size,
+            "shown": lambda part: len(part.diagnosis.shown),
+        }
+        return int(sum(map(counts[name], audit.parts)) - sum(map(counts[name], kept)))
+
+    places = len(audit.taken_for.places) - len(pairs.places)
+    withheld = ClassesWithheld(
+        min_cell=least,
+        groups=gone("groups"),
+        slices=gone("slices"),
+        findings=gone("findings"),
+        bins=gone("bins") + few_bins,
+        pairs=len(audit.taken_for.pairs) - len(pairs.pairs) + places,
+        points=sum(_is_point(own) for own in audit.evidence) - sum(map(_is_point, evidence)),
+        tasks=sum(task.withheld is not None for task in tasks),
+        shown=gone("shown"),
+    )
+    return replace(
+        audit,
+        parts=kept,
+        test=replace(
+            audit.test,
+            classes=classes,
+            pairs=tuple(own for own in audit.test.pairs if not rule.is_few(own.where)),
+            together=rule.findings(audit.test.together),
+        ),
+        overall=replace(audit.overall, top=replace(audit.overall.top, curve=top)),
+        taken_for=pairs,
+        missed=missed,
+        judgement=replace(audit.judgement, evidence=tuple(evidence), overlooked=unseen),
+        tasks=tasks,
+        withheld=withheld,
+        whole=audit,
+    )
+
+
+def _is_point(item: Evidence) -> bool:
+    return isinstance(item, ClassEvidence) and isinstance(item.item, PointBias)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rule:
+    """What may not be shown."""
+
+    least: int
+    points: Points
+    codes: IntArray
+    classes: tuple[Any, ...]
+    cells: frozenset[tuple[Predicate, int]]  # groups of a class
+    few_classes: frozenset[int]  # whose rows of the matrix go
+
+    @classmethod
+    def of(cls, audit: MulticlassAudit, least: int) -> _Rule:
+        sample = audit.sample
+        points = sample.points
+        k = len(audit.classes)
+        cells: set[tuple[Predicate, int]] = set()
+        table = audit.parts[0].diagnosis.groups
+        for _, some in groupby(table or (), key=lambda group: group.names):
+            places = [group.where for group in some]
+            counts = np.array(
+                [np.bincount(sample.codes[np.asarray(p.rows(points))], minlength=k) for p in places]
+            )
+            cells |= {
+                (places[i], int(j))
+                for i, j in zip(*np.nonzero(withheld_cells(counts, least)), strict=True)
+            }
+        totals = np.bincount(sample.codes, minlength=k)
+        return cls(
+            least, points, sample.codes, audit.classes, frozenset(cells), _few(totals, least)
+        )
+
+    def is_few(self, where: Predicate) -> bool:
+        """Whether few rows lie inside, or outside."""
+        if isinstance(where, Everywhere) or self.least == 1:
+            return False
+        return self._are_few(np.asarray(where.rows(self.points)))
+
+    def _are_few(self, inside: BoolArray) -> bool:
+        rows = int(inside.sum())
+        return rows < self.least or 0 < inside.size - rows < self.least
+
+    def _tells(self, inside: BoolArray, k: int) -> bool:
+        """Whether few rows of a class, or of others, lie inside or outside."""
+        own = self.codes == k
+        counts = [int((inside & own).sum()), int((inside & ~own).sum())]
+        rest = [int(own.sum()) - counts[0], int((~own).sum()) - counts[1]]
+        return min(counts) < self.least or any(0 < count < self.least for count in rest)
+
+    def part(self, k: int, part: ClassPart) -> ClassPart:
+        if self.least == 1:
+            return part
+        groups = part.diagnosis.groups
+        if groups is not None:
+            shown = tuple(own for own in groups if (own.where, k) not in self.cells)
+            groups = replace(groups, groups=shown)
+        slices = part.diagnosis.slices
+        kept = self._slices(k, slices.slices, groups or ())
+        curve, _ = disclosed_bins(part.curve, self.least)
+        return replace(
+            part,
+            curve=curve,
+            test=self.findings(part.test),
+            diagnosis=replace(part.diagnosis, groups=groups, slices=replace(slices, slices=kept)),
+        )
+
+    def _slices(
+        self, k: int, slices: Sequence[Slice], groups: Iterable[GroupBias]
+    ) -> tuple[Slice, ...]:
+        """Slices that are enough, and that no difference from others tells few rows of."""
+        others = [np.asarray(group.where.rows(self.points)) for group in groups]
+        mine = self.codes == k
+        kept = []
+        for own in slices:
+            inside = np.asarray(own.where.rows(self.points))
+            nested = [
+                inside ^ other
+                for other in others
+                if not (inside & ~other).any() or not (other & ~inside).any()
+            ]
+            near = any(
+                0 < int((rows & side).sum()) < self.least
+                for rows in nested
+                for side in (mine, ~mine)
+            )
+            rare = any((leaf, k) in self.cells for leaf in own.where.leaves())
+            if not (self._tells(inside, k) or near or rare):
+                kept.append(own)
+                others.append(inside)
+        return tuple(kept)
+
+    def findings(self, test: ClassResult) -> ClassResult:
+        kept = tuple(
+            replace(
+                own,
+                too_low=self._allowed(own.too_low),
+                too_high=self._allowed(own.too_high),
+            )
+            for own in test.findings
+            if not self.is_few(own.where)
+        )
+        names = {own.name for own in kept}
+        kept = tuple(replace(own, alike=tuple(n for n in own.alike if n in names)) for own in kept)
+        return replace(test, findings=kept)
+
+    def _allowed(self, where: Predicate | None) -> Predicate | None:
+        return None if where is None or self.is_few(where) else where
+
+    def pairs(self, found: ClassMatrix) -> ClassMatrix:
+        """The matrix without classes of few rows, and groups without cells that are hidden."""
+        if self.least == 1:
+            return found
+        gone = {self.classes[k] for k in self.few_classes}
+        code = {name: k for k, name in enumerate(self.classes)}
+        given = found.given.copy()
+        given[sorted(self.few_classes)] = np.nan
+        rows = [
+            own
+            for own in found.places
+            if not {(own.where, code[own.label]), (own.where, code[own.taken_for])} & self.cells
+        ]
+        return replace(
+            found,
+            pairs=tuple(pair for pair in found.pairs if pair.label not in gone),
+            given=given,
+            places=tuple(rows),
+        )
+
+    def evidence(self, item: Evidence) -> list[Evidence]:
+        """The piece of evidence as it may be shown, or nothing."""
+        if self.least == 1 or not isinstance(item, ClassEvidence):
+            if isinstance(item, TaskResult):
+                told = self.task(item)
+                return [] if told.withheld is not None else [told]
+            return [item]
+        own = item.item
+        if isinstance(own, TakenFor):
+            return [] if self.is_few(own.where) else [item]
+        if isinstance(own, PointBias):
+            point = self._point(own)
+            return [] if point is None else [replace(item, item=point)]
+        if isinstance(own, Finding):
+            if self.is_few(own.where):
+                return []
+            low, high = self._allowed(own.too_low), self._allowed(own.too_high)
+            return [replace(item, item=replace(own, too_low=low, too_high=high))]
+        if isinstance(own, PartBias):
+            k = self.classes.index(item.name)
+            hidden = (own.where, k) in self.cells
+            if isinstance(own, Slice):
+                rare = any((leaf, k) in self.cells for leaf in own.where.leaves())
+                hidden = rare or self._tells(np.asarray(own.where.rows(self.points)), k)
+            return [] if hidden else [item]
+        return [item]
+
+    def _point(self, point: PointBias) -> PointBias | None:
+        """A point by the levels that enough rows share; numbers of one row are not told."""
+        if point.neighbours < self.least:
+            return None
+        kept = tuple(own for own in point.coordinates if not self.is_few(own.where))
+        step = shared_step(self.points.p, point.prediction, self.least)
+        about = point.prediction if step == 0 else round(point.prediction / step) * step
+        rows = self.least * max(round(point.neighbours / self.least), 1)
+        return replace(point, coordinates=kept, prediction=float(about), neighbours=float(rows))
+
+    def task(self, task: TaskResult) -> TaskResult:
+        """A number, unless few rows of the class that it names stand behind it."""
+        if self.least == 1 or task.withheld is not None:
+            return task
+        text = str(task.task)
+        named = [k for k, name in enumerate(self.classes) if str(name) in text]
+        for leaf in task.task.leaves():
+            inside = np.asarray(leaf.where.rows(self.points))
+            of_classes = any(self._tells(inside, k) for k in named or range(len(self.classes)))
+            if self._are_few(inside) or of_classes:
+                return task.without_values(self.least)
+        return task
+
+
+def _few(totals: IntArray, least: int) -> frozenset[int]:
+    """Classes of few rows, and others until their sum is enough."""
+    few = [int(k) for k in np.flatnonzero(totals < least)] if least > 1 else []
+    if not few:
+        return frozenset()
+    for k in np.argsort(totals, kind="stable").tolist():
+        if len(few) > 1 and int(totals[few].sum()) >= least:
+            break
+        if k not in few:
+            few.append(int(k))
+    return frozenset(few)
+
+
+def withheld_cells(counts: IntArray, least: int) -> BoolArray:
+    """Which cells of a table of groups by classes may not be told.
+
+    A cell goes where it, or the rest of its row, holds fewer than `least` rows. Then the smallest
+    others go until the withheld cells of every row and every column are none, or at least two with
+    enough rows in sum.
+
+    Parameters
+    ----------
+    counts : (groups, classes) array of int
+        Rows.
+    least : int
+        Fewest rows.
+
+    Returns
+    -------
+    (groups, classes) array of bool
+        True for cells that go.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> withheld_cells(np.array([[30, 2, 40], [50, 60, 70], [15, 90, 99]]), 10).sum(axis=1)
+    array([2, 2, 0])
+    """
+    counts = np.asarray(counts)
+    if least <= 1:
+        return np.zeros(counts.shape, dtype=bool)
+    rest = counts.sum(axis=1, keepdims=True) - counts
+    gone = (counts < least) | (rest < least)
+    for _ in range(counts.size):
+        added = False
+        for axis in (0, 1):
+            table, hidden = (part if axis else part.T for part in (counts, gone))
+            for row, off in zip(table, hidden, strict=True):
+                if off.any() and (off.sum() < 2 or row[off].sum() < least) and not off.all():
+                    off[np.where(off, np.iinfo(np.int64).max, row).argmin()] = True
+                    added = True
+        if not added:
+            break
+    return np.asarray(gone)

@@ -1,0 +1,113 @@
+"""`itrust recalibrate` for several classes: learn all of them, write one column for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from itrust import recalibrate
+from itrust._core import FloatArray, InputError, Write, counted, did_you_mean
+from itrust.cli.columns import na_values
+from itrust.cli.console import Log
+from itrust.cli.exit import load
+from itrust.cli.inputs import InputFiles
+from itrust.cli.options import Options
+from itrust.cli.roles import class_models, read_class_samples, settle
+
+
+def fitted_classes(
+    source: InputFiles, options: Options, log: Log
+) -> tuple[recalibrate.Recalibrator, str] | None:
+    """Learn from rows of several classes; None where one column of probabilities is named."""
+    models = class_models(source, options)
+    if not models:
+        return None
+    if len(models) > 1:
+        raise InputError(
+            "{argument}: one model is recalibrated at a time; name the classes of one",
+            argument="prob",
+        )
+    load("itrust.recalibrate.methods")
+    known = recalibrate.CLASS_METHODS
+    if options.method not in known:
+        raise InputError(
+            "{argument}: there is no {value} for several classes; {guess}",
+            argument="method",
+            value=options.method,
+            details={"guess": did_you_mean(options.method, list(known))},
+        )
+    method = known[options.method]
+    roles = settle(source, log, options, on_needed=bool(method.reads_covariates))
+    (rows,) = read_class_samples(source, roles, roles.on, options).values()
+    learned = method().fit(rows)
+    told = f"fitted {options.method} on {counted(rows.n, 'row')} of {source.name}"
+    return learned, f"{told}: {len(rows.classes)} classes"
+
+
+class ClassApplication:
+    """Recalibrates rows of several classes that come some at a time."""
+
+    def __init__(
+        self, learned: recalibrate.Recalibrator, columns: Mapping[Any, str], on: Sequence[str]
+    ) -> None:
+        self.learned, self.columns, self.on = learned, columns, list(on)
+        self.rows, self.moved = 0, 0.0
+
+    def __call__(self, frame: pa.Table) -> FloatArray:
+        """One column for each class."""
+        p = {name: frame[column] for name, column in self.columns.items()}
+        x = {name: frame[name] for name in self.on}
+        after: FloatArray = self.learned.predict(p, x or None)
+        before = np.column_stack([frame[name].to_numpy() for name in self.columns.values()])
+        self.rows += len(after)
+        self.moved += float(np.abs(after - before).sum()) / 2
+        return after
+
+
+def apply_classes(
+    learned: recalibrate.Recalibrator,
+    source: InputFiles,
+    options: Options,
+    out: Path,
+    others: dict[Path, Write],
+) -> list[str]:
+    """Write all columns of the file and those of the classes; give what was done."""
+    models = class_models(source, options)
+    if len(models) != 1:
+        raise InputError(
+            "{argument}: what was learned is about several classes; name their columns, such as "
+            "win=p1,tie=pt,loss=p2 or 'p_*'",
+            argument="prob",
+        )
+    (columns,) = models.values()
+    classes = tuple(learned.classes_ or ())
+    by_text = {str(name): column for name, column in columns.items()}
+    lacking = [name for name in classes if str(name) not in by_text]
+    if lacking:
+        raise InputError(
+            "{argument}: there is no column for the class {value}, which was learned",
+            argument="prob",
+            value=str(lacking[0]),
+        )
+    ordered = {name: by_text[str(name)] for name in classes}
+    on = list(learned.columns_)
+    for name in on:
+        source.require("on", name)
+    made = ClassApplication(learned, ordered, on)
+    with source.located():
+        recalibrate.write_recalibrated(
+            made,
+            source.file_set,
+            out,
+            [f"{options.column}_{name}" for name in classes],
+            [*ordered.values(), *on],
+            na_values=na_values(options),
+            safe_cells=options.safe_cells,
+            others=others,
+        )
+    told = f"recalibrated {counted(made.rows, 'row')} of {source.name}"
+    return [f"{told}: {made.moved / made.rows:.3f} of the probability moved between classes"]

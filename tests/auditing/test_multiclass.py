@@ -1,0 +1,366 @@
+"""Audits of more than two classes: one truth on every surface, and errors over all classes."""
+
+import json
+import re
+from dataclasses import replace
+from html import unescape
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import itrust as it
+from itrust import auditing, render
+from itrust._core import InputError
+from itrust.auditing.multiclass.disclosure import withheld_cells
+from itrust.auditing.multiclass.judging import judge_classes
+from itrust.auditing.multiclass.parts import multiplied
+from itrust.auditing.multiclass.taken import class_matrix
+from itrust.auditing.parts import Diagnosis
+from itrust.render.page import page
+
+NAMES = ("win", "tie", "loss")
+
+
+def sample_of(n, seed=0, *, moved=0.0, names=NAMES, order=None):
+    """Probabilities of three classes; in the south a share of the first goes to the second."""
+    rng = np.random.default_rng(seed)
+    x, region = rng.normal(size=n), rng.choice(["north", "south"], n)
+    logits = np.column_stack([x, -0.5 * x, 0.2 * np.ones(n)])
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    truth = p.copy()
+    south = region == "south"
+    truth[south, 0] -= moved * p[south, 0]
+    truth[south, 1] += moved * p[south, 0]
+    codes = (rng.random(n)[:, None] > truth.cumsum(axis=1)).sum(axis=1)
+    labels = [names[k] for k in codes]
+    order = list(order or range(3))
+    x = {"x": x, "region": region}
+    return it.MulticlassSample(labels, p[:, order], x, classes=[names[k] for k in order])
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return sample_of(800, moved=0.6)
+
+
+@pytest.fixture(scope="module")
+def audit(sample):
+    return it.audit(sample, rng=0, draws=199)
+
+
+@pytest.fixture(scope="module")
+def calibrated():
+    return it.audit(sample_of(500, seed=3), rng=0, draws=199)
+
+
+def test_the_verdict_follows_the_joint_test_and_names_the_class(audit):
+    assert audit.verdict is it.Verdict.MISCALIBRATED
+    assert audit.test.pvalue <= audit.alpha
+    assert set(audit.shown_classes) == {"win", "tie"}
+    first = audit.evidence[0]
+    assert isinstance(first, auditing.ClassEvidence)
+    assert first.name in ("win", "tie")
+    assert repr(first.name) in audit.sentence
+
+
+def test_every_surface_tells_the_same(audit):
+    """Text, notebook, page, JSON, Markdown and JUnit are made of one audit without withholding."""
+    shown = audit.disclosed(1)
+    facts = shown.to_dict()
+    auditing.check_json(json.loads(json.dumps(facts)))
+    made = page(facts)
+    flat = " ".join(str(shown).split())
+    told = {
+        "text": flat,
+        "notebook": unescape(shown._repr_html_()),
+        "page": unescape(made),
+        "markdown": unescape(render.summary_markdown(shown, "f.csv")),
+        "junit": unescape(render.junit_xml(shown, "f.csv")),
+    }
+    for name, text in told.items():
+        assert shown.verdict.value in text, name
+        assert audit.sentence[:60] in text.replace("<bdi>", ""), name
+    found = dict(re.findall(r'data-fact="([^"]+)" value="([^"]*)"', made))
+    assert len(found) > 100
+    for path, value in found.items():
+        own = facts
+        for step in path.split("."):
+            own = own[int(step)] if isinstance(own, list) else own[step]
+        assert value == ("" if own is None else json.dumps(own)), path
+    for part in shown.parts:
+        assert f"predicted {part.mean.predicted:.3f}, observed {part.mean.observed:.3f}" in flat
+    assert facts["shown_classes"] == [str(name) for name in shown.shown_classes]
+
+
+def test_intervals_and_pvalues_over_all_classes_agree(audit):
+    own = [part.mean for part in audit.parts]
+    own += [group for part in audit.parts for group in part.diagnosis.groups]
+    own += [found for part in audit.parts for found in part.diagnosis.slices]
+    own += list(audit.taken_for.pairs)
+    assert any(item.pvalue <= audit.alpha for item in own)
+    for item in own:
+        assert (item.pvalue <= audit.alpha) == (item.lower > 0 or item.upper < 0)
+
+
+def test_a_class_is_the_binary_analysis_with_its_share_of_alpha(audit, sample):
+    own = sample.one_class("tie")
+    share = audit.alpha / 3
+    table = it.bias_groups(own, "region", alpha=share, draws=199, rng=0, crossings=False)
+    found = it.bias_groups(own, "x", "region", alpha=share, draws=199, rng=0, crossings=False)
+    part = audit["tie"]
+    assert len(table) == 2
+    for one, two in zip(found, part.diagnosis.groups, strict=True):
+        assert (one.where, one.lower, one.upper) == (two.where, two.lower, two.upper)
+        assert two.pvalue == pytest.approx(min(3 * one.pvalue, 1.0), abs=1e-12) or (
+            two.pvalue == audit.alpha
+        )
+    assert part.mean.observed == pytest.approx(own.y.mean())
+    assert part.mean.predicted == pytest.approx(own.p.mean())
+
+
+def test_two_classes_are_the_binary_audit():
+    two = sample_of(400, moved=0.6).one_class("win")
+    p = np.column_stack([1 - two.p, two.p])
+    x = {"x": two.column("x").values}
+    labels = np.where(two.y == 1, "win", "other")
+    several = it.MulticlassSample(labels, p, x, classes=["other", "win"])
+    binary = it.Sample(two.y, two.p, x)
+    settings = {"rng": 0, "draws": 99, "charts": False}
+    one, other = (it.audit(own, **settings).to_dict() for own in (several, binary))
+    for name in ("pvalue", "verdict", "overall", "missed", "refuted"):
+        assert one[name] == other[name]
+    assert one["diagnosis"]["groups"] == other["diagnosis"]["groups"]
+    a = it.compare({"a": several, "b": several.with_predictions(p[:, ::-1])}, draws=99, rng=0)
+    b = it.compare({"a": binary, "b": binary.with_predictions(p[:, 0])}, draws=99, rng=0)
+    assert a.to_dict() == b.to_dict()
+
+
+def test_permuting_classes_permutes_what_is_found(audit):
+    order = (2, 0, 1)
+    other = it.audit(sample_of(800, moved=0.6, order=order), rng=0, draws=199)
+    assert other.classes == tuple(NAMES[k] for k in order)
+    for part in audit.parts:
+        twin = other[part.name]
+        assert twin.mean == part.mean
+        assert [g.to_dict() for g in twin.diagnosis.groups] == [
+            g.to_dict() for g in part.diagnosis.groups
+        ]
+        np.testing.assert_allclose(twin.diagnosis.bias.values, part.diagnosis.bias.values)
+    index = np.ix_(order, order)
+    assert np.allclose(other.taken_for.given, audit.taken_for.given[index])
+    assert np.allclose(other.taken_for.expected, audit.taken_for.expected[index])
+    assert other.overall.top.accuracy == audit.overall.top.accuracy
+    assert other.verdict is audit.verdict
+
+
+def test_the_matrix_of_classes_is_the_double_loop(sample):
+    found = class_matrix(sample, alpha=0.05, draws=199, seed=0)
+    for i in range(3):
+        rows = sample.codes == i
+        for j in range(3):
+            assert found.given[i, j] == pytest.approx(sample.p[rows, j].mean())
+            expected = sum(a * b for a, b in zip(sample.p[:, i], sample.p[:, j], strict=True))
+            assert found.expected[i, j] == pytest.approx(expected / sample.p[:, i].sum())
+    assert found.given.sum(axis=1) == pytest.approx(1.0)
+    assert found.pair("tie", "win").bias > 0
+
+
+def test_a_class_that_is_taken_for_another_is_shown_with_its_group(audit):
+    assert audit.taken_for.pair("tie", "win").is_shown
+    place = audit.taken_for.places[0]
+    assert (place.taken_for, place.label, str(place.where)) == ("win", "tie", "region = south")
+
+
+def test_a_class_that_is_too_rare_by_a_factor_is_taken_for_none():
+    """Labels of a class are thinned alike everywhere: the matrix has nothing to tell."""
+    rng = np.random.default_rng(5)
+    p = rng.dirichlet([2.0, 2.0, 2.0], 20_000)
+    truth = np.column_stack([0.7 * p[:, 0], p[:, 1:] * (1 - 0.7 * p[:, :1]) / (1 - p[:, :1])])
+    codes = (rng.random(20_000)[:, None] > truth.cumsum(axis=1)).sum(axis=1)
+    sample = it.MulticlassSample(codes, p)
+    found = class_matrix(sample, alpha=0.05, draws=199, seed=0)
+    row = [pair for pair in found.pairs if pair.label == 0]
+    assert not any(pair.is_shown for pair in row)
+    assert sample.one_class(0).y.mean() < p[:, 0].mean() - 0.05
+
+
+def test_the_families_hold_their_level():
+    """Any pair of classes, and any group of any class, of calibrated models."""
+    pairs = groups = 0
+    runs = 40
+    for seed in range(runs):
+        sample = sample_of(250, seed=100 + seed)
+        pairs += bool(class_matrix(sample, alpha=0.2, draws=99, seed=seed).shown)
+        shown = False
+        for name in NAMES:
+            own = sample.one_class(name)
+            table = it.bias_groups(own, "region", alpha=0.2 / 3, draws=99, rng=seed)
+            empty = it.bias.SliceTable(
+                slices=(), n=own.n, elapsed=0.0, min_rows=50, alpha=0.2 / 3, **_rest(table)
+            )
+            told = multiplied(Diagnosis(None, table, empty), 3, 0.2)
+            shown |= bool(told.shown_groups)
+        groups += shown
+    most = binom.ppf(0.999, runs, 0.2)
+    assert pairs <= most
+    assert groups <= most
+    assert pairs + groups > 0
+
+
+def _rest(table):
+    known = {"slices", "n", "elapsed", "min_rows", "alpha"}
+    return {
+        name: getattr(table, name)
+        for name in it.bias.SliceTable.__dataclass_fields__
+        if name not in known
+    }
+
+
+def test_a_rejection_without_any_class_says_so(calibrated):
+    assert not any(part.diagnosis.shown for part in calibrated.parts)
+    test = replace(calibrated.test, score=1e9)
+    told = judged_again(calibrated, test)
+    assert told.verdict in (it.Verdict.SIZE_NOT_ESTABLISHED, it.Verdict.WITHIN_TOLERANCE)
+    assert not told.is_attributed
+    assert "no single class or finding stands out" in render.sentence_of(told)
+
+
+def test_a_class_that_is_shown_where_the_test_does_not_reject_is_inconclusive(audit):
+    test = replace(audit.test, score=-1e9, impossible=0)
+    assert test.pvalue == 1
+    told = judged_again(audit, test)
+    assert told.verdict is it.Verdict.INCONCLUSIVE
+    assert told.is_contrary
+    assert "shown by itself: 'tie' is too low" in render.sentence_of(told) or (
+        "shown by itself: 'win' is too high" in render.sentence_of(told)
+    )
+
+
+def judged_again(audit, test):
+    limits = {"n": audit.n, "alpha": audit.alpha, "tolerance": audit.tolerance}
+    return judge_classes(test, audit.parts, audit.missed, (), **limits)
+
+
+def test_the_gate_has_a_check_for_each_class(audit, calibrated):
+    closed, open_ = auditing.gate(audit), auditing.gate(calibrated)
+    assert closed.closed
+    assert not open_.closed
+    outcome = {check.value.name: check.outcome for check in closed.checks if check.key == "class"}
+    assert outcome == {"win": "failed", "tie": "failed", "loss": "passed"}
+
+
+def test_what_is_missed_shrinks_with_the_root_of_the_rows(calibrated):
+    many = it.audit(sample_of(2_000, seed=3), rng=0, draws=99)
+    assert many.missed.everywhere == pytest.approx(calibrated.missed.everywhere / 2, rel=0.05)
+
+
+def test_few_rows_of_a_class_are_withheld_with_what_would_tell_them(audit):
+    least = 60
+    shown = audit.disclosed(least)
+    codes, points = audit.sample.codes, audit.sample.points
+    assert shown.withheld.groups > 0
+    for k, part in enumerate(shown.parts):
+        for group in part.diagnosis.groups:
+            inside = group.where.rows(points)
+            assert (codes[inside] == k).sum() >= least
+            assert (codes[inside] != k).sum() >= least
+        for found in part.diagnosis.slices:
+            assert (codes[found.where.rows(points)] == k).sum() >= least
+    assert shown.disclosed(10).withheld == shown.withheld
+    assert shown.verdict is audit.verdict
+    assert "withheld" in str(shown)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 60), min_size=3, max_size=3), min_size=2, max_size=5),
+    st.integers(2, 12),
+)
+def test_withheld_cells_are_never_alone(counts, least):
+    counts = np.array(counts)
+    gone = withheld_cells(counts, least)
+    assert gone[counts < least].all()
+    for table, hidden in ((counts, gone), (counts.T, gone.T)):
+        for row, off in zip(table, hidden, strict=True):
+            if off.any() and not off.all():
+                assert off.sum() >= 2
+                assert row[off].sum() >= least
+
+
+def test_models_are_compared_by_their_losses(sample):
+    flat = sample.with_predictions(0.3 * sample.p + 0.7 / 3)
+    found = it.compare({"a": sample, "flat": flat}, draws=99, rng=0)
+    gap = found.differences[0]
+    own = np.eye(3)[sample.codes]
+    squares = [((own - s.p) ** 2).sum(axis=1) for s in (sample, flat)]
+    assert gap.value == pytest.approx((squares[0] - squares[1]).mean())
+    half = 1.963 * (squares[0] - squares[1]).std(ddof=1) / np.sqrt(sample.n)
+    assert gap.upper - gap.value == pytest.approx(half, rel=1e-3)
+    assert found["a"].test.pvalue == it.multiclass_test(sample, draws=99, rng=0).pvalue
+    for text in (str(found), found._repr_html_()):
+        assert "log loss" in text
+    with pytest.raises(InputError, match="different classes"):
+        it.compare({"a": sample, "b": sample_of(800, moved=0.6, order=(2, 0, 1))})
+
+
+def test_a_model_of_several_classes_is_audited():
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = np.array(["a", "b", "c"])[rng.integers(0, 3, 600)]
+    model = LogisticRegression().fit(X[:300], y[:300])
+    found = it.audit(model, X[300:], y[300:], rng=0, draws=199)
+    assert found.classes == ("a", "b", "c")
+    assert found.n == 300
+
+
+def test_what_is_for_two_classes_is_refused_in_words(sample):
+    with pytest.raises(InputError, match="grades is for two classes"):
+        it.audit(sample, grades="region", draws=99)
+    with pytest.raises(InputError, match="no covariate 'regoin'"):
+        it.audit(sample, on=["regoin"], draws=99)
+    with pytest.raises(InputError, match="there is no class 'tje'"):
+        it.audit(sample, draws=59, rng=0, on=["region"])["tje"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 88])
+def test_lines_fit_a_narrow_terminal(audit, width):
+    lines = render.as_text(audit, width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines.index(next(line for line in lines if line.startswith("VERDICT"))) < 12
+
+
+def test_names_from_the_file_cannot_become_markup():
+    names = ("<script>alert(1)</script>", "a|b", "@you")
+    found = it.audit(sample_of(300, names=names), draws=79, rng=0)
+    made = page(found)
+    assert "<script>alert" not in made
+    assert "<script>alert" not in found._repr_html_()
+    assert "a|b" not in render.summary_markdown(found, "f")
+
+
+def test_all_parts_are_rows_of_a_table(audit):
+    table = audit.to_arrow().to_pylist()
+    kinds = {row["part"] for row in table}
+    assert {"verdict", "test", "overall", "class", "group", "taken for"} <= kinds
+    assert sum(row["part"] == "class" for row in table) == 3
+
+
+def test_rows_of_clusters_are_audited_by_the_design(sample):
+    rows = {column.name: column.values for column in sample.columns}
+    given = {"classes": NAMES, "cluster": np.arange(800) // 10}
+    labels = [NAMES[k] for k in sample.codes]
+    found = it.audit(it.MulticlassSample(labels, sample.p, rows, **given), draws=199, rng=0)
+    assert found.test.clusters == 80
+    assert found.missed is None
+    assert np.isnan(found.overall.pvalue)
+    assert "not known" in str(found)
+    few = {"classes": NAMES, "cluster": np.arange(800) // 200}
+    refused = it.audit(it.MulticlassSample(labels, sample.p, rows, **few), draws=199, rng=0)
+    assert refused.verdict is it.Verdict.INCONCLUSIVE
+    assert "no p-value" in refused.sentence
+    assert "p none" in str(refused)

@@ -1,0 +1,92 @@
+"""Several classes on the command line: columns by class, outputs, the gate, recalibration."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pytest
+
+from shell import invoke
+
+NAMES = ("win", "tie", "loss")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    n = 400
+    x, region = rng.normal(size=n), rng.choice(["north", "south"], n)
+    p = np.exp(np.column_stack([x, -x, np.zeros(n)]))
+    p /= p.sum(axis=1, keepdims=True)
+    truth = p.copy()
+    south = region == "south"
+    truth[south] = p[south][:, [1, 0, 2]]
+    codes = (rng.random(n)[:, None] > truth.cumsum(axis=1)).sum(axis=1)
+    columns = {"y": [NAMES[k] for k in codes], "x": x, "region": region}
+    columns |= {f"p_{name}": p[:, k] for k, name in enumerate(NAMES)}
+    path = tmp_path_factory.mktemp("classes") / "games.csv"
+    csv.write_csv(pa.table(columns), path)
+    return path
+
+
+def _all(done):
+    return done.stdout + done.stderr
+
+
+COMMON = ("--label", "y", "--on", "x,region", "--draws", "119")
+
+
+def test_a_file_of_several_classes_is_audited_everywhere(file, tmp_path):
+    outputs = {name: tmp_path / f"a.{name}" for name in ("html", "json", "md", "xml")}
+    flags = {"html": "--report", "json": "--json", "md": "--summary", "xml": "--junit"}
+    places = [part for name, path in outputs.items() for part in (flags[name], str(path))]
+    by_name = "win=p_win,tie=p_tie,loss=p_loss"
+    done = invoke("audit", str(file), *COMMON, "--prob", by_name, "--gate", "model", *places)
+    assert done.exit_code == 1, _all(done)
+    facts = json.loads(outputs["json"].read_text())
+    assert facts["schema"] == "itrust-classes/1"
+    assert facts["classes"] == list(NAMES)
+    assert facts["verdict"] == "miscalibrated"
+    assert f"--prob {by_name}" in facts["provenance"]["command"]
+    for path in outputs.values():
+        assert "miscalibrated" in path.read_text().lower()
+    checked = invoke("check-json", str(outputs["json"]))
+    assert checked.exit_code == 0
+    assert "itrust-classes/1" in _all(checked)
+
+
+@pytest.mark.parametrize(
+    ("prob", "said"),
+    [
+        (["win=p_win,tie=p_tie,loss=p_los"], "there is no column 'p_los'; did you mean 'p_loss'?"),
+        (["q_*"], "no column matches 'q_*'"),
+        (["p_*", "--prob", "p_win"], "name one column for every model"),
+        (["p_*", "--positive", "win"], "--positive is for two labels"),
+        (["p_*", "--grades", "region"], "--grades is for two labels"),
+    ],
+)
+def test_slips_are_answered_in_one_sentence(file, prob, said):
+    done = invoke("audit", str(file), *COMMON, "--prob", *prob)
+    assert done.exit_code == 2
+    assert said in " ".join(_all(done).split())
+    assert "Traceback" not in _all(done)
+
+
+def test_recalibrated_probabilities_have_a_column_for_each_class(file, tmp_path):
+    out, kept = tmp_path / "r.csv", tmp_path / "m.json"
+    learn = ("--prob", "p_*", "--label", "y", "--on", "x,region", "--method", "temperature")
+    apply_to = ("--apply", str(file), "--column", "r")
+    done = invoke(
+        "recalibrate", str(file), *learn, *apply_to, "--out", str(out), "--save", str(kept)
+    )
+    assert done.exit_code == 0, _all(done)
+    table = csv.read_csv(out)
+    after = np.column_stack([table[f"r_{name}"].to_numpy() for name in NAMES])
+    assert after.sum(axis=1) == pytest.approx(1.0)
+    again = tmp_path / "again.csv"
+    loaded = invoke(
+        "recalibrate", "--load", str(kept), "--prob", "p_*", *apply_to, "--out", str(again)
+    )
+    assert loaded.exit_code == 0, _all(loaded)
+    assert again.read_bytes() == out.read_bytes()

@@ -27,8 +27,8 @@ from itrust.calibration.inputs import (
     resolved_kernel,
 )
 from itrust.calibration.multiclass_checks import (
-    ClassChecks,
     CheckedRows,
+    ClassChecks,
     joint_form,
     joint_points,
     prepare_classes,

@@ -10,7 +10,7 @@ import numpy as np
 
 from itrust._core import Advance, FloatArray
 from itrust.calibration.dictionary.bank import BankSums
-from itrust.calibration.multiclass_checks import ClassChecks, CheckedRows
+from itrust.calibration.multiclass_checks import CheckedRows, ClassChecks
 from itrust.engines import (
     Additive,
     Drawn,

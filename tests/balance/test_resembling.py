@@ -109,6 +109,43 @@ def test_of_every_cluster_one_row_is_tested():
     assert "cluster" in found.notes[0]
 
 
+def test_clusters_whose_size_goes_with_a_covariate_are_no_difference():
+    """Households of 1 to 6 people, drawn at random; the large ones are young."""
+
+    def people(households, seed):
+        rng = np.random.default_rng(seed)
+        size = rng.integers(1, 7, households)
+        home = np.repeat(np.arange(households), size)
+        age = 60 - 5 * size[home] + rng.normal(0, 5, home.size)
+        return home, {"age": age}, rng.random(home.size)
+
+    runs, differs = 40, 0
+    for seed in range(runs):
+        home, x, p = people(60, [seed, 1])
+        _, there, q = people(150, [seed, 2])
+        few = it.Sample(np.arange(p.size) % 2, p, x, cluster=home)
+        differs += it.resemblance(few, it.Population(q, there), draws=19, alpha=0.1).differs
+    assert plausible(runs - differs, runs, 0.9)
+
+
+def test_results_do_not_depend_on_the_order_of_many_covariates():
+    """Rows chosen by the product of two of fourteen covariates: the first two, or the last."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3_000, 14))
+    pvalues, effective = [], []
+    for order in (np.arange(14), np.arange(14)[::-1]):
+        own = x[:, order]
+        chosen = np.flatnonzero(
+            rng.random(3_000) < 0.3 * np.exp(0.5 * np.clip(x[:, 0] * x[:, 1], -2, 2))
+        )
+        few = it.Sample(np.arange(chosen.size) % 2, np.full(chosen.size, 0.5), own[chosen])
+        found = it.resemblance(few, it.Population(np.full(3_000, 0.5), own), draws=99, rng=0)
+        pvalues.append(found.pvalue)
+        effective.append(found.effective / chosen.size)
+    assert max(pvalues) <= 0.02
+    assert abs(effective[0] - effective[1]) < 0.05
+
+
 def test_rows_of_files_are_read_as_those_in_memory(tmp_path):
     labelled, population = pair(age=-4)
     x, q = drawn(400, [0, 2])

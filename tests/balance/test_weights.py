@@ -91,3 +91,16 @@ def test_a_feature_twice_and_a_constant_do_no_harm():
         twice, np.append(means, [means[0], 1]), np.append(spread, [spread[0], 0])
     )
     assert np.allclose(found.weights, entropy_balance(here, means, spread).weights, atol=1e-7)
+
+
+def test_what_is_left_of_a_line_is_told():
+    """Rows that cannot reach the mean, and a target that is a line: imbalance times slope."""
+    rng = np.random.default_rng(0)
+    here = rng.uniform(0, 1, (400, 1))
+    found = entropy_balance(here, np.array([2.0]), np.array([0.5]))
+    assert not found.is_exact
+    assert found.worst > 1
+    target = 3 * here[:, 0]
+    off = float(found.weights @ target) - 6.0
+    assert np.isclose(found.left_over(target), abs(off), rtol=0.05)
+    assert entropy_balance(*features(0)).left_over(target[:200]) == 0

@@ -362,3 +362,76 @@ def test_few_excluded_rows_are_not_counted():
     assert "(less a few that no labelled row resembles)" in " ".join(str(shown).split())
     assert "(less a few that no labelled row resembles)" in estimates_page(shown)
     assert shown.disclosed(20).excluded is None
+
+
+def test_more_labels_never_refuse_a_small_group():
+    """Random labels; a rare level has forty of them, whatever the others have."""
+    rng = np.random.default_rng(0)
+    for others in (500, 5_000):
+        rare = np.r_[np.ones(120, dtype=bool), np.zeros(3 * others, dtype=bool)]
+        x = {"place": np.where(rare, "isle", "land"), "z": rng.normal(size=rare.size)}
+        p = rng.uniform(0.2, 0.8, rare.size)
+        chosen = np.sort(
+            np.r_[rng.choice(120, 40, False), 120 + rng.choice(3 * others, others, False)]
+        )
+        y = rng.random(rare.size) < p
+        few = it.Sample(y[chosen], p[chosen], {name: own[chosen] for name, own in x.items()})
+        task = tasks.parse('prevalence(place == "isle")')
+        assert task.estimate(it.Population(p, x), few).transported is not None
+
+
+def test_rows_that_cannot_be_balanced_are_refused_and_say_so():
+    made, few, _ = selected(0, slope=0.12, labelled=300)
+    found = tasks.prevalence().estimate(unlabelled(made.sample), few, support="exclude")
+    assert found.transported is None or found.unbalanced or found.excluded
+    refused = tasks.prevalence().estimate(unlabelled(made.sample), few)
+    assert refused.best_way is None
+    assert refused.reason.name in ("UNBALANCED", "UNSUPPORTED")
+
+
+def test_weights_and_clusters_too_few_to_test_leave_the_estimates():
+    made, few, _ = selected(0)
+    heavy = np.ones(few.n)
+    heavy[0] = 1_000
+    weighted = it.Sample(few.y, few.p, covariates(few), weights=heavy)
+    found = tasks.prevalence().estimate(unlabelled(made.sample), weighted)
+    assert np.isnan(found.resemblance.pvalue)
+    assert found.best_way in ("transported", None)
+    assert "could not be tested" in str(found.resemblance.notes)
+
+
+def test_labels_of_one_kind_recommend_nothing():
+    made, few, _ = selected(0)
+    ones = it.Sample(np.ones(few.n), few.p, covariates(few))
+    found = tasks.prevalence().estimate(unlabelled(made.sample), ones)
+    assert (found.best_way, found.reason.name) == (None, "UNKNOWN")
+
+
+def test_a_population_without_a_covariate_is_told():
+    made, few, _ = selected(0)
+    there = {name: own for name, own in covariates(made.sample).items() if name != "age"}
+    found = tasks.prevalence().estimate(it.Population(made.sample.p, there), few)
+    assert any("the population lacks 'age'" in note for note in found.notes)
+
+
+def test_codes_as_text_on_one_side_are_refused():
+    made, few, _ = selected(0)
+    code = lambda sample: np.round(sample.column("age").values / 20)  # noqa: E731
+    ours = it.Sample(few.y, few.p, {"cls": code(few)}, categories="cls")
+    there = it.Population(made.sample.p, {"cls": [f"{own:g}" for own in code(made.sample)]})
+    with pytest.raises(it.InputError, match="numbers on one side and text on the other"):
+        tasks.prevalence().estimate(there, ours)
+
+
+def test_rows_on_both_sides_add_their_covariance():
+    """With every labelled row in the population the random-sample form is as wide as its noise."""
+    scores = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(size=300)
+        p = 1 / (1 + np.exp(-4 * z))
+        few = it.Sample(rng.random(300) < p, p, {"z": z})
+        found = tasks.prevalence().estimate(it.Population(p, {"z": z}), few, rng=seed)
+        powered = found.prediction_powered
+        scores.append((powered.value - 0.5) / powered.stderr)
+    assert 0.75 < np.std(scores) < 1.25

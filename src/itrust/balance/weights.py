@@ -91,14 +91,14 @@ class Balance:
         """
         if self.features is None:
             return 0.0
-        w, left = self.weights, self.weights @ self.features
-        centred = self.features - left
-        curve = (centred * w[:, None]).T @ centred
-        curve[np.diag_indices(curve.shape[0])] += max(curve.shape[0], 1) / self.effective
-        away = target - float(w @ target)
-        slopes = np.linalg.solve(curve, centred.T @ (w * away))
-        lean = centred @ np.linalg.solve(curve, left)
-        noise = float(np.square(w * lean * (away - centred @ slopes)).sum())
+        left, n = self.weights @ self.features, target.size
+        centred = self.features - self.features.mean(axis=0)  # rows alike: weights know few of them
+        curve = centred.T @ centred / n
+        curve[np.diag_indices(curve.shape[0])] += curve.shape[0] / n
+        away = target - float(target.mean())
+        slopes = np.linalg.solve(curve, centred.T @ away / n)
+        lean = centred @ np.linalg.solve(curve, left) / n
+        noise = float(np.square(lean * (away - centred @ slopes)).sum())
         return math.sqrt(float(left @ slopes) ** 2 + noise)
 
 

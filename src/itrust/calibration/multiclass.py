@@ -178,7 +178,7 @@ def _checked_null(null: Null | None, sample: MulticlassSample, rows: CheckedRows
         for name, own in zip(sample.classes, carriers, strict=True)
         if not (own.symmetric and own.enough)
     ]
-    if len(rare) == len(carriers):  # too few clusters for any class, which the result tells
+    if not any(own.enough for own in carriers):  # too few clusters, which the result tells
         return Rademacher()
     if null is None and rare:
         raise InputError(

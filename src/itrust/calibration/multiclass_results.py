@@ -222,9 +222,12 @@ class MulticlassResult(WithRun):
         Returns
         -------
         tuple of TakenFor
-            The most striking first; only those where one class is too low and the other too high.
+            The most striking first; only those where one class is too low and the other too high,
+            and where either class is shown to be miscalibrated by itself.
         """
-        return taken_for_of(self.pairs, alpha)
+        shown = {own.name for own in self.classes if own.pvalue <= alpha}
+        both = [pair for pair in self.pairs if {pair.actual, pair.predicted} <= shown]
+        return taken_for_of(both, alpha)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -242,7 +245,7 @@ class MulticlassResult(WithRun):
             **self._by_name("statistic", "null_sd", "pvalue", "score"),
             "together": self.together.to_dict(),
             "classes": [result.to_dict() for result in self.classes],
-            "pairs": [pair.to_dict() for pair in self.pairs[:MAX_IN_DICT]],
+            "pairs": [pair.to_dict() for pair in self.taken_for()[:MAX_IN_DICT]],
             "n": self.n,
             "on": self.names,
             **self._by_name("draws", "seed", "checks", "engine", "weighted", "clusters"),

@@ -95,7 +95,7 @@ PAIRS_NOTE = f"{NO_RECALIBRATED}pairs of rows are too many"
 SOME_NOTE = f"{NO_RECALIBRATED}it would have to read every row of the population at once"
 SUPPORT = ("refuse", "exclude")
 # Below so many rows, or with so large a difference left, nothing is carried over to a population.
-MIN_EFFECTIVE, MAX_IMBALANCE = 10.0, 0.25
+MIN_EFFECTIVE, MAX_IMBALANCE = 10.0, 0.75
 LITTLE = 0.1  # effective size over the number of labelled rows that is worth a note
 ALIKE, DRAWS = 0.05, 199  # of the test whether labelled rows are like the population
 LOOKS_RANDOM = 0.5  # p-value above which the random-sample form is recommended

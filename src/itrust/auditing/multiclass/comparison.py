@@ -31,7 +31,7 @@ class ClassesReport:
     accuracy : float
         Share of rows whose class has the largest probability.
     brier : float
-        Mean of the sum over classes of (y - p)^2.
+        Mean of half the sum over classes of (y - p)^2.
     log_loss : float
         Mean of minus the log of the probability that the label was given; infinite if the model
         called a label impossible.

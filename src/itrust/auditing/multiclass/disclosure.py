@@ -18,13 +18,14 @@ from itrust._core import BoolArray, IntArray
 from itrust.auditing.disclosed_charts import disclosed_bins
 from itrust.auditing.disclosed_points import shared_step
 from itrust.auditing.disclosure import Disclosure
+from itrust.auditing.multiclass.comparison import ClassesComparison
 from itrust.auditing.multiclass.parts import ClassPart
 from itrust.auditing.multiclass.taken import ClassMatrix
 from itrust.auditing.verdict import ClassEvidence, Evidence, PointBias
 from itrust.bias import GroupBias, PartBias, Slice
 from itrust.calibration import ClassResult, Finding, TakenFor
-from itrust.data import Everywhere, Points, Predicate
-from itrust.tasks import TaskResult
+from itrust.data import PREDICTION, Everywhere, MulticlassSample, Points, Predicate
+from itrust.tasks import Indicator, Ratio, TaskResult
 
 if TYPE_CHECKING:
     from itrust.auditing.multiclass.audits import MulticlassAudit
@@ -132,7 +133,7 @@ def disclosed_classes(audit: MulticlassAudit, min_cell: int) -> MulticlassAudit:
         test=replace(
             audit.test,
             classes=classes,
-            pairs=tuple(own for own in audit.test.pairs if not rule.is_few(own.where)),
+            pairs=tuple(own for own in audit.test.pairs if rule.taken(own)),
             together=rule.findings(audit.test.together),
         ),
         overall=replace(audit.overall, top=replace(audit.overall.top, curve=top)),
@@ -140,6 +141,7 @@ def disclosed_classes(audit: MulticlassAudit, min_cell: int) -> MulticlassAudit:
         missed=missed,
         judgement=replace(audit.judgement, evidence=tuple(evidence), overlooked=unseen),
         tasks=tasks,
+        comparison=rule.comparison(audit.comparison),
         withheld=withheld,
         whole=audit,
     )
@@ -155,6 +157,7 @@ class _Rule:
 
     least: int
     points: Points
+    sample: MulticlassSample
     codes: IntArray
     classes: tuple[Any, ...]
     cells: frozenset[tuple[Predicate, int]]  # groups of a class
@@ -177,15 +180,21 @@ class _Rule:
                 for i, j in zip(*np.nonzero(withheld_cells(counts, least)), strict=True)
             }
         totals = np.bincount(sample.codes, minlength=k)
-        return cls(
-            least, points, sample.codes, audit.classes, frozenset(cells), _few(totals, least)
-        )
+        few = _few(totals, least)
+        return cls(least, points, sample, sample.codes, audit.classes, frozenset(cells), few)
 
-    def is_few(self, where: Predicate) -> bool:
+    def inside(self, where: Predicate, k: int | None) -> BoolArray:
+        """Rows that are meant; a prediction is that of a class."""
+        points = self.points
+        if k is not None and PREDICTION in where.names:
+            points = self.sample.one_class(self.classes[k]).points
+        return np.asarray(where.rows(points))
+
+    def is_few(self, where: Predicate, k: int | None = None) -> bool:
         """Whether few rows lie inside, or outside."""
         if isinstance(where, Everywhere) or self.least == 1:
             return False
-        return self._are_few(np.asarray(where.rows(self.points)))
+        return self._are_few(self.inside(where, k))
 
     def _are_few(self, inside: BoolArray) -> bool:
         rows = int(inside.sum())
@@ -219,11 +228,11 @@ class _Rule:
         self, k: int, slices: Sequence[Slice], groups: Iterable[GroupBias]
     ) -> tuple[Slice, ...]:
         """Slices that are enough, and that no difference from others tells few rows of."""
-        others = [np.asarray(group.where.rows(self.points)) for group in groups]
+        others = [self.inside(group.where, k) for group in groups]
         mine = self.codes == k
         kept = []
         for own in slices:
-            inside = np.asarray(own.where.rows(self.points))
+            inside = self.inside(own.where, k)
             nested = [
                 inside ^ other
                 for other in others
@@ -241,21 +250,51 @@ class _Rule:
         return tuple(kept)
 
     def findings(self, test: ClassResult) -> ClassResult:
+        k = self.classes.index(test.name) if test.name in self.classes else None
         kept = tuple(
             replace(
                 own,
-                too_low=self._allowed(own.too_low),
-                too_high=self._allowed(own.too_high),
+                too_low=self._allowed(own.too_low, k),
+                too_high=self._allowed(own.too_high, k),
             )
             for own in test.findings
-            if not self.is_few(own.where)
+            if not self.is_few(own.where, k)
         )
         names = {own.name for own in kept}
         kept = tuple(replace(own, alike=tuple(n for n in own.alike if n in names)) for own in kept)
         return replace(test, findings=kept)
 
-    def _allowed(self, where: Predicate | None) -> Predicate | None:
-        return None if where is None or self.is_few(where) else where
+    def _allowed(self, where: Predicate | None, k: int | None) -> Predicate | None:
+        return None if where is None or self.is_few(where, k) else where
+
+    def taken(self, pair: TakenFor) -> bool:
+        """Whether a pair of classes may be told where it shows."""
+        if self.least == 1:
+            return True
+        codes = [self.classes.index(name) for name in (pair.actual, pair.predicted)]
+        hidden = any((leaf, k) in self.cells for leaf in pair.where.leaves() for k in codes)
+        few = any(self._tells(self.inside(pair.where, k), k) for k in codes)
+        whole = isinstance(pair.where, Everywhere)
+        return whole or not (hidden or few or self.is_few(pair.where))
+
+    def comparison(self, found: ClassesComparison | None) -> ClassesComparison | None:
+        """Models on the same rows, without numbers that few rows stand behind."""
+        if found is None or self.least == 1:
+            return found
+        models = tuple(
+            replace(
+                model,
+                tasks=tuple(self.task(task) for task in model.tasks),
+                test=replace(
+                    model.test,
+                    classes=tuple(self.findings(own) for own in model.test.classes),
+                    together=self.findings(model.test.together),
+                    pairs=tuple(own for own in model.test.pairs if self.taken(own)),
+                ),
+            )
+            for model in found.models
+        )
+        return replace(found, models=models)
 
     def pairs(self, found: ClassMatrix) -> ClassMatrix:
         """The matrix without classes of few rows, and groups without cells that are hidden."""
@@ -285,31 +324,31 @@ class _Rule:
                 return [] if told.withheld is not None else [told]
             return [item]
         own = item.item
+        k = self.classes.index(item.name)
         if isinstance(own, TakenFor):
-            return [] if self.is_few(own.where) else [item]
+            return [item] if self.taken(own) else []
         if isinstance(own, PointBias):
-            point = self._point(own)
+            point = self._point(own, k)
             return [] if point is None else [replace(item, item=point)]
         if isinstance(own, Finding):
-            if self.is_few(own.where):
+            if self.is_few(own.where, k):
                 return []
-            low, high = self._allowed(own.too_low), self._allowed(own.too_high)
+            low, high = self._allowed(own.too_low, k), self._allowed(own.too_high, k)
             return [replace(item, item=replace(own, too_low=low, too_high=high))]
         if isinstance(own, PartBias):
-            k = self.classes.index(item.name)
             hidden = (own.where, k) in self.cells
             if isinstance(own, Slice):
                 rare = any((leaf, k) in self.cells for leaf in own.where.leaves())
-                hidden = rare or self._tells(np.asarray(own.where.rows(self.points)), k)
+                hidden = rare or self._tells(self.inside(own.where, k), k)
             return [] if hidden else [item]
         return [item]
 
-    def _point(self, point: PointBias) -> PointBias | None:
+    def _point(self, point: PointBias, k: int) -> PointBias | None:
         """A point by the levels that enough rows share; numbers of one row are not told."""
         if point.neighbours < self.least:
             return None
-        kept = tuple(own for own in point.coordinates if not self.is_few(own.where))
-        step = shared_step(self.points.p, point.prediction, self.least)
+        kept = tuple(own for own in point.coordinates if not self.is_few(own.where, k))
+        step = shared_step(self.sample.p[:, k], point.prediction, self.least)
         about = point.prediction if step == 0 else round(point.prediction / step) * step
         rows = self.least * max(round(point.neighbours / self.least), 1)
         return replace(point, coordinates=kept, prediction=float(about), neighbours=float(rows))
@@ -318,12 +357,15 @@ class _Rule:
         """A number, unless few rows of the class that it names stand behind it."""
         if self.least == 1 or task.withheld is not None:
             return task
-        text = str(task.task)
-        named = [k for k, name in enumerate(self.classes) if str(name) in text]
         for leaf in task.task.leaves():
-            inside = np.asarray(leaf.where.rows(self.points))
-            of_classes = any(self._tells(inside, k) for k in named or range(len(self.classes)))
-            if self._are_few(inside) or of_classes:
+            own = [k for k, name in enumerate(self.classes) if name == leaf.label]
+            inside = self.inside(leaf.where, own[0] if own else None)
+            parts = [inside]
+            if isinstance(leaf, Ratio) and isinstance(leaf.quantity, Indicator):
+                asked = self.inside(leaf.quantity.where, None)
+                parts += [inside & asked, inside & ~asked]
+            codes = own or range(len(self.classes))
+            if self._are_few(inside) or any(self._tells(p, k) for p in parts for k in codes):
                 return task.without_values(self.least)
         return task
 

@@ -252,10 +252,11 @@ def class_losses(sample: MulticlassSample) -> tuple[FloatArray, FloatArray]:
     Returns
     -------
     tuple of two arrays
-        The sum over classes of (y - p)^2, and minus the log of the label's probability.
+        Half the sum over classes of (y - p)^2, which is (y - p)^2 for two, and minus the log of the
+        label's probability.
     """
     own = sample.p[np.arange(sample.n), sample.codes]
-    squares = np.square(sample.p).sum(axis=1) - 2 * own + 1
+    squares = (np.square(sample.p).sum(axis=1) - 2 * own + 1) / 2
     with np.errstate(divide="ignore"):
         return np.asarray(squares), np.asarray(-np.log(own))
 

@@ -139,7 +139,7 @@ class ClassesOverall:
     unadjusted_pvalue : float
         Its own p-value.
     brier : float
-        Mean of the sum over classes of (y - p)^2.
+        Mean of half the sum over classes of (y - p)^2.
     log_loss : float
         Mean of minus the log of the probability that the label was given.
     """

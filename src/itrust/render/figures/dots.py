@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from itrust._core import Result, html, rounded
-from itrust.auditing import Comparison
+from itrust.auditing import ClassesComparison, ClassMatrix, Comparison, MulticlassAudit
 from itrust.balance import Resemblance, RowDifference
 from itrust.calibration import (
     Detectable,
@@ -232,6 +232,46 @@ def _(result: Comparison) -> Dots:
     panels = [
         Panel("Brier score", [m.brier for m in models], written="{:.4f}".format),
         Panel("ECE", [m.ece for m in models], written="{:.3f}".format, from_zero=True),
+        _pvalues("p given the covariates", [m.test.pvalue for m in models]),
+    ]
+    title = f"{len(models)} models on the same {result.n:,} rows"
+    return Dots(title, [m.name for m in models], panels)
+
+
+@dots_of.register
+def _(result: MulticlassAudit) -> Dots:
+    means = [part.mean for part in result.parts]
+    panel = Panel(
+        f"observed - predicted, {100 * (1 - result.alpha):g} % for all classes at once",
+        [own.observed - own.predicted for own in means],
+        [(own.lower, own.upper) for own in means],
+        "{:+.3f}".format,
+    )
+    title = f"{result.verdict}: {result.n:,} rows, {len(result.classes)} classes"
+    return Dots(title, [str(part.name) for part in result.parts], [panel])
+
+
+@dots_of.register
+def _(result: ClassMatrix) -> Dots:
+    """The pairs that stand out most."""
+    order = sorted(result.pairs, key=lambda pair: (pair.pvalue, -abs(pair.given - pair.expected)))
+    told = order[:MAX_PAIRS]
+    panel = Panel(
+        "probability given less expected",
+        [pair.given - pair.expected for pair in told],
+        [(pair.lower, pair.upper) for pair in told],
+        "{:+.3f}".format,
+    )
+    names = [f"rows of {pair.label} give {pair.taken_for}" for pair in told]
+    return Dots("Which class is taken for which", names, [panel])
+
+
+@dots_of.register
+def _(result: ClassesComparison) -> Dots:
+    models = result.models
+    panels = [
+        Panel("Brier score", [m.brier for m in models], written="{:.4f}".format),
+        Panel("log loss", [m.log_loss for m in models], written="{:.4f}".format),
         _pvalues("p given the covariates", [m.test.pvalue for m in models]),
     ]
     title = f"{len(models)} models on the same {result.n:,} rows"

@@ -116,6 +116,18 @@ def test_the_wrong_classes_are_named():
     assert json.loads(json.dumps(r.to_dict()))["classes"][0]["pvalue"] == r.classes[0].pvalue
 
 
+def test_the_evidence_of_all_classes_names_the_class_and_begins_with_the_strongest():
+    r = it.klce_test(three(wrong=0.9), draws=99, rng=0)
+    told = r.evidence()
+    own = [(part.name, f.name, f.pvalue) for part in r.classes for f in part.evidence()]
+    assert len(own) > 1
+    assert sorted((f.label, f.name, f.pvalue) for f in told) == sorted(own)
+    assert [f.pvalue for f in told] == sorted(f.pvalue for f in told)
+    assert all(str(f.label) in str(f) for f in told)
+    assert told[0].to_dict()["label"] == told[0].label
+    assert r.evidence(0.0) == ()
+
+
 def test_named_classes_and_mappings():
     y = ["cat", "dog", "emu", "cat"]
     p = {"dog": [0.1, 0.8, 0.1, 0.2], "cat": [0.8, 0.1, 0.1, 0.8], "emu": [0.1, 0.1, 0.8, 0.0]}

@@ -204,6 +204,17 @@ def test_what_is_no_multiclass_sample_is_refused():
         three().one_class(7)
 
 
+@pytest.mark.parametrize("name", ["brier", "ece", "log_loss", "smooth_ece", "reliability_curve"])
+def test_scores_of_several_classes_say_how_to_take_one(name):
+    with pytest.raises(InputError, match=r"several classes; take one with sample.one_class\(name"):
+        getattr(it.scores, name)(three(40))
+
+
+def test_a_curve_of_several_classes_is_refused_before_it_is_drawn():
+    with pytest.raises(InputError, match=r"several classes; take one with sample.one_class\(name"):
+        it.scores.reliability_curve(three(40), it.scores.EqualMass(10))
+
+
 def test_impossible_labels_are_told():
     s = MulticlassSample([0, 1, 1], [[0.5, 0.5, 0], [1.0, 0, 0], [0.2, 0.8, 0]])
     assert s.impossible == 1

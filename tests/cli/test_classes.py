@@ -117,4 +117,4 @@ def test_of_two_classes_the_one_that_counts_as_1_is_said_and_chosen(tmp_path):
     assert f"mean prediction {p.mean():.2f}" in text
     code, text, *_ = audited("--positive", "tie")
     assert code == 2
-    assert "--positive tie is not among the classes 'win', 'loss'" in text
+    assert "--positive 'tie' is not among the classes 'win', 'loss'" in text

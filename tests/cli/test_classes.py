@@ -118,3 +118,13 @@ def test_of_two_classes_the_one_that_counts_as_1_is_said_and_chosen(tmp_path):
     code, text, *_ = audited("--positive", "tie")
     assert code == 2
     assert "--positive 'tie' is not among the classes 'win', 'loss'" in text
+
+
+def test_help_tells_how_several_classes_are_named():
+    told = " ".join(invoke("audit", "--help").stdout.split())
+    assert "two values, or several classes" in told
+    assert "Of several classes win=p1,tie=pt,loss=p2" in told
+    grammar = invoke("tasks").stdout
+    for task in ('prevalence("tie" | region == "south")', 'mean(age | y == "tie")'):
+        assert task in grammar
+        assert invoke("tasks", task).exit_code == 0

@@ -171,6 +171,13 @@ def test_findings_are_adjusted_for_the_places_of_all_classes():
     ("y", "p", "settings", "message"),
     [
         ([0, 1], [[0.5, 0.6], [0.5, 0.5]], {}, r"those of row 0 sum to 1.1 \(1 row in all\)"),
+        (
+            ["a", "b"],
+            {"a": [0.33, 0.5], "b": [0.33, 0.25], "c": [0.33, 0.25]},
+            {},
+            r"the columns taken are those of 'a', 'b', 'c' \(divide each row by its sum",
+        ),
+        ([0, 1], [[0.5, 0.6], [0.5, 0.5]], {}, r"the columns taken are those of 0, 1$"),
         ([0, 1], [[0.5, 0.5], [1.5, -0.5]], {}, r"row 1 has 1.5 for the class 0"),
         ([0, 1], [0.5, 0.5], {}, r"one column for each class, at least two, not the shape \(2,\)"),
         ([0, 3], [[0.5, 0.5], [0.5, 0.5]], {"classes": [0, 1]}, r"row 1 has the label 3"),

@@ -25,7 +25,7 @@ class ClassFinding(Finding):
     Attributes
     ----------
     label : object
-        The class.
+        The class. Default: None, of no class.
     """
 
     label: Any = None

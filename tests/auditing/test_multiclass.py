@@ -121,6 +121,11 @@ def test_a_class_is_the_binary_analysis_with_its_share_of_alpha(audit, sample):
     assert part.mean.predicted == pytest.approx(own.p.mean())
 
 
+def test_the_part_of_a_class_has_a_short_text(audit):
+    bias = audit["tie"].mean.bias
+    assert str(audit["tie"]) == f"<ClassPart: 'tie', bias {bias:+.3f}, p 0.005>"
+
+
 def test_two_classes_are_the_binary_audit():
     two = sample_of(400, moved=0.6).one_class("win")
     p = np.column_stack([1 - two.p, two.p])

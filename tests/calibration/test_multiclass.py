@@ -116,6 +116,18 @@ def test_the_wrong_classes_are_named():
     assert json.loads(json.dumps(r.to_dict()))["classes"][0]["pvalue"] == r.classes[0].pvalue
 
 
+def test_the_evidence_of_all_classes_names_the_class_and_begins_with_the_strongest():
+    r = it.klce_test(three(wrong=0.9), draws=99, rng=0)
+    told = r.evidence()
+    own = [(part.name, f.name, f.pvalue) for part in r.classes for f in part.evidence()]
+    assert len(own) > 1
+    assert sorted((f.label, f.name, f.pvalue) for f in told) == sorted(own)
+    assert [f.pvalue for f in told] == sorted(f.pvalue for f in told)
+    assert all(str(f.label) in str(f) for f in told)
+    assert told[0].to_dict()["label"] == told[0].label
+    assert r.evidence(0.0) == ()
+
+
 def test_named_classes_and_mappings():
     y = ["cat", "dog", "emu", "cat"]
     p = {"dog": [0.1, 0.8, 0.1, 0.2], "cat": [0.8, 0.1, 0.1, 0.8], "emu": [0.1, 0.1, 0.8, 0.0]}
@@ -159,6 +171,13 @@ def test_findings_are_adjusted_for_the_places_of_all_classes():
     ("y", "p", "settings", "message"),
     [
         ([0, 1], [[0.5, 0.6], [0.5, 0.5]], {}, r"those of row 0 sum to 1.1 \(1 row in all\)"),
+        (
+            ["a", "b"],
+            {"a": [0.33, 0.5], "b": [0.33, 0.25], "c": [0.33, 0.25]},
+            {},
+            r"the columns taken are those of 'a', 'b', 'c' \(divide each row by its sum",
+        ),
+        ([0, 1], [[0.5, 0.6], [0.5, 0.5]], {}, r"the columns taken are those of 0, 1$"),
         ([0, 1], [[0.5, 0.5], [1.5, -0.5]], {}, r"row 1 has 1.5 for the class 0"),
         ([0, 1], [0.5, 0.5], {}, r"one column for each class, at least two, not the shape \(2,\)"),
         ([0, 3], [[0.5, 0.5], [0.5, 0.5]], {"classes": [0, 1]}, r"row 1 has the label 3"),
@@ -190,6 +209,17 @@ def test_what_is_no_multiclass_sample_is_refused():
         it.klce2(three())
     with pytest.raises(InputError, match="there is no class 7"):
         three().one_class(7)
+
+
+@pytest.mark.parametrize("name", ["brier", "ece", "log_loss", "smooth_ece", "reliability_curve"])
+def test_scores_of_several_classes_say_how_to_take_one(name):
+    with pytest.raises(InputError, match=r"several classes; take one with sample.one_class\(name"):
+        getattr(it.scores, name)(three(40))
+
+
+def test_a_curve_of_several_classes_is_refused_before_it_is_drawn():
+    with pytest.raises(InputError, match=r"several classes; take one with sample.one_class\(name"):
+        it.scores.reliability_curve(three(40), it.scores.EqualMass(10))
 
 
 def test_impossible_labels_are_told():

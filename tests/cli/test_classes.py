@@ -90,3 +90,41 @@ def test_recalibrated_probabilities_have_a_column_for_each_class(file, tmp_path)
     )
     assert loaded.exit_code == 0, _all(loaded)
     assert again.read_bytes() == out.read_bytes()
+
+
+def test_of_two_classes_the_one_that_counts_as_1_is_said_and_chosen(tmp_path):
+    rng = np.random.default_rng(1)
+    p, x = rng.random(200), rng.normal(size=200)
+    labels = np.where(rng.random(200) < p, "win", "loss")
+    path = tmp_path / "two.csv"
+    csv.write_csv(pa.table({"y": labels, "x": x, "p_win": p, "p_loss": 1 - p}), path)
+
+    def audited(*more):
+        kept, page = tmp_path / "a.json", tmp_path / "a.html"
+        two = ("--label", "y", "--on", "x", "--draws", "119", "--prob", "win=p_win,loss=p_loss")
+        outputs = ("--json", str(kept), "--report", str(page))
+        done = invoke("audit", str(path), *two, *outputs, *more)
+        text = " ".join(_all(done).split())
+        return done.exit_code, text, kept.read_text(), page.read_text()
+
+    code, text, kept, page = audited()
+    assert code == 0, text
+    for told in (text, kept, page):
+        assert "'loss' count as 1, 'win' as 0" in told.replace("&#x27;", "'").replace("&#39;", "'")
+    code, text, kept, page = audited("--positive", "win")
+    assert code == 0, text
+    assert "labels 'win' count as 1, 'loss' as 0" in text
+    assert f"mean prediction {p.mean():.2f}" in text
+    code, text, *_ = audited("--positive", "tie")
+    assert code == 2
+    assert "--positive 'tie' is not among the classes 'win', 'loss'" in text
+
+
+def test_help_tells_how_several_classes_are_named():
+    told = " ".join(invoke("audit", "--help").stdout.split())
+    assert "two values, or several classes" in told
+    assert "Of several classes win=p1,tie=pt,loss=p2" in told
+    grammar = invoke("tasks").stdout
+    for task in ('prevalence("tie" | region == "south")', 'mean(age | y == "tie")'):
+        assert task in grammar
+        assert invoke("tasks", task).exit_code == 0

@@ -25,7 +25,12 @@ from itrust.calibration.inputs import few_clusters as few_clusters
 from itrust.calibration.inputs import null_warnings as null_warnings
 from itrust.calibration.klce import klce2, null_sd
 from itrust.calibration.multiclass import multiclass_test
-from itrust.calibration.multiclass_results import ClassResult, MulticlassResult, TakenFor
+from itrust.calibration.multiclass_results import (
+    ClassFinding,
+    ClassResult,
+    MulticlassResult,
+    TakenFor,
+)
 from itrust.calibration.multiclass_results import taken_for_of as taken_for_of
 from itrust.calibration.multiplicity import step_down as step_down
 from itrust.calibration.multiplicity import unadjusted_pvalues as unadjusted_pvalues
@@ -80,6 +85,7 @@ from itrust.calibration.witness import FoldResult, WitnessResult, witness_test
 __all__ = [
     "Across",
     "CalibrationResult",
+    "ClassFinding",
     "ClassResult",
     "Clustering",
     "Coverage",

@@ -18,6 +18,22 @@ from itrust.data import Predicate
 MAX_IN_DICT = 10  # findings of a class, and pairs
 
 
+@dataclass(frozen=True, repr=False)
+class ClassFinding(Finding):
+    """A finding about one class against the rest; all else is as of a `Finding`.
+
+    Attributes
+    ----------
+    label : object
+        The class. Default: None, of no class.
+    """
+
+    label: Any = None
+
+    def __repr__(self) -> str:
+        return f"<ClassFinding: {self.label!r}, {self.name!r}, p {self.pvalue:.4g}>"
+
+
 @dataclass(frozen=True)
 class ClassResult(WithFindings):
     """What one class shows against the rest.
@@ -210,6 +226,40 @@ class MulticlassResult(WithRun):
             False where there is no p-value and no impossible label.
         """
         return self.pvalue <= alpha or self.impossible > 0
+
+    def evidence(self, alpha: float = 0.05) -> tuple[Finding, ...]:
+        """Give the findings of all classes that count at this alpha, each with its class.
+
+        Parameters
+        ----------
+        alpha : float
+            P-values up to this count; they are adjusted for the checks of all classes.
+
+        Returns
+        -------
+        tuple of ClassFinding
+            The most striking first; of two classes those of the second, for the first is its
+            mirror. Where no class shows anything, each `Finding` of all classes together.
+
+        Examples
+        --------
+        >>> import itrust as it
+        >>> sample = it.Sample([0, 1, 2] * 40, [[0.8, 0.1, 0.1]] * 120)
+        >>> for finding in it.klce_test(sample, draws=99, rng=0).evidence():
+        ...     print(f"{finding.pvalue:.2f}  {finding}")
+        0.01  too high for 0 overall
+        0.01  too low for 1 overall
+        0.01  too low for 2 overall
+        """
+        classes = self.classes[1:] if len(self.classes) == 2 else self.classes
+        told = [
+            ClassFinding(**vars(finding), label=part.name)
+            for part in classes
+            for finding in part.evidence(alpha)
+        ]
+        if not told:
+            return self.together.evidence(alpha)
+        return tuple(sorted(told, key=lambda finding: (finding.pvalue, -finding.score)))
 
     def taken_for(self, alpha: float = 0.05) -> tuple[TakenFor, ...]:
         """Give the classes that are taken for others, each pair once, where it shows most.

@@ -145,6 +145,10 @@ def read_arrays(
     y_true: object, y_prob: object, sample_weight: object, pos_label: object
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Labels, probabilities and weights, each (n,)."""
+    if hasattr(y_true, "one_class"):
+        raise InputError(
+            "sample has several classes; take one with sample.one_class(name)", argument="sample"
+        )
     if y_prob is None:
         raise InputError(
             "a score takes a Sample, or labels and probabilities: score(y_true, y_prob)",

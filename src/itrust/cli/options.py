@@ -179,7 +179,8 @@ SAFE_CELLS = (
 PROB = {
     AUDIT: "Predicted probabilities. Of several classes win=p1,tie=pt,loss=p2 or 'p_*', whose star "
     "names the class. Again for more models: the first is audited, all are compared.",
-    RECALIBRATE: "Predicted probabilities to recalibrate; with --load, as saved unless named.",
+    RECALIBRATE: "Predicted probabilities to recalibrate, of several classes as in audit; with "
+    "--load, as saved unless named.",
     ESTIMATE: "Predicted probabilities, in both files.",
 }
 ON = {
@@ -190,7 +191,7 @@ ON = {
     "column that both have, 'none' for the prediction alone.",
 }
 LABEL = {
-    **dict.fromkeys((AUDIT, RECALIBRATE), "Labels: 0/1, or two values."),
+    **dict.fromkeys((AUDIT, RECALIBRATE), "Labels: 0/1, two values, or several classes."),
     ESTIMATE: "Labels of LABELLED: 0/1, or two values.",
 }
 WEIGHTS = {

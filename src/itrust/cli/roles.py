@@ -19,6 +19,7 @@ from itrust.data import (
     MulticlassSample,
     Sample,
     class_columns,
+    class_position,
     column_named,
     frame_columns,
     names_several,
@@ -140,17 +141,34 @@ def class_models(source: InputFiles, options: Options) -> dict[str, dict[Any, st
             "model",
             argument="prob",
         )
-    if options.positive is not None:
+    found = {}
+    for text in options.prob:
+        with source.located():
+            found[text] = class_columns(source.columns, text)
+    if options.positive is None:
+        return found
+    if options.command != AUDIT or any(len(own) > 2 for own in found.values()):
         raise InputError(
             "{argument} is for two labels; with the columns of all classes there is none that "
             "counts as 1",
             argument="positive",
         )
-    found = {}
-    for text in options.prob:
-        with source.located():
-            found[text] = class_columns(source.columns, text)
-    return found
+    return {text: _positive_last(own, options.positive) for text, own in found.items()}
+
+
+def _positive_last(classes: dict[Any, str], positive: str) -> dict[Any, str]:
+    """Two classes in the order in which audits take them: the second counts as 1."""
+    names = tuple(classes)
+    try:
+        own = names[class_position(names, positive)]
+    except InputError:
+        raise InputError(
+            "{argument} {value} is not among the classes {classes}",
+            argument="positive",
+            value=positive,
+            details={"classes": listed(names)},
+        ) from None
+    return {name: classes[name] for name in sorted(names, key=lambda name: name == own)}
 
 
 def needed_columns(source: InputFiles, tasks: Sequence[Task], roles: Roles) -> tuple[str, ...]:

@@ -19,6 +19,10 @@ EXAMPLES = {
     "Age of owners: mean(age) ~ 0.5": "with a title to be shown by",
     "mean(log(income))": "formulas: + - * / **, log, log10, exp, sqrt, abs",
 }
+CLASSES = {
+    'prevalence("tie" | region == "south")': "rate of one class in the south",
+    'mean(age | y == "tie")': "mean age among rows of one class; y is the label",
+}
 REGRESSIONS = {
     "coef(age ; age + income)": "coefficient of age in a logistic regression",
     'coef(race["b"] ; age + race)': "of one level, against the first one",
@@ -55,6 +59,9 @@ def _grammar() -> list[str]:
         *wrapped(INTRODUCTION, columns),
         "",
         *_pairs(EXAMPLES, columns),
+        "",
+        "Of several classes every number names its own:",
+        *_pairs(CLASSES, columns),
         "",
         "Regressions of the label on covariates:",
         *_pairs(REGRESSIONS, columns),

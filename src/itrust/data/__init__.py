@@ -99,6 +99,7 @@ from itrust.data.predicates.reader import TOKEN as TOKEN
 from itrust.data.predicates.reader import ConditionReader as ConditionReader
 from itrust.data.predicates.reader import Token as Token
 from itrust.data.predicates.reader import parse_condition as parse_condition
+from itrust.data.predicates.reader import shown_part as shown_part
 from itrust.data.rows import Chunk as Chunk
 from itrust.data.rows import Points as Points
 from itrust.data.rows import called_impossible as called_impossible

@@ -37,6 +37,7 @@ SUM_TOLERANCE = 1e-6  # of rows that sum to 1 but for rounding, such as a softma
 ROUNDING = 1e-12  # of rows in double precision, which are left as they are
 CLASSES = "classes"
 STAR = "*"
+ROUNDED = 0.02  # how far sums of probabilities with two or three digits may lie from 1
 PERCENT = (99.0, 101.0)  # sums of rows that are percentages
 
 
@@ -341,7 +342,7 @@ def rows_that_sum_to_1(
     deviations = np.abs(matrix.sum(axis=1) - 1)
     largest = float(deviations.max(initial=0.0))
     if largest > SUM_TOLERANCE:
-        raise _wrong_sum(matrix)
+        raise _wrong_sum(matrix, classes)
     rounded = deviations > ROUNDING
     if not rounded.any():
         return matrix, (0, 0.0)
@@ -400,16 +401,20 @@ def _cure(matrix: FloatArray) -> tuple[str | None, list[Code]]:
     return "({} first?)", [softmax]
 
 
-def _wrong_sum(matrix: FloatArray) -> InputError:
+def _wrong_sum(matrix: FloatArray, classes: tuple[Any, ...]) -> InputError:
     sums = matrix.sum(axis=1)
-    off = np.abs(sums - 1) > SUM_TOLERANCE
+    deviations = np.abs(sums - 1)
+    off = deviations > SUM_TOLERANCE
     row = int(np.argmax(off))
+    is_rounded = deviations.max() <= ROUNDED + ROUNDING
     return InputError(
         f"the probabilities of a row must sum to 1; those of {{row}} sum to {sums[row]:.9g} "
-        f"({counted(int(off.sum()), 'row')} in all)",
+        f"({counted(int(off.sum()), 'row')} in all); the columns taken are those of {{classes}}",
         row=row,
         value=float(sums[row]),
         count=int(off.sum()),
+        hint="divide each row by its sum, if probabilities were rounded" if is_rounded else None,
+        details={"classes": listed(classes)},
         **PROB.fields,
     )
 

@@ -62,13 +62,15 @@ from typing import Any, TypeVar
 from itrust._core import InputError, did_you_mean, sentence, shown
 from itrust.data import (
     MAX_CHARACTERS,
+    RESERVED,
     TOKEN,
     ConditionReader,
     Everywhere,
     Predicate,
     Token,
+    shown_part,
 )
-from itrust.tasks.expressions import Combined, Fixed, Ratio, Task
+from itrust.tasks.expressions import LABEL, Combined, Fixed, Ratio, Task
 from itrust.tasks.links import LINKS
 from itrust.tasks.nodes import MAX_DEPTH
 from itrust.tasks.quantities import (
@@ -271,8 +273,21 @@ class _Parser(ConditionReader):
             where = self.given()
         else:
             empty = self.peek is not None and self.peek.text == ")"
+            self._refuse_bare_class()
             where = Everywhere() if empty else self.condition()
         return Ratio(Indicator(Everywhere()), where, among_positives=False, label=label)
+
+    def _refuse_bare_class(self) -> None:
+        """Refuse a word alone where a class or a condition should stand."""
+        following = self.tokens[self.position : self.position + 2]
+        if len(following) == 2 and following[0].kind == "word" and following[1].text in ("|", ")"):
+            word = following[0].text
+            if word not in RESERVED:
+                self.position += 1
+                self.refuse(
+                    f"expected ==, !=, <, <=, > or >= after {shown_part(word)}, not "
+                    f'{self.ahead()} (a class stands in quotes: "{shown_part(word)}")'
+                )
 
     def label(self, *after: str) -> Any:
         """A class, if a value stands here and one of some signs after it; else None."""
@@ -368,7 +383,13 @@ class _Parser(ConditionReader):
         return left
 
     def given(self) -> Predicate:
-        return self.condition() if self.accept("|") else Everywhere()
+        if not self.accept("|"):
+            return Everywhere()
+        token = self.peek
+        if token is not None and token.kind == "text":
+            class_named = f"{LABEL} == {shown_part(token.text)}"
+            self.refuse(f"expected a covariate, not {self.ahead()} (for a class: {class_named})")
+        return self.condition()
 
     def quantity(self) -> Quantity:
         return self._arithmetic(self.quantity_factor, Formula)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from itrust._core import InputError, Rng, did_you_mean
+from itrust._core import InputError, Rng, did_you_mean, shown
 from itrust.bias import names_of
 from itrust.data import MulticlassSample, Sample, is_model
 from itrust.tasks import Task, as_tasks
@@ -32,8 +33,14 @@ class ClassesCommission(NamedTuple):
 
 
 def of_two(sample: MulticlassSample) -> Sample:
-    """The binary sample of two classes: the second against the first."""
-    return sample.one_class(sample.classes[1])
+    """The binary sample of two classes, the second against the first, with a note that says so."""
+    own = sample.one_class(sample.classes[1])
+    first, second = sample.classes
+    note = f"labels {shown(second)} count as 1, {shown(first)} as 0"
+    made = object.__new__(Sample)
+    parts = {field.name: getattr(own, field.name) for field in fields(own)}
+    made._fill(**parts | {"dropped": (*own.dropped, *sample.rescaled, note)})
+    return made
 
 
 def as_classes(sample: object) -> MulticlassSample | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from itrust._core import plain
+from itrust._core import plain, signed
 from itrust.auditing.parts import Diagnosis, MeanBias
 from itrust.bias import GroupBias, Slice, SliceTable
 from itrust.calibration import ClassResult, ReliabilityCurve
@@ -20,7 +20,7 @@ FAMILY = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassPart:
     """What an audit found about one class against the rest.
 
@@ -52,6 +52,10 @@ class ClassPart:
     ece: float
     curve: ReliabilityCurve
     diagnosis: Diagnosis
+
+    def __repr__(self) -> str:
+        bias = signed(self.mean.bias)
+        return f"<ClassPart: {self.name!r}, bias {bias}, p {self.test.pvalue:.3g}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Give all facts, ready for JSON.

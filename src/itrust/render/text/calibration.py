@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from itrust._core import counted, signed, wrapped
 from itrust.calibration import (
     CalibrationResult,
+    ClassFinding,
     Detectable,
     Finding,
     MulticlassResult,
@@ -49,6 +50,11 @@ def finding_text(finding: Finding, width: int = WIDTH) -> str:  # noqa: ARG001
     if finding.family == "all classes":
         return f"the shares of the classes are off {_along(finding.shape, finding)}"
     return f"{_shown(finding)}{_extremes(finding)}{_shared(finding)}"
+
+
+@as_text.register
+def _(finding: ClassFinding, width: int = WIDTH) -> str:  # noqa: ARG001
+    return class_finding_text(finding.label, finding)
 
 
 def class_finding_text(name: object, finding: Finding) -> str:

@@ -223,14 +223,15 @@ def described(name: str, outcomes: list[dict[str, object]]) -> tuple[list[str], 
                 cells.append("")
                 continue
             width = (ends[given, task, way, 2] - ends[given, task, way, 1]).mean()
-            cells.append(f"{told(covers[given, task, way])} ({width:.3g})")
+            some = "" if given.all() else f", {given.sum()} of {given.size} given"
+            cells.append(f"{told(covers[given, task, way])} ({width:.3g}{some})")
         short = text.replace("prevalence", "P").replace('region == "', "").replace('")', ")")
         short = short.replace('"', "").replace("coef(", "b(")
         lines.append(f"| {design.title} | {short} | {' | '.join(cells)} |")
     pvalues = np.array([run["pvalue"] for run in outcomes], dtype=float)
     named = [str(run["named"]) for run in outcomes]
     often = max(set(named), key=named.count) if any(named) else ""
-    effective = np.mean([run["effective"] for run in outcomes])
+    effective = np.nanmean([run["effective"] for run in outcomes])
     unlike = np.mean([run["unlike"] for run in outcomes])
     powered = np.mean([run["powered"] for run in outcomes])
     look = (
@@ -270,8 +271,8 @@ TEXT = """\
 Made by `RUNS={runs} make study NAME=elsewhere`. Rows come from the simulated survey, whose model is
 miscalibrated in the south and the west, 6,000 of them unless said otherwise; 1,200 are labelled,
 and who is labelled depends on the covariates. The population is all rows. The table has the share
-of 95 % intervals that contain the truth and, in parentheses, their mean width; bold where a
-binomial test at .001 excludes .95.
+of 95 % intervals that contain the truth and, in parentheses, their mean width and in how many runs
+one was given, if not in all; bold where a binomial test at .001 excludes .95.
 
 {table}
 

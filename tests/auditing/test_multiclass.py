@@ -300,8 +300,8 @@ def test_models_are_compared_by_their_losses(sample):
     found = it.compare({"a": sample, "flat": flat}, draws=99, rng=0)
     gap = found.differences[0]
     own = np.eye(3)[sample.codes]
-    squares = [((own - s.p) ** 2).sum(axis=1) for s in (sample, flat)]
-    assert gap.value == pytest.approx((squares[0] - squares[1]).mean() / 2)
+    squares = [((own - s.p) ** 2).sum(axis=1) / 2 for s in (sample, flat)]
+    assert gap.value == pytest.approx((squares[0] - squares[1]).mean())
     half = 1.963 * (squares[0] - squares[1]).std(ddof=1) / np.sqrt(sample.n)
     assert gap.upper - gap.value == pytest.approx(half, rel=1e-3)
     assert found["a"].test.pvalue == it.multiclass_test(sample, draws=99, rng=0).pvalue

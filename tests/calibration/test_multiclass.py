@@ -399,3 +399,30 @@ def test_rare_classes_in_clusters_are_refused_with_what_to_do():
     sample, rows = in_clusters(400, rare=0.99)
     with pytest.raises(InputError, match=r"as rare as 2 here; test one class at a time"):
         _checked_null(None, sample, rows)
+
+
+def test_redraws_by_rows_are_not_called_exact_where_rows_have_clusters():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([2, 2, 2], 120)
+    y = np.array([rng.choice(3, p=row) for row in p])
+    rows = it.MulticlassSample(y, p, {"x": rng.normal(size=120)}, cluster=np.repeat(range(40), 3))
+    assert not it.klce_test(rows, null=it.nulls.Bernoulli(), draws=19, rng=0).is_exact
+    alone = it.MulticlassSample(y, p, {"x": rng.normal(size=120)})
+    assert it.klce_test(alone, draws=19, rng=0).is_exact
+
+
+def test_pairs_are_told_only_where_both_classes_are_shown():
+    """One class of six is moved to another in a group; calibrated ones are taken for none."""
+    wrong = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        p = rng.dirichlet(np.ones(6) * 2, 900)
+        group = rng.choice(["a", "b"], 900)
+        truth = p.copy()
+        moved = 0.6 * truth[:, 1] * (group == "a")
+        truth[:, 0] += moved
+        truth[:, 1] -= moved
+        y = (rng.random(900)[:, None] > truth.cumsum(axis=1)).sum(axis=1).clip(0, 5)
+        found = it.klce_test(it.MulticlassSample(y, p, {"g": group}), draws=99, rng=seed)
+        wrong += any({pair.actual, pair.predicted} != {0, 1} for pair in found.taken_for())
+    assert wrong <= 2

@@ -234,6 +234,7 @@ def _of_two(
         weighted=made.weighted,
         clusters=made.clusters,
         refused=made.refused,
+        is_exact=made.is_exact,
         elapsed=made.elapsed,
         assumption_warnings=made.assumption_warnings,
         notes=made.notes,
@@ -274,6 +275,7 @@ def _of_several(
         "weighted": rows.weights is not None,
         "clusters": frequent.clusters if together else None,
         "refused": refused_by(frequent) if together and null is None else None,
+        "is_exact": rows.units is None,  # redraws row by row know nothing of clusters
         "elapsed": 0.0,
         "assumption_warnings": warnings,
         "notes": (*sample.notes, *([BY_CLUSTER] if together else [])),
@@ -500,6 +502,9 @@ def _by_kernel(
             strict=True,
         )
     ]
+    if common["refused"] is not None:
+        nan = float("nan")
+        parts = [replace(part, pvalue=nan, unadjusted_pvalue=nan) for part in parts]
     return MulticlassResult(
         statistic=float(total[0]),
         null_sd=float(total[1:].std()),

@@ -178,6 +178,8 @@ class MulticlassResult(WithRun):
         Number of clusters; None where rows are independent.
     refused : Refusal or None
         Why there is no p-value (NaN), where there is none.
+    is_exact : bool
+        Whether the p-value is valid at every sample size; not with clusters.
     elapsed : float
         Seconds that the test took.
     assumption_warnings, notes : tuple of str
@@ -198,11 +200,7 @@ class MulticlassResult(WithRun):
     weighted: bool = False
     clusters: int | None = None
     refused: Refusal | None = None
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the p-value is valid at every sample size; not with clusters."""
-        return self.clusters is None
+    is_exact: bool = True
 
     @property
     def pvalue(self) -> float:

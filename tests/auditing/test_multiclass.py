@@ -19,6 +19,7 @@ from itrust.auditing.multiclass.judging import judge_classes
 from itrust.auditing.multiclass.parts import multiplied
 from itrust.auditing.multiclass.taken import class_matrix
 from itrust.auditing.parts import Diagnosis
+from itrust.calibration import class_losses, mean_loss
 from itrust.render.page import page
 
 NAMES = ("win", "tie", "loss")
@@ -369,3 +370,15 @@ def test_rows_of_clusters_are_audited_by_the_design(sample):
     assert refused.verdict is it.Verdict.INCONCLUSIVE
     assert "no p-value" in refused.sentence
     assert "p none" in str(refused)
+
+
+def test_a_row_of_weight_0_counts_nothing_even_where_its_label_was_impossible():
+    p = np.tile([0.5, 0.3, 0.2], (60, 1))
+    p[0] = [1.0, 0.0, 0.0]
+    y, w = np.arange(60) % 3, np.ones(60)
+    y[0], w[0] = 1, 0.0
+    rows = it.MulticlassSample(y, p, weights=w)
+    squares, logs = class_losses(rows)
+    assert np.isinf(logs[0])
+    assert mean_loss(rows, logs) == pytest.approx(logs[1:].mean())
+    assert mean_loss(rows, squares) == pytest.approx(squares[1:].mean())

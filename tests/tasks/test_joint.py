@@ -9,13 +9,13 @@ import pytest
 import itrust as it
 from itrust import tasks
 from itrust.data import design_variance
+from itrust.nulls import class_edges
 from itrust.tasks.bias import evaluate_tasks
 from itrust.tasks.classes import ClassSamples, class_task
 from itrust.tasks.joint import (
     ClassRows,
     JointLaw,
     _drawn_sums,
-    class_edges,
     drawn_classes,
     joint_task,
     leaves_of,

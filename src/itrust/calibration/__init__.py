@@ -10,6 +10,9 @@ from itrust.calibration.assumptions import Autocorrelation as Autocorrelation
 from itrust.calibration.assumptions import (
     residual_autocorrelation as residual_autocorrelation,
 )
+from itrust.calibration.class_scores import class_losses as class_losses
+from itrust.calibration.class_scores import mean_loss as mean_loss
+from itrust.calibration.class_scores import top_label as top_label
 from itrust.calibration.clustering import MIN_CLUSTERS as MIN_CLUSTERS
 from itrust.calibration.clustering import IntraClusterCorrelation, intra_cluster_correlation
 from itrust.calibration.clustering import design_effect as design_effect

@@ -1,5 +1,6 @@
 """Rows: what users bring becomes a `Sample`, a `Scan` or a `Population`, once."""
 
+from itrust.data.class_intake import SUM_TOLERANCE as SUM_TOLERANCE
 from itrust.data.class_intake import class_columns as class_columns
 from itrust.data.class_intake import class_position as class_position
 from itrust.data.class_intake import names_several as names_several

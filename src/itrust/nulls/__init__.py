@@ -3,6 +3,7 @@
 from itrust.nulls.analytic import Hoeffding, Spectral
 from itrust.nulls.base import AnalyticNull, Facts, Null, RowwiseNull, SimulatedNull
 from itrust.nulls.categorical import Categorical as Categorical
+from itrust.nulls.categorical import class_edges as class_edges
 from itrust.nulls.copula import Copula
 from itrust.nulls.fitting import Carriers as Carriers
 from itrust.nulls.fitting import carriers_of as carriers_of

@@ -52,7 +52,7 @@ class Categorical:
         (len(rows), len(draws)) array of int
             Positions of the classes.
         """
-        return _fallen(inner_edges(self.p[rows.start : rows.stop]), rows, draws, seed)
+        return _fallen(class_edges(self.p[rows.start : rows.stop]), rows, draws, seed)
 
     def of_class(self, code: int) -> OneCategory:
         """Give the null of one class against the rest, with the same draws.
@@ -95,10 +95,20 @@ class OneCategory(RowwiseNull):
         return {"null": "Categorical", "exact": self.exact}
 
 
-def inner_edges(p: FloatArray) -> FloatArray:
+def class_edges(p: FloatArray) -> FloatArray:
     """Where one class ends and the next begins on [0, 1), (n, K - 1).
 
     A last class of probability 0 must not catch what rounding leaves below 1.
+
+    Parameters
+    ----------
+    p : (n, K) array
+        Probabilities.
+
+    Returns
+    -------
+    (n, K - 1) array
+        A number u of [0, 1) falls on the class whose position is the number of edges up to u.
     """
     edges = np.cumsum(p, axis=1) / p.sum(axis=1, keepdims=True)
     left = np.cumsum(p[:, ::-1], axis=1)[:, ::-1]

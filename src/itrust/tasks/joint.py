@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from itrust._core import BoolArray, FloatArray, IntArray, keyed_fractions
+from itrust.nulls import class_edges
 from itrust.tasks.bounds import Bounds
 from itrust.tasks.classes import ClassSamples
 from itrust.tasks.differentials import Dual, Linearised
@@ -387,14 +388,6 @@ def _drawn_sums(
         found = here if found is None else found + here
     assert found is not None
     return found
-
-
-def class_edges(p: FloatArray) -> FloatArray:
-    """Where one class ends and the next begins on [0, 1), (n, K - 1)."""
-    edges = np.cumsum(p, axis=1)[:, :-1] / p.sum(axis=1, keepdims=True)
-    # What rounding leaves below 1 must not be caught by a last class of probability 0.
-    later = np.cumsum(p[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    return np.where(later == 0, 1.0, edges)
 
 
 def drawn_classes(edges: FloatArray, rows: slice, draws: range, seed: int) -> IntArray:

@@ -12,8 +12,15 @@ import numpy as np
 
 from itrust._core import FloatArray, InputError, Result, counted, did_you_mean
 from itrust.auditing.comparison import Difference
-from itrust.auditing.multiclass.measuring import class_losses, top_label
-from itrust.calibration import MulticlassResult, multiclass_test, scores, student_quantile
+from itrust.calibration import (
+    MulticlassResult,
+    class_losses,
+    mean_loss,
+    multiclass_test,
+    scores,
+    student_quantile,
+    top_label,
+)
 from itrust.data import MulticlassSample
 from itrust.tasks import Task, TaskResult, check_tasks, evaluate_tasks
 
@@ -160,14 +167,13 @@ def compare_classes(
         judged = rows if on is None or on == sample.names else rows.only(*on)
         settings: dict[str, Any] = {"draws": draws, "rng": seed}
         top = top_label(sample)
-        squares, surprise = class_losses(sample)
-        w = top.weights_or_ones
+        brier, log_loss = (mean_loss(sample, losses) for losses in class_losses(sample))
         reports.append(
             ClassesReport(
                 name=name,
-                accuracy=float(np.average(top.y, weights=w)),
-                brier=float(np.average(squares, weights=w)),
-                log_loss=float(np.average(surprise, weights=w)),
+                accuracy=float(np.average(top.y, weights=top.weights_or_ones)),
+                brier=brier,
+                log_loss=log_loss,
                 ece=scores.ece(top),
                 test=multiclass_test(judged, **settings),
                 tasks=tuple(evaluate_tasks(rows, tasks, alpha=alpha, **settings)) if tasks else (),

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from itrust._core import FloatArray, smallest_tickets, tickets
+from itrust._core import smallest_tickets, tickets
 from itrust.auditing.multiclass.parts import (
     ClassesMissed,
     ClassesOverall,
@@ -26,9 +26,12 @@ from itrust.auditing.parts import Diagnosis, MeanBias
 from itrust.bias import MAX_GROUPS, GroupTable, Redraws, group_plan, local_plan, slices_of
 from itrust.calibration import (
     MulticlassResult,
+    class_losses,
+    mean_loss,
     multiclass_test,
     scores,
     student_quantile,
+    top_label,
 )
 from itrust.data import Everywhere, MulticlassSample, Predicate, Sample
 from itrust.engines import one_blas_thread
@@ -199,8 +202,7 @@ def classes_overall(
         top, [prevalence()], alpha=settings.alpha, draws=settings.draws, rng=settings.seed
     )
     own = pairs.canonical_pvalue
-    squares, surprise = class_losses(sample)
-    w = top.weights_or_ones
+    brier, log_loss = (mean_loss(sample, losses) for losses in class_losses(sample))
     return ClassesOverall(
         top=TopLabel(
             MeanBias.of(rate),
@@ -210,55 +212,9 @@ def classes_overall(
         statistic=pairs.statistic,
         pvalue=float(np.maximum(own, test.pvalue)),
         unadjusted_pvalue=own,
-        brier=float(np.average(squares, weights=w)),
-        log_loss=float(np.average(surprise, weights=w)),
+        brier=brier,
+        log_loss=log_loss,
     )
-
-
-def top_label(sample: MulticlassSample) -> Sample:
-    """Make a sample of whether the class with the largest probability is right.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        Labels and probabilities.
-
-    Returns
-    -------
-    Sample
-        Labels that are 1 where it is, its probabilities, the design; no covariates.
-    """
-    chosen = sample.p.argmax(axis=1)
-    design = sample.design
-    return Sample(
-        (sample.codes == chosen).astype(float),
-        np.clip(sample.p[np.arange(sample.n), chosen], 0.0, 1.0),
-        weights=design.weights,
-        cluster=design.cluster,
-        strata=design.strata,
-        replicate_weights=design.replicate_weights,
-        replicate_method=design.replication,
-    )
-
-
-def class_losses(sample: MulticlassSample) -> tuple[FloatArray, FloatArray]:
-    """Brier's and the logarithmic loss of every row, (n,) each.
-
-    Parameters
-    ----------
-    sample : MulticlassSample
-        Labels and probabilities.
-
-    Returns
-    -------
-    tuple of two arrays
-        Half the sum over classes of (y - p)^2, which is (y - p)^2 for two, and minus the log of the
-        label's probability.
-    """
-    own = sample.p[np.arange(sample.n), sample.codes]
-    squares = (np.square(sample.p).sum(axis=1) - 2 * own + 1) / 2
-    with np.errstate(divide="ignore"):
-        return np.asarray(squares), np.asarray(-np.log(own))
 
 
 def pairs_of(

@@ -14,6 +14,7 @@ from itrust._core import AnyArray, FloatArray, IntArray, Result, plain
 from itrust.bias import GroupBias, near_end
 from itrust.calibration import student_quantile, student_tail
 from itrust.data import Design, MulticlassSample, Predicate
+from itrust.nulls import class_edges
 
 MAX_WORK = 2e9  # rows times classes times draws
 FEWEST_DRAWS = 199
@@ -359,8 +360,7 @@ def _largest_drawn(
 ) -> tuple[FloatArray, FloatArray]:
     """The largest absolute scores of every redraw: of pairs, and of all sums, (draws,)."""
     k, n = p.shape[1], len(p)
-    edges = np.cumsum(p, axis=1)[:, :-1] / p.sum(axis=1, keepdims=True)
-    possible = np.where(p > 0, np.arange(k), 0).max(axis=1)  # rounding must not draw beyond it
+    edges = class_edges(p)
     weighted = p * w[:, None]
     rng = np.random.default_rng([seed, PURPOSE])
     block = max(1, int(4e6 // (n * k)))
@@ -369,8 +369,7 @@ def _largest_drawn(
         number = min(block, draws - begin)
         codes = np.empty((number, n), dtype=np.int64)
         for b in range(number):
-            drawn = (rng.random(n)[:, None] >= edges).sum(axis=1)
-            codes[b] = np.minimum(drawn, possible)
+            codes[b] = (rng.random(n)[:, None] >= edges).sum(axis=1)
         of_pairs, of_sums = law.scores(*_sums(weighted, w, codes, k))
         largest.append(np.abs(of_pairs).max(axis=(1, 2)))
         plain_largest.append(np.abs(of_sums).max(axis=(1, 2)))

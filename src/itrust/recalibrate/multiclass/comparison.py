@@ -8,8 +8,16 @@ import numpy as np
 from sklearn.base import clone
 
 from itrust._core import AnyArray, InputError, progress_stages
-from itrust.calibration import EqualMass, multiclass_test, reliability_curve, scores
-from itrust.data import MulticlassSample, Sample
+from itrust.calibration import (
+    EqualMass,
+    class_losses,
+    mean_loss,
+    multiclass_test,
+    reliability_curve,
+    scores,
+    top_label,
+)
+from itrust.data import MulticlassSample
 from itrust.recalibrate.base import Recalibrator
 from itrust.recalibrate.multiclass.rows import refuse_other_classes
 from itrust.recalibrate.results import Recalibration, RecalibrationTable
@@ -35,11 +43,12 @@ def compare_classes(
         seconds = time.perf_counter() - begun
         result = multiclass_test(told, draws=draws, rng=seed)
         top = top_label(told)
+        brier, log_loss = (mean_loss(told, losses) for losses in class_losses(told))
         return Recalibration(
             name=name,
             fitted=fitted,
-            brier=class_brier(told),
-            log_loss=class_log_loss(told),
+            brier=brier,
+            log_loss=log_loss,
             ece=scores.ece(top),
             mce=scores.mce(top),
             smooth_ece=scores.smooth_ece(top),
@@ -91,29 +100,3 @@ def _keys(sample: MulticlassSample) -> AnyArray:
     """Labels and probabilities of rows as bytes, (n,)."""
     rows = np.ascontiguousarray(np.column_stack([sample.codes.astype(float), sample.p]) + 0.0)
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-
-
-def _weights(sample: MulticlassSample) -> AnyArray:
-    return sample.one_class(sample.classes[0]).weights_or_ones
-
-
-def class_log_loss(sample: MulticlassSample) -> float:
-    """Mean log loss; infinite where a label was called impossible."""
-    with np.errstate(divide="ignore"):
-        losses = -np.log(sample.p[np.arange(sample.n), sample.codes])
-    w = _weights(sample)
-    return float(w[w > 0] @ losses[w > 0] / w.sum())
-
-
-def class_brier(sample: MulticlassSample) -> float:
-    """Half the mean squared distance of a row from its label: of two classes the binary score."""
-    left = sample.p.copy()
-    left[np.arange(sample.n), sample.codes] -= 1
-    return float(np.average(np.square(left).sum(axis=1), weights=_weights(sample)) / 2)
-
-
-def top_label(sample: MulticlassSample) -> Sample:
-    """The class with the largest probability, the first of equals: whether it is the label."""
-    top = sample.p.argmax(axis=1)
-    weights = sample.one_class(sample.classes[0]).weights
-    return Sample(sample.codes == top, sample.p.max(axis=1), weights=weights)

@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 
 from itrust._core import FloatArray, InputError, IntArray, Subject, listed
 from itrust.data import (
+    SUM_TOLERANCE,
     Column,
     Design,
     MulticlassSample,
@@ -22,8 +23,6 @@ from itrust.data import (
     is_frame,
 )
 from itrust.recalibrate.rows import FARTHEST_EDGE, NO_DISTANCE
-
-SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,27 +152,8 @@ def with_predictions(
     sample: MulticlassSample, p: FloatArray, index: IntArray | None = None
 ) -> MulticlassSample:
     """The rows of a sample, or some of them, with other probabilities."""
-    some: Any = sample
-    if hasattr(some, "take") and hasattr(some, "with_predictions"):
-        chosen = some if index is None or index.size == sample.n else some.take(index)
-        changed: MulticlassSample = chosen.with_predictions(p)
-        return changed
-    rows = np.arange(sample.n) if index is None else index
-    carrier = sample.one_class(sample.classes[0]).take(rows)
-    return MulticlassSample(
-        [sample.classes[code] for code in sample.codes[rows]],
-        p,
-        {column.name: _values(column) for column in carrier.columns} or None,
-        sample.classes,
-        weights=carrier.weights,
-        missing="level",
-    )
-
-
-def _values(column: Column) -> Any:
-    if not column.is_category:
-        return column.values
-    return [None if code < 0 else column.levels[code] for code in column.values]
+    chosen = sample if index is None or index.size == sample.n else sample.take(index)
+    return chosen.with_predictions(p)
 
 
 def edge_of_classes(p: FloatArray) -> float:

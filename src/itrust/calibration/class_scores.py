@@ -1,0 +1,74 @@
+"""How good are probabilities of several classes, whatever the covariates? Losses and top label."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from itrust._core import FloatArray
+from itrust.data import MulticlassSample, Sample
+
+
+def top_label(sample: MulticlassSample) -> Sample:
+    """Make a sample of whether the class with the largest probability is right.
+
+    Parameters
+    ----------
+    sample : MulticlassSample
+        Labels and probabilities.
+
+    Returns
+    -------
+    Sample
+        Labels that are 1 where it is, its probabilities, the design; no covariates. Of equal
+        probabilities the first counts.
+    """
+    chosen = sample.p.argmax(axis=1)
+    design = sample.design
+    return Sample(
+        (sample.codes == chosen).astype(float),
+        np.clip(sample.p[np.arange(sample.n), chosen], 0.0, 1.0),
+        weights=design.weights,
+        cluster=design.cluster,
+        strata=design.strata,
+        replicate_weights=design.replicate_weights,
+        replicate_method=design.replication,
+    )
+
+
+def class_losses(sample: MulticlassSample) -> tuple[FloatArray, FloatArray]:
+    """Brier's and the logarithmic loss of every row, (n,) each.
+
+    Parameters
+    ----------
+    sample : MulticlassSample
+        Labels and probabilities.
+
+    Returns
+    -------
+    tuple of two arrays
+        Half the sum over classes of (y - p)^2, which is (y - p)^2 for two, and minus the log of the
+        label's probability.
+    """
+    own = sample.p[np.arange(sample.n), sample.codes]
+    squares = (np.square(sample.p).sum(axis=1) - 2 * own + 1) / 2
+    with np.errstate(divide="ignore"):
+        return np.asarray(squares), np.asarray(-np.log(own))
+
+
+def mean_loss(sample: MulticlassSample, losses: FloatArray) -> float:
+    """Mean of a loss by the weights of the rows.
+
+    Parameters
+    ----------
+    sample : MulticlassSample
+        The rows.
+    losses : (n,) array
+        From `class_losses`; they may be infinite.
+
+    Returns
+    -------
+    float
+        Rows of weight 0 count nothing, whatever their loss.
+    """
+    w = sample.weights_or_ones
+    return float(w[w > 0] @ losses[w > 0] / w.sum())

@@ -2,7 +2,8 @@
 
 `make study NAME=classes` writes docs/studies/classes.json and docs/studies/classes.md. Runs that
 the file already holds are kept, so that it can be stopped and go on; FRESH=1 begins anew. RUNS=100
-gives a quick look; ONLY=level or ONLY=power one part.
+gives a quick look; ONLY=level or ONLY=power one part. A level needs many runs, a comparison of two
+tests on the same rows far fewer, and a run of it costs up to forty times as much: POWER_RUNS.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import itrust as it
 from itrust._core import write_whole
 
 RUNS = int(os.environ.get("RUNS", "1000"))
+POWER_RUNS = int(os.environ.get("POWER_RUNS", "0")) or min(RUNS, 300)
 PROCESSES = int(os.environ.get("PROCESSES", "0")) or None
 ONLY = os.environ.get("ONLY", "")
 AT_ONCE = 20
@@ -175,7 +177,8 @@ def page(found: dict[str, dict[str, int]], note: str) -> str:
 INTRODUCTION = f"""How often `klce_test` of several classes rejects at .05 with {DRAWS} draws.
 Covariates are a number and a region with four levels; probabilities are a softmax of the number and
 of noise, different in every run. `make study NAME=classes` makes the tables, and goes on where it
-was stopped (`RUNS=1000` by default). Bold where a binomial test at .001 excludes .05."""
+was stopped (`RUNS=1000` of each level and `POWER_RUNS=300` of each power by default). Bold where a
+binomial test at .001 excludes .05."""
 POWER = """In the south, a share of the probability that the model gives to one class belongs to
 another one. "One class at a time" is `klce_test` of each class against the rest, with Bonferroni's
 correction."""
@@ -189,22 +192,29 @@ def main() -> None:
         kept = json.loads(RECORD.read_text(encoding="utf-8"))
         found, note = kept["cells"], kept.get("note", "")
     with ProcessPoolExecutor(PROCESSES) as pool:
-        for first in range(0, RUNS, AT_ONCE):
+        for first in range(0, max(RUNS, POWER_RUNS), AT_ONCE):
             for cell in CELLS:
                 counts = found.setdefault(cell.title, {"runs": 0, "rejected": 0, "single": 0})
-                if ONLY not in ("", cell.part) or counts["runs"] > first:
+                wanted = RUNS if cell.part == "level" else POWER_RUNS
+                seeds = range(max(first, counts["runs"]), min(first + AT_ONCE, wanted))
+                if ONLY not in ("", cell.part) or not seeds:
                     continue
-                seeds = range(first, min(first + AT_ONCE, RUNS))
                 outcomes = list(pool.map(functools.partial(one_run, cell), seeds, chunksize=5))
                 counts["runs"] += len(seeds)
                 counts["rejected"] += sum(rejected for rejected, _ in outcomes)
                 counts["single"] += sum(bool(single) for _, single in outcomes)
-                record = {"draws": DRAWS, "level": LEVEL, "note": note, "cells": found}
-                write_whole(RECORD, json.dumps(record, indent=1) + "\n")
+                written(found, note)
                 print(f"{time.perf_counter() - begun:6.0f} s  {cell.title}  {counts}", flush=True)
-    made = {title: counts for title, counts in found.items() if counts["runs"]}
-    write_whole(PAGE, page(made, note))
+    written(found, note)
     print(f"wrote {PAGE.name} in {time.perf_counter() - begun:.0f} s")
+
+
+def written(found: dict[str, dict[str, int]], note: str) -> None:
+    """Write record and page as they are so far: a study that is stopped has both."""
+    made = {title: counts for title, counts in found.items() if counts["runs"]}
+    record = {"draws": DRAWS, "level": LEVEL, "note": note, "cells": made}
+    write_whole(RECORD, json.dumps(record, indent=1) + "\n")
+    write_whole(PAGE, page(made, note))
 
 
 if __name__ == "__main__":

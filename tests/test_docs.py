@@ -36,7 +36,8 @@ pytestmark = pytest.mark.slow
 if os.environ.get("ITRUST_REQUIRE_DATA") != "1":  # where everything is required, its lack fails
     pytest.importorskip("mkdocs", reason="comes with the test extra")
 PAGES = {path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
-RESULTS = ("auditing", "bias", "calibration", "data")  # packages whose results users hold
+# Packages whose results users hold.
+RESULTS = ("auditing", "bias", "calibration", "data", "overturn")
 STARTS = ("sh", "console", "python", "toml", "yaml", "json")
 
 

@@ -15,7 +15,7 @@ import itrust
 griffe = pytest.importorskip("griffe")
 
 PACKAGES = ("auditing", "bias", "calibration", "data", "engines", "kernels", "nulls")
-PACKAGES += ("recalibrate", "render", "tasks")
+PACKAGES += ("overturn", "recalibrate", "render", "tasks", "watch")
 MODULES = ("calibration.scores", "datasets", "losses", "render.figures", "simulate", "testing")
 MODULES += ("integrations.mlflow",)
 NEEDS = {"losses": "torch", "integrations.mlflow": "mlflow"}

@@ -18,6 +18,7 @@ WITHOUT = {
     "howto/gate.md": "what it gives is an exit code and files for build servers",
     "howto/imputed-race.md": "its numbers stand in tables, beside the truth",
     "howto/mlflow.md": "what it gives stands in MLflow's store; the page looks as elsewhere",
+    "howto/approved-only.md": "its numbers stand beside the truth that the simulation knows",
     "howto/number-elsewhere.md": "its numbers stand in a table, beside the truth",
     "howto/pytest.md": "what it gives is an assertion",
     "howto/several-classes.md": "its page is shown by the command; numbers stand in its blocks",

@@ -412,7 +412,7 @@ def audited(title):
     sample = town(**VARIANTS[title])
     audit = it.audit(sample, wanted, charts=False, progress=False, **SEEDED, **ALLOWED, **MATTERS)
     found = audit.to_dict()
-    for later in ("charts", "evidence", "withheld"):
+    for later in ("charts", "evidence", "withheld", "robustness"):
         del found[later]
     del found["test"]["checks"]
     earlier = {"overall": "reliance", "test": "competency", "missed": "confidence"}
@@ -421,7 +421,7 @@ def audited(title):
 
 def designs():
     """All simulated data by name; those without a name of their own by what is wrong with them."""
-    apart = ("calibrated", "local_alternative")
+    apart = ("calibrated", "local_alternative", "credit_book")
     names = [name for name in simulate.__all__ if name.islower() and name not in apart]
     return {
         **{name: getattr(simulate, name)(rng=SEED) for name in names},

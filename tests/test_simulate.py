@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from itrust import simulate
+from itrust import InputError, simulate
 
 DESIGNS = [
     simulate.survey,
@@ -64,3 +64,35 @@ def test_imputed_groups_are_right_on_average_and_wrong_given_approval():
     given = s.residuals[approved].mean(axis=0)
     assert given[0] > 0.04
     assert given[1] < -0.04
+
+
+def test_the_odds_of_a_credit_book_are_divided_by_the_selection():
+    book = simulate.credit_book(4_000, rng=3, selection=1.6)
+    odds = (one / (1 - one) for one in (book.truth, book.among_approved))
+    np.testing.assert_allclose(np.divide(*odds), 1.6)
+
+
+def test_labels_of_a_credit_book_follow_the_law_of_the_approved():
+    misses = []
+    for seed in range(20):
+        book = simulate.credit_book(3_000, rng=seed, selection=1.5)
+        spread = np.sqrt((book.among_approved * (1 - book.among_approved)).sum())
+        misses.append((book.sample.y - book.among_approved).sum() / spread)
+    assert abs(np.mean(misses)) < 3 / np.sqrt(20)
+    assert 0.6 < np.std(misses) < 1.5
+
+
+def test_a_credit_book_tells_the_rate_of_all_who_applied():
+    book = simulate.credit_book(20_000, rng=1)
+    assert book.applicants.p.mean() == pytest.approx(book.rate)
+    assert len(book.applicants.p) == 20_000 > book.sample.n > 10_000
+    too_low = simulate.credit_book(20_000, rng=1, understated=2.0)
+    assert too_low.rate == book.rate
+    assert (too_low.bias > 0).all()
+
+
+@pytest.mark.parametrize("setting", [{"selection": 0.9}, {"understated": 0.0}])
+def test_a_credit_book_refuses_odd_settings(setting):
+    (name,) = setting
+    with pytest.raises(InputError, match=f"{name} must be"):
+        simulate.credit_book(100, rng=0, **setting)

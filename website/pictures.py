@@ -181,6 +181,38 @@ def decision(town: Town) -> Figure:
     return found.plot().figure_  # type: ignore[no-any-return]
 
 
+def drift(town: Town) -> Figure:
+    """What changed from a calibrated model to the one of the demo."""
+    before = it.simulate.survey(2_000, rng=3, trustworthy=True).sample
+    settings: dict[str, Any] = {"draws": DRAWS, "rng": 0, "charts": False}
+    spring, autumn = (it.audit(own, ["mean(age)"], **settings) for own in (before, town.sample))
+    found = it.drift(spring, autumn, names=("spring", "autumn"))
+    return found.plot().figure_  # type: ignore[no-any-return]
+
+
+def watch(_: Town) -> Figure:
+    """A model in use for 14 weeks, which is miscalibrated in the south from the eighth on."""
+    made = it.simulate.survey(3_800, rng=5, trustworthy=True).sample
+    region = np.take(made.column("region").levels, made.column("region").values)
+    week = np.arange(made.n) // 200 - 4  # the first 1,000 rows are the reference
+    shift = 0.2 * ((region == "south") & (week > 7))
+    y = np.random.default_rng(0).random(made.n) < np.clip(made.p + shift, 0, 1)
+    x = {"age": made.column("age").values, "region": region}
+
+    def rows(held: Any) -> it.Sample:
+        return it.Sample(y[held], made.p[held], {name: own[held] for name, own in x.items()})
+
+    found = it.Watch.start(rows(week < 1))
+    for number in range(1, 15):
+        found = found.update(rows(week == number), name=f"week {number}")
+    return found.plot().figure_  # type: ignore[no-any-return]
+
+
+def robustness(town: Town) -> Figure:
+    """What would overturn the evidence against the model of the demo."""
+    return it.robustness(town.sample, draws=DRAWS, rng=0).plot().figure_  # type: ignore[no-any-return]
+
+
 PICTURES: dict[str, Callable[[Town], Figure]] = {
     "first": first,
     "first-narrow": first_narrow,
@@ -198,6 +230,9 @@ PICTURES: dict[str, Callable[[Town], Figure]] = {
     "part": part,
     "task": task,
     "decision": decision,
+    "drift": drift,
+    "watch": watch,
+    "robustness": robustness,
 }
 
 

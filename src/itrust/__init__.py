@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from itrust import datasets, engines, kernels, losses, nulls, recalibrate, simulate, tasks
     from itrust._core import ApproximationWarning, AssumptionWarning, DatasetError, InputError
-    from itrust.auditing import Verdict, audit, compare
+    from itrust.auditing import Verdict, audit, compare, drift
     from itrust.balance import resemblance
     from itrust.bias import bias_curve, bias_groups, bias_map, bias_slices, local_bias
     from itrust.calibration import (
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
         witness_test,
     )
     from itrust.data import Design, MulticlassSample, Population, Sample, blocks, scan
+    from itrust.overturn import robustness
     from itrust.render import figures
+    from itrust.watch import Watch
 else:
     from itrust._core.address_space import spare_address_space
     from itrust._core.later import loaded_later
@@ -53,6 +55,7 @@ __all__ = [
     "Population",
     "Sample",
     "Verdict",
+    "Watch",
     "__version__",
     "audit",
     "bias_curve",
@@ -64,6 +67,7 @@ __all__ = [
     "datasets",
     "default_dictionary",
     "detectable",
+    "drift",
     "engines",
     "figures",
     "kernels",
@@ -76,6 +80,7 @@ __all__ = [
     "nulls",
     "recalibrate",
     "resemblance",
+    "robustness",
     "sample_size",
     "scan",
     "scores",

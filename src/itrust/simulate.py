@@ -12,13 +12,15 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 
 from itrust._core import AnyArray, FloatArray, InputError, Rng, as_generator, did_you_mean
-from itrust.data import MulticlassPopulation, MulticlassSample, Sample
+from itrust.data import MulticlassPopulation, MulticlassSample, Population, Sample
 
 __all__ = [
     "ALTERNATIVES",
+    "CreditBook",
     "ImputedGroups",
     "Simulated",
     "calibrated",
+    "credit_book",
     "imputed_groups",
     "local_alternative",
     "normal_covariates",
@@ -439,6 +441,105 @@ def outcome_weights(n: int = 300, rng: Rng = None) -> Simulated:
     p = expit(x)
     y = random.random(n) < p
     return Simulated(Sample(y, p, x, weights=np.where(y, 1.3, 1.0)), p)
+
+
+@dataclass(frozen=True, eq=False)
+class CreditBook(Simulated):
+    """Loans that were granted, with what is known about everybody who applied.
+
+    Attributes
+    ----------
+    sample : Sample
+        The loans that were granted: whether they defaulted, predictions and covariates.
+    truth : (n,) array of float
+        P(y = 1 | x) of each loan among all who applied.
+    among_approved : (n,) array of float
+        The same among those who were approved: what labels follow.
+    applicants : Population
+        Everybody who applied, with predictions and without labels.
+    rate : float
+        Share of all who applied that would default; nobody could observe it.
+    """
+
+    among_approved: FloatArray
+    applicants: Population
+    rate: float
+
+
+EMPLOYMENT = ("permanent", "temporary", "self-employed")
+BY_EMPLOYMENT = (-0.35, 0.25, 0.35)  # log odds of default
+
+
+def credit_book(
+    n: int = 6_000,
+    rng: Rng = None,
+    *,
+    selection: float = 1.3,
+    understated: float = 1.0,
+) -> CreditBook:
+    """Simulate loans of which only those have labels that somebody approved.
+
+    The clerk who approves sees something that is not in the file: at the same covariates, those
+    who would default are approved less often, by the factor 1 / selection. So the odds of default
+    among the approved are those among all who applied, divided by `selection`, in every row. The
+    model's probabilities are meant for all who apply.
+
+    Parameters
+    ----------
+    n : int
+        How many apply; more than half of them are approved.
+    rng : int, numpy Generator or None
+        Draws applicants, who would default, and who is approved; None: anew in each call.
+    selection : float
+        How much likelier those who would not default are to be approved, at least 1; 1 leaves
+        nothing to choose by. 1.3 by default.
+    understated : float
+        By how much the model understates the odds of default of everybody who applies, above 0; 1,
+        the default, is a calibrated model.
+
+    Returns
+    -------
+    CreditBook
+        With the covariates age, income (in thousands) and employment.
+
+    Examples
+    --------
+    A calibrated model looks as if it overstated the risk, because clerks choose well:
+
+    >>> book = credit_book(rng=0)
+    >>> round(float(book.bias.mean()), 3)
+    0.0
+    >>> round(float(book.sample.y.mean() - book.sample.p.mean()), 3)
+    -0.047
+    """
+    if not selection >= 1:
+        raise InputError(
+            "{argument} must be at least 1, not {value}", argument="selection", value=selection
+        )
+    if not understated > 0:
+        raise InputError(
+            "{argument} must be above 0, not {value}", argument="understated", value=understated
+        )
+    random = as_generator(rng)
+    age = random.integers(21, 76, n)
+    income = np.round(np.exp(random.normal(3.4, 0.45, n)), 1)
+    work = random.choice(len(EMPLOYMENT), n, p=(0.6, 0.22, 0.18))
+    log_income = (np.log(income) - 3.4) / 0.45
+    log_odds = -1.1 - 0.6 * log_income - (age - 45) / 40 + np.array(BY_EMPLOYMENT)[work]
+    truth = expit(log_odds)
+    p = expit(log_odds - np.log(understated))
+    y = random.random(n) < truth
+    likely = expit(1.3 + 0.8 * log_income)  # what the file tells the clerk
+    approved = random.random(n) < likely * np.where(y, 1 / selection, 1.0)
+    x = {"age": age, "income": income, "employment": np.array(EMPLOYMENT)[work]}
+    own = {name: np.asarray(values)[approved] for name, values in x.items()}
+    return CreditBook(
+        sample=Sample(y[approved], p[approved], own),
+        truth=truth[approved],
+        among_approved=expit(log_odds - np.log(selection))[approved],
+        applicants=Population(p, x),
+        rate=float(truth.mean()),
+    )
 
 
 GROUPS = ("White", "Black", "Hispanic", "Asian", "Other")

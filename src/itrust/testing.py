@@ -12,11 +12,11 @@ gate closed: the model is judged miscalibrated
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from itrust._core import InputError, Rng, checked_choice, checked_count
-from itrust.auditing import MIN_CELL, Asked, Audit, Verdict, audit, gate
+from itrust.auditing import MIN_CELL, Asked, Audit, Verdict, as_margins, audit, gate
 from itrust.bias import names_of
 from itrust.data import Covariates, MissingRule, Sample, Scan, is_frame
 from itrust.tasks import Task, as_tasks
@@ -44,6 +44,7 @@ def assert_trustworthy(
     tolerance: float = 0.05,
     asked: Asked = "any",
     require: Verdict | str | None = None,
+    robust_to: Mapping[str, float] | None = None,
     min_cell: int = MIN_CELL,
     draws: int = 999,
     rng: Rng = 0,
@@ -94,6 +95,10 @@ def assert_trustworthy(
         The worst verdict that passes, besides. "no evidence against" does not let pass an
         inconclusive audit or a bias within the tolerance; "calibrated within tolerance" lets
         pass nothing else. Default: whatever leaves the gate open.
+    robust_to : mapping of str to float, optional
+        Violations that evidence has to survive before it fails anything, each by itself, as for
+        `itrust.auditing.gate`: {"odds": 1.2, "label-error": 0.02}. Not with `require`. Default:
+        evidence counts as it is.
     min_cell : int
         Fewest rows behind anything that the message tells, for logs of builds have many readers;
         tasks that are withheld for it are not judged. 10 by default.
@@ -130,6 +135,12 @@ def assert_trustworthy(
     worst = None if require is None else _verdict(require)
     checked_count(min_cell, "min_cell")
     checked_choice(asked, "asked", get_args(Asked))
+    if as_margins(robust_to) and require is not None:
+        raise InputError(
+            "{argument} is about what closes the gate, and require asks for more than that; leave "
+            "one of them out",
+            argument="robust_to",
+        )
     rows: dict[str, Any] = {
         "pos_label": pos_label,
         "weights": weights,
@@ -138,6 +149,7 @@ def assert_trustworthy(
     }
     settings: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance, "draws": draws, "rng": rng}
     settings |= {"tasks": tasks, "charts": False, "validation": False, "progress": False}
+    settings["robustness"] = robust_to is not None
     if is_frame(model) and not isinstance(model, Sample | Scan) and X is None:
         names = names_of(() if on is None else on)
         source = _from_frame(model, label, prob, names, tasks, missing, **rows)
@@ -152,7 +164,7 @@ def assert_trustworthy(
         first: Any = model
         found = audit(first, X, y, on=on, missing=missing, cv=cv, **rows, **settings)
     shown = found.disclosed(min_cell)
-    outcome = gate(shown, asked)
+    outcome = gate(shown, asked, robust_to)
     if outcome.closed or (worst is not None and found.verdict.severity > worst.severity):
         from itrust.render import failure_words
 

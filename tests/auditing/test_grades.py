@@ -55,6 +55,8 @@ def test_a_column_beside_the_rows_is_a_covariate_that_is_not_judged_on(graded):
     beside = audited(it.Sample(y, p, {"g": g}), grades=rating)
     assert beside.validation.grades == graded.validation.grades
     assert beside.validation.graded_by == "grades"
+    assert "Table: 3 grades</summary>" in page(beside)  # not "3 grades of grades"
+    assert "<caption>Grades, in their order;" in page(beside)
     without = audited(it.Sample(y, p, {"g": g}))
     one, other = beside.to_dict(), without.to_dict()
     assert {name for name in one if one[name] != other[name]} == {"validation"}

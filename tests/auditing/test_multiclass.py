@@ -14,7 +14,7 @@ from scipy.stats import binom
 import itrust as it
 from itrust import auditing, render
 from itrust._core import InputError
-from itrust.auditing.multiclass.disclosure import withheld_cells
+from itrust.auditing.multiclass.disclosure import joined_classes, withheld_cells
 from itrust.auditing.multiclass.judging import judge_classes
 from itrust.auditing.multiclass.parts import multiplied
 from itrust.auditing.multiclass.taken import class_matrix
@@ -55,6 +55,22 @@ def audit(sample):
 @pytest.fixture(scope="module")
 def calibrated():
     return it.audit(sample_of(500, seed=3), rng=0, draws=199)
+
+
+def test_every_surface_says_that_robustness_is_not_known_of_several_classes(audit):
+    said = "probabilities of several classes cannot move one by one"
+    assert audit.robustness.untold is auditing.Untold.SEVERAL_CLASSES
+    facts = audit.to_dict()["robustness"]
+    assert facts["untold"].startswith(said)
+    assert said in facts["sentence"]
+    assert said in " ".join(str(audit).split())
+    assert said in audit._repr_html_()
+    assert said in page(audit)
+    auditing.check_json(audit.disclosed().to_dict())
+    without = it.audit(sample_of(120), rng=0, draws=99, robustness=False)
+    assert without.to_dict()["robustness"] is None
+    for text in (str(without), without._repr_html_(), page(without)):
+        assert "What would overturn this" not in text
 
 
 def test_the_verdict_follows_the_joint_test_and_names_the_class(audit):
@@ -296,6 +312,168 @@ def test_withheld_cells_are_never_alone(counts, least):
                 assert row[off].sum() >= least
 
 
+def is_determined(equations, cell):
+    """Whether linear equations with known right sides tell one unknown."""
+    return np.linalg.matrix_rank(np.vstack([equations, cell])) == np.linalg.matrix_rank(equations)
+
+
+def sums_of(gone):
+    """What rows and columns of a table tell of the cells that are not shown."""
+    places = np.argwhere(gone)
+    rows = [[float(i == k) for i, _ in places] for k in range(gone.shape[0])]
+    columns = [[float(j == k) for _, j in places] for k in range(gone.shape[1])]
+    return np.array(rows + columns)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(2, 5).flatmap(
+        lambda k: st.lists(
+            st.lists(st.integers(0, 60), min_size=k, max_size=k), min_size=2, max_size=6
+        )
+    ),
+    st.integers(2, 20),
+)
+def test_no_sums_tell_a_withheld_cell(counts, least):
+    counts = np.array(counts)
+    gone = withheld_cells(counts, least)
+    if gone.all() or not gone.any():
+        return
+    equations, unknown = sums_of(gone), np.eye(int(gone.sum()))
+    free = ~gone.all(axis=1)[:, None] | ~gone.all(axis=0)  # else nothing more can be hidden
+    for cell, (i, j) in zip(unknown, np.argwhere(gone), strict=True):
+        assert not free[i, j] or not is_determined(equations, cell)
+
+
+def test_a_cell_between_two_blocks_is_not_told_by_all_sums_together():
+    counts = np.full((4, 4), 50)
+    few = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 2), (2, 3), (3, 2), (3, 3)]
+    for place in few:
+        counts[place] = 6  # every row and column has two of these, with 12 rows
+    gone = withheld_cells(counts, 10)
+    assert is_determined(sums_of(counts < 10), np.array([float(p == (1, 2)) for p in few]))
+    for cell in np.eye(int(gone.sum())):
+        assert not is_determined(sums_of(gone), cell)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, 60), min_size=3, max_size=8), st.integers(1, 20))
+def test_classes_are_joined_until_they_are_enough(totals, least):
+    totals = np.array(totals)
+    joined = sorted(joined_classes(totals, least))
+    few = set(np.flatnonzero((totals > 0) & (totals < least)).tolist())
+    assert few <= set(joined)
+    assert not joined or few
+    if joined and set(joined) != set(np.flatnonzero(totals).tolist()):
+        assert len(joined) > 1
+        assert totals[joined].sum() >= least
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Four classes, of which one has seven rows."""
+    rng = np.random.default_rng(5)
+    n, names = 600, ["common", "usual", "scarce", "rare"]
+    p = rng.dirichlet([6, 4, 1, 0.05], size=n)
+    p = (p + 1e-3) / (p + 1e-3).sum(axis=1, keepdims=True)
+    codes = (rng.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    codes[codes == 3] = 0
+    codes[::90] = 3
+    x = {"region": rng.choice(["north", "south", "east"], n), "age": rng.normal(size=n)}
+    sample = it.MulticlassSample([names[k] for k in codes], p, x, classes=names)
+    tasks = [
+        it.tasks.prevalence(label="rare"),
+        it.tasks.prevalence(label="scarce"),
+        it.tasks.prevalence(label="common"),
+    ]
+    return it.audit(sample, rng=0, draws=99, tasks=tasks)
+
+
+def told_numbers(found, path=""):
+    """Every number of a dict, by its place."""
+    if isinstance(found, dict):
+        for name, own in found.items():
+            yield from told_numbers(own, f"{path}.{name}")
+    elif isinstance(found, list):
+        for k, own in enumerate(found):
+            yield from told_numbers(own, f"{path}.{k}")
+    elif isinstance(found, int | float) and not isinstance(found, bool):
+        yield path, float(found)
+
+
+def test_rows_of_a_class_below_the_fewest_are_told_on_no_surface(rare):
+    shown = rare.disclosed(10)
+    assert shown.withheld.classes == 2
+    hidden = [k for k, part in enumerate(shown.parts) if part.rows is None]
+    assert hidden == [2, 3]
+    totals = np.bincount(rare.sample.codes, minlength=4)
+    few = totals[hidden]
+    for k in hidden:
+        assert rare.parts[k].rows == totals[k]
+        assert not shown.parts[k].curve.rows.size
+        assert not list(shown.parts[k].diagnosis.slices)
+        assert not list(shown.parts[k].diagnosis.groups)
+    whole, found = rare.to_dict(), json.loads(json.dumps(shown.to_dict()))
+    auditing.check_json(found)
+
+    def of_hidden(facts):
+        """Places whose number is the rows of a class that is hidden, or its rate."""
+        return {
+            path
+            for path, value in told_numbers(facts)
+            if any(np.isclose(value, (m, m / 600), rtol=1e-9).any() for m in few)
+            and not re.search(r"neighbours|curve|seed|pvalue|missed.groups", path)
+        }
+
+    assert {".parts.3.rows", ".taken_for.rows.3", ".test.classes.3.positives"} <= of_hidden(whole)
+    assert not of_hidden(found)
+    # What is left for a reader: n less all that is told is the sum of the hidden ones only.
+    known = [own["rows"] for own in found["parts"] if own["rows"] is not None]
+    assert 600 - sum(known) == few.sum() >= 10
+    assert [task.withheld is None for task in shown.tasks] == [False, False, True]
+
+
+def test_no_differences_of_what_is_told_give_few_rows_of_a_class(rare):
+    """Whoever reads it knows n, groups, classes and cells: which sums of labels follow?"""
+    least = 10
+    shown = rare.disclosed(least)
+    codes, points = rare.sample.codes, rare.sample.points
+    places = [group.where for group in rare.parts[0].diagnosis.groups]
+    masks = [np.ones(codes.size), *(np.asarray(place.rows(points)) for place in places)]
+    for k, part in enumerate(shown.parts):
+        own = codes == k
+        if part.rows is not None:
+            masks.append(own)
+        rows = [*part.diagnosis.groups, *part.diagnosis.slices]
+        masks += [np.asarray(one.where.rows(points)) & own for one in rows]
+    told = np.array(masks, dtype=float)
+    for k in range(4):
+        for where in [np.ones(codes.size, dtype=bool), *(place.rows(points) for place in places)]:
+            cell = (np.asarray(where) & (codes == k)).astype(float)
+            if 0 < cell.sum() < least:
+                assert not is_determined(told, cell)
+    # The attack finds what would be told without the class that goes with the rare one.
+    naive = np.vstack([told, codes == 2])
+    assert is_determined(naive, (codes == 3).astype(float))
+
+
+def test_every_rendering_of_withheld_classes_can_be_read(rare):
+    shown = rare.disclosed(10)
+    text, html, card = str(shown), unescape(page(shown)), shown._repr_html_()
+    for where in (text, html, card):
+        assert "withheld" in where
+        assert "nan" not in re.sub(
+            r"<style>.*?</style>|<script>.*?</script>", "", where, flags=re.S
+        )
+    assert "rows and rates of" in text
+    assert "7 rows" not in text.replace(",", "")
+    assert 'value="7"' not in html
+    assert str(shown.test)
+    assert str(shown.parts[3])
+    assert shown.to_arrow().num_rows
+    assert max(map(len, render.as_text(shown, 60).splitlines())) <= 60
+
+
 def test_models_are_compared_by_their_losses(sample):
     flat = sample.with_predictions(0.3 * sample.p + 0.7 / 3)
     found = it.compare({"a": sample, "flat": flat}, draws=99, rng=0)
@@ -382,3 +560,18 @@ def test_a_row_of_weight_0_counts_nothing_even_where_its_label_was_impossible():
     assert np.isinf(logs[0])
     assert mean_loss(rows, logs) == pytest.approx(logs[1:].mean())
     assert mean_loss(rows, squares) == pytest.approx(squares[1:].mean())
+
+
+def test_a_rare_class_in_clusters_is_audited():
+    """Forty clusters of five rows, one class with 3 % of them: an answer, and not a refusal."""
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet([4, 4, 1], 200) * [1, 1, 0.3]
+    p /= p.sum(axis=1, keepdims=True)
+    y = (rng.random(200)[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    x = {"x": rng.normal(size=200)}
+    rows = it.Sample(y, p, x, classes=[0, 1, 2], cluster=np.arange(200) // 5)
+    found = it.audit(rows, draws=39, rng=0)
+    assert 0 < found.test.pvalue <= 1
+    assert found.test.refused is None
+    assert "approximate, by clusters" in str(found).replace("\n    ", " ")
+    assert found.to_dict()["test"]["clusters"] == 40

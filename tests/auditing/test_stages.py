@@ -19,8 +19,8 @@ def said(capsys):
     return err.splitlines()
 
 
-def headings(sample, tasks, charts):
-    steps = audit_steps(sample, sample.names, 79, tasks, charts)
+def headings(sample, tasks, charts, robustness=True):
+    steps = audit_steps(sample, sample.names, 79, tasks, charts, robustness)
     return [
         f"itrust: {number} of {len(steps)}: {step_words(step)}"
         for number, step in enumerate(steps, 1)
@@ -37,14 +37,14 @@ def test_an_audit_tells_its_stages_in_order(town, capsys):
     lines = [line.split(" (about")[0] for line in said(capsys)]
     assert lines == headings(town, 1, True)
     words = "testing calibration given income, age and region, and by how much and where it fails"
-    assert lines[1] == f"itrust: 2 of 6: {words}"
+    assert lines[1] == f"itrust: 2 of 7: {words}"
 
 
 def test_stages_that_are_not_wanted_are_not_counted(town, capsys):
     bare = town.with_columns(())
-    it.audit(bare, draws=79, rng=0, charts=False, progress=True)
+    it.audit(bare, draws=79, rng=0, charts=False, robustness=False, progress=True)
     lines = [line.split(" (about")[0] for line in said(capsys)]
-    assert lines == headings(bare, 0, False)
+    assert lines == headings(bare, 0, False, False)
     assert len(lines) == 5
 
 
@@ -96,5 +96,5 @@ def test_the_command_tells_stages_in_a_pipe_unless_it_is_quiet(homes, quiet, mon
     found = invoke("audit", homes, *columns, *(["--quiet"] if quiet else []))
     lines = [line for line in found.stderr.splitlines() if line.startswith("itrust: ")]
     assert found.exit_code == 0
-    assert len(lines) == (0 if quiet else 5)
+    assert len(lines) == (0 if quiet else 6)
     assert "itrust: " not in found.stdout

@@ -6,7 +6,7 @@ import pytest
 import itrust as it
 from itrust import Dictionary, InputError, Sample
 from itrust.calibration.dictionary.bank import make_bank
-from itrust.calibration.dictionary.terms import Curve, Is, Line, RankScale, Reading, Wave, Within
+from itrust.calibration.dictionary.terms import Curve, Inside, Is, Line, RankScale, Reading, Wave
 from itrust.data import parts_of
 from itrust.kernels import RBF, Constant, Delta, LocalKernel
 
@@ -68,7 +68,7 @@ def test_terms_are_what_they_say():
     z = Line("age").of(reading)
     assert np.corrcoef(z, age.values)[0, 1] > 0.97
     np.testing.assert_allclose(Curve("age", 3).of(reading), z**3 - 3 * z)
-    parts = [Within("age", part.low, part.high).of(reading) for part in parts_of(age, 10)]
+    parts = [Inside("age", part.low, part.high).of(reading) for part in parts_of(age, 10)]
     np.testing.assert_array_equal(sum(parts), 1)
     assert all(25 <= part.sum() <= 60 for part in parts)
     race = Reading(s.column("race"), None)

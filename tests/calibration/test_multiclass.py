@@ -1,7 +1,6 @@
 """Several classes: exact level, closed-form variance, per-class answers, clear refusals."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,12 +9,15 @@ import pytest
 
 import itrust as it
 from itrust import InputError, MulticlassSample
-from itrust.calibration.multiclass import _checked_null, joint_statistics
-from itrust.calibration.multiclass_checks import CheckedRows, prepare_classes, trace_of_products
+from itrust.calibration.class_scores import top_label
+from itrust.calibration.multiclass import _checked_null, _prepared, joint_statistics
+from itrust.calibration.multiclass_checks import prepare_classes, trace_of_products
 from itrust.calibration.multiclass_pass import class_sums
+from itrust.calibration.multiclass_rows import CheckedRows
 from itrust.calibration.multiclass_scores import class_table
+from itrust.calibration.symmetry import symmetric_checks
 from itrust.engines import Engine, Tiles
-from itrust.nulls import Categorical, Rademacher
+from itrust.nulls import Categorical, CategoricalCopula, Rademacher
 from oracles import plausible
 
 
@@ -228,6 +230,50 @@ def test_impossible_labels_are_told():
     assert "impossible" in str(it.multiclass_test(s, draws=9, rng=0))
 
 
+def test_impossible_labels_refute_their_class_and_the_one_that_was_certain():
+    """Class 2 has probability 0 in a row that has it, class 0 had 1 there; class 1 is as said."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([2, 2, 2], 300)
+    y = Categorical(p).codes(range(300), range(1), 4)[:, 0].astype(int)
+    p[7], y[7] = [1.0, 0.0, 0.0], 2
+    found = it.multiclass_test(MulticlassSample(y, p, {"x": rng.normal(size=300)}), draws=39, rng=0)
+    assert [own.unadjusted_pvalue == 1 / 40 for own in found.classes] == [True, False, True]
+    assert [own.pvalue == 1 / 40 for own in found.classes] == [True, False, True]
+    assert found.together.pvalue == found.pvalue == 1 / 40
+    told = [[f.name for f in own.findings][:1] == ["impossible labels"] for own in found.classes]
+    assert told == [True, False, True]
+    assert [f.label for f in found.evidence() if f.name == "impossible labels"] == [0, 2]
+
+
+def test_pairs_of_classes_that_are_left_out_are_told():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(11), 400)
+    y = Categorical(p).codes(range(400), range(1), 4)[:, 0]
+    many = MulticlassSample(np.array(list("abcdefghijk"))[y], p, classes=list("abcdefghijk"))
+    (told,) = [n for n in it.multiclass_test(many, draws=9, rng=0).notes if "contrasted" in n]
+    assert told.startswith("45 of 55 pairs of classes are contrasted, those that the model gives")
+    together = p.T @ p
+    of_pairs = {(a, b): together[a, b] for a in range(11) for b in range(a + 1, 11)}
+    order = sorted(of_pairs, key=of_pairs.get, reverse=True)
+    first, last = ("{} and {}".format(*("abcdefghijk"[k] for k in order[at])) for at in (0, 44))
+    assert f"from {first} to {last};" in told
+    few = it.multiclass_test(three(), draws=9, rng=0)
+    assert not any("contrasted" in note for note in few.notes)
+
+
+def test_ties_of_the_top_label_are_broken_by_lot_whatever_the_order_of_classes():
+    rng = np.random.default_rng(0)
+    y = rng.choice(list("abc"), 3_000, p=[0.8, 0.1, 0.1])
+    p = np.tile([0.4, 0.4, 0.2], (3_000, 1))
+    top = top_label(MulticlassSample(y, p, classes=list("abc")))
+    assert top.y.mean() == pytest.approx((0.8 + 0.1) / 2, abs=0.03)
+    assert (top.p == 0.4).all()
+    turned = top_label(MulticlassSample(y, p[:, [2, 1, 0]], classes=list("cba")))
+    np.testing.assert_array_equal(turned.y, top.y)
+    clear = three(200, 3)
+    np.testing.assert_array_equal(top_label(clear).y, clear.codes == clear.p.argmax(axis=1))
+
+
 NAMES = ["win", "tie", "loss", "none"]
 
 
@@ -319,7 +365,7 @@ def test_one_kernel_sums_over_classes():
     [
         ({"kernel": {"a": it.kernels.RBF(1.0)}}, r"several classes take one LocalKernel"),
         ({"null": it.nulls.Spectral()}, r"several classes take Bernoulli\(\).*not Spectral\(\)"),
-        ({"null": it.nulls.Rademacher()}, r"Rademacher\(\) where rows have clusters"),
+        ({"null": it.nulls.Rademacher()}, r"Rademacher\(\) or Copula\(\) where rows have clusters"),
     ],
 )
 def test_what_is_not_for_several_classes_is_refused_in_a_sentence(settings, message):
@@ -337,8 +383,8 @@ class Remote(Engine):
     def _pass(self, survey, job): ...
 
 
-def test_engines_of_many_machines_are_refused():
-    with pytest.raises(InputError, match=r"on one machine, .* not Remote\(\)"):
+def test_engines_of_others_are_refused():
+    with pytest.raises(InputError, match=r"with engine='auto', .* not Remote\(\)"):
         it.klce_test(three(30), draws=9, rng=0, engine=Remote())
 
 
@@ -369,36 +415,103 @@ def test_rare_classes_classes_that_never_occur_and_many_classes_are_tested(m):
     assert np.isfinite(r.null_distribution).all()
 
 
-def in_clusters(n=120, seed=0, rare=0.0):
-    """What a sample with clusters of four rows offers a test of three classes."""
+def in_clusters(n=120, seed=0, rare=0.0, **settings):
+    """Three classes in clusters of four rows, the last one as rare as wanted; no dependence."""
     base, units = three(n, seed), np.repeat(np.arange(n // 4), 4)
     p = base.p * np.array([1, 1, 1 - rare])
     p /= p.sum(axis=1, keepdims=True)
-    binary = {
-        k: it.Sample(base.codes == k, p[:, k], base.one_class(0).columns[0].values, cluster=units)
-        for k in range(3)
-    }
-    sample = SimpleNamespace(classes=(0, 1, 2), one_class=binary.__getitem__)
-    return sample, CheckedRows(p, base.codes, binary[0].columns, None, units)
+    y = Categorical(p).codes(range(n), range(1), seed)[:, 0]
+    x = base.one_class(0).columns[0].values
+    return MulticlassSample(y, p, x, cluster=units, classes=[0, 1, 2], **settings)
 
 
 def test_signs_of_clusters_are_flipped_for_all_classes_at_once():
-    _, rows = in_clusters()
+    rows = CheckedRows.of(in_clusters())
     checks = prepare_classes(rows, 20).for_signs()
     sums = class_sums(checks, Rademacher(), range(20), 3)
-    signs = 1 - 2 * Rademacher().flips(rows.chunk(0, range(120)), range(20), 3).astype(float)
+    signs = 1 - 2 * Rademacher().flips(rows.chunk(0), range(20), 3).astype(float)
     assert (signs[0::4] == signs[3::4]).all()
     e = np.eye(3)[rows.codes] - rows.p
     np.testing.assert_allclose(sums.contrasts[:, 0, 0], e.sum(axis=0), atol=1e-5)
     np.testing.assert_allclose(sums.contrasts[:, 0, 1:], e.T @ signs, atol=1e-5)
 
 
-def test_rare_classes_in_clusters_are_refused_with_what_to_do():
-    sample, rows = in_clusters(400)
-    assert isinstance(_checked_null(None, sample, rows), Rademacher)
-    sample, rows = in_clusters(400, rare=0.99)
-    with pytest.raises(InputError, match=r"as rare as 2 here; test one class at a time"):
-        _checked_null(None, sample, rows)
+def test_signs_are_flipped_where_classes_are_frequent_and_classes_redrawn_where_one_is_rare():
+    sample = in_clusters(400)
+    assert isinstance(_checked_null(None, sample, CheckedRows.of(sample)).null, Rademacher)
+    sample = in_clusters(400, rare=0.98)
+    rows = CheckedRows.of(sample)
+    chosen = _checked_null(None, sample, rows)
+    assert isinstance(chosen.null, CategoricalCopula)
+    assert chosen.even.tolist() == [True, True, False]
+    assert len(chosen.laws(rows, 0)) > 1
+    fixed = _checked_null(it.nulls.Copula(0.3), sample, rows)
+    assert [own.rho.tolist() for own in fixed.laws(rows, 0)] == [[0.3] * 3]
+
+
+def test_a_rare_class_in_clusters_has_an_answer_and_the_largest_p_value_of_all_laws():
+    sample = in_clusters(400, rare=0.98)
+    found = it.multiclass_test(sample, draws=39, rng=0)
+    assert 0 < found.pvalue <= 1
+    assert found.refused is None
+    assert not found.is_exact
+    assert found.clusters == 100
+    assert any("approximate, by clusters" in note for note in found.notes)
+    rows = CheckedRows.of(sample)
+    checks, chosen = prepare_classes(rows, 39), _checked_null(None, sample, rows)
+    symmetric = [symmetric_checks(_prepared(checks, k)) for k in range(3)]
+    pvalues = []
+    for law in chosen.laws(rows, 0):
+        table = class_table(checks, law, 39, 0, None, symmetric, is_even=chosen.even)
+        pvalues.append(np.mean(table.combined >= table.combined[0] - 1e-9))
+    assert found.pvalue == pytest.approx(max(pvalues))
+    assert {own.pvalue > 0 for own in found.classes} == {True}
+    kernel = it.kernels.LocalKernel(it.kernels.RBF(0.2), it.kernels.Constant())
+    alone = it.multiclass_test(sample, kernel, draws=39, rng=0)
+    assert 0 < alone.pvalue <= 1
+
+
+def test_correlation_within_clusters_is_no_miscalibration_and_a_bias_is_one():
+    """One label a cluster: redraws of independent rows would reject nearly always."""
+    n, units = 400, np.repeat(np.arange(80), 5)
+    p = np.tile([0.6, 0.36, 0.04], (n, 1))
+    x = np.random.default_rng(1).normal(size=80)[units]
+    shared, alone = [], []
+    for seed in range(4):
+        y = CategoricalCopula.alike(p, units, 1.0).codes(range(n), range(1), 50 + seed)[:, 0]
+        sample = MulticlassSample(y, p, {"x": x}, cluster=units, classes=[0, 1, 2])
+        shared.append(it.multiclass_test(sample, draws=39, rng=seed).pvalue)
+        alone.append(
+            it.multiclass_test(sample, null=it.nulls.Bernoulli(), draws=39, rng=seed).pvalue
+        )
+    assert sum(own <= 0.05 for own in alone) >= 3
+    assert sum(own <= 0.05 for own in shared) <= 1
+    wrong = p[:, [2, 1, 0]]
+    biased = MulticlassSample(y, wrong, {"x": x}, cluster=units, classes=[0, 1, 2])
+    assert it.multiclass_test(biased, draws=39, rng=0).pvalue == 1 / 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_the_level_holds_with_clusters_and_a_rare_class(is_shared):
+    """Labels alike along an order of classes that each cluster has anew, or independent."""
+    units, pvalues, alone = np.repeat(np.arange(60), 5), [], []
+    for run in range(8):
+        rng = np.random.default_rng([run, 7])
+        x = rng.normal(size=300)
+        p = np.exp(np.outer(x, [0.5, -0.5, 0.0]) + rng.normal(size=(300, 3)) * 0.5) * [1, 1, 0.04]
+        p /= p.sum(axis=1, keepdims=True)
+        order = np.argsort(rng.random((60, 3)), axis=1)[units]
+        u = rng.random(60)[units] if is_shared else rng.random(300)
+        edges = np.take_along_axis(p, order, axis=1).cumsum(axis=1)
+        y = order[np.arange(300), (u[:, None] > edges).sum(axis=1).clip(0, 2)]
+        sample = MulticlassSample(y, p, {"x": x}, cluster=units, classes=[0, 1, 2])
+        pvalues.append(it.multiclass_test(sample, draws=39, rng=run).pvalue)
+        by_rows = it.multiclass_test(sample, null=it.nulls.Bernoulli(), draws=39, rng=run)
+        alone.append(by_rows.pvalue)
+    assert np.count_nonzero(np.array(pvalues) <= 0.05) <= 1
+    if is_shared:  # so few runs are enough to show a null that does not hold
+        assert np.count_nonzero(np.array(alone) <= 0.05) >= 2
 
 
 def test_redraws_by_rows_are_not_called_exact_where_rows_have_clusters():

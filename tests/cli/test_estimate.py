@@ -230,3 +230,126 @@ def test_wrong_input_is_one_sentence(folder, tmp_path):
     ]
     for args, told in cases:
         assert told in refused(*args, "--quiet"), args
+
+
+CLASSES = ["--label", "y", "--prob", "p_*", "--on", "age,region"]
+NAMES = ("win", "tie", "loss")
+
+
+@pytest.fixture(scope="module")
+def games(folder):
+    """Games with three outcomes; in the south many that are called won were tied."""
+    rng = np.random.default_rng(4)
+    n = 1_500
+    age, region = rng.normal(50, 12, n), rng.choice(["north", "south"], n)
+    height = np.column_stack([0.03 * (age - 50), -0.02 * (age - 50), np.zeros(n)])
+    p = np.exp(height) / np.exp(height).sum(axis=1, keepdims=True)
+    moved = 0.6 * p[:, 0] * (region == "south")
+    true = p + np.column_stack([-moved, moved, 0 * moved])
+    codes = (rng.random(n)[:, None] > true.cumsum(axis=1)).sum(axis=1)
+    covariates = {"age": age, "region": region}
+    rows = pa.table(
+        {
+            "y": np.array(NAMES)[codes],
+            **{f"p_{name}": p[:, k] for k, name in enumerate(NAMES)},
+            **covariates,
+            "income": rng.normal(size=n),
+        }
+    )
+    chosen = pa.array(rng.random(n) < 0.8 / (1 + np.exp((age - 50) / 12)))
+    pa.csv.write_csv(rows.filter(chosen), folder / "games.csv")
+    pa.csv.write_csv(rows.drop_columns(["y", "income"]), folder / "season.csv")
+    return rows, chosen, float((codes[region == "south"] == 1).mean())
+
+
+def test_several_classes_are_what_python_gives(games):
+    rows, chosen, truth = games
+    wanted = ['prevalence("tie" | region == "south")', 'prevalence("win") - prevalence("loss")']
+    result = estimate(
+        "games.csv", "season.csv", *CLASSES, *(w for t in wanted for w in ("--task", t)),
+        "--json", "games.json", "--report", "games.html", "--quiet",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    with open("games.json") as file:
+        told = json.load(file)
+    few = rows.filter(chosen)
+    prob = {name: f"p_{name}" for name in NAMES}
+    sample = it.Sample.from_frame(few, label="y", prob=prob, on=["age", "region"])
+    everyone = it.Population.from_frame(rows, prob=prob, on=["age", "region"])
+    found = it.tasks.estimate_tasks(wanted, everyone, sample)
+    for own, same in zip(told["estimates"], found, strict=True):
+        for way in ("plugin", "prediction_powered", "transported", "labelled"):
+            assert own[way]["value"] == pytest.approx(getattr(same, way).value, rel=1e-9)
+            assert own[way]["upper"] == pytest.approx(getattr(same, way).upper, rel=1e-9)
+    tie = told["estimates"][0]
+    assert tie["best"] == "transported"
+    assert tie["transported"]["lower"] < truth < tie["transported"]["upper"]
+    assert not tie["plugin"]["lower"] < truth < tie["plugin"]["upper"]
+    assert "share of y = tie where region = south" in " ".join(result.stdout.split())
+    assert any("P(" in one["name"] for one in told["resemblance"]["compared"])
+    with open("games.html") as file:
+        page = file.read()
+    assert "share of y = tie" in page
+
+
+def test_one_number_that_is_refused_leaves_the_others(games):
+    del games
+    wanted = [
+        'mean(income | y == "tie")',
+        'prevalence("tie")',
+        'mean(age | y == "win" and region == "west")',
+        "prevalence()",
+    ]
+    words = [word for task in wanted for word in ("--task", task)]
+    args = ["games.csv", "season.csv", *CLASSES, *words]
+    result = estimate(*args, "--json", "some.json", "--report", "some.html")
+    assert result.exit_code == 0, result.output
+    assert "no estimate for 3 of 4 numbers" in " ".join(result.stderr.split())
+    with open("some.json") as file:
+        told = json.load(file)
+    assert [own["task"] for own in told["estimates"]] == ['prevalence("tie")']
+    assert [own["task"] for own in told["refused"]] == [wanted[0], wanted[2], wanted[3]]
+    reasons = [own["reason"] for own in told["refused"]]
+    for reason, part in zip(
+        reasons, ("no column 'income'", "no level 'west'", "class"), strict=True
+    ):
+        assert part in reason
+    text = " ".join(result.stdout.split())
+    with open("some.html") as file:
+        page = file.read()
+    assert text.count("no estimate") == 3
+    assert page.count("<span>No estimate</span>") == 3
+    alone = estimate(*args[:-4], *args[-2:])  # without the one that has no level
+    assert alone.exit_code == 0
+    assert "no column 'income'" in refused("games.csv", "season.csv", *CLASSES, *words[:2])
+
+
+def test_one_number_of_two_labels_that_is_refused_leaves_the_others():
+    result = estimate(
+        "few.csv", "all.parquet", *COLUMNS, "--task", "prevalence()",
+        "--task", 'mean(age | region == "nowhere")', "--task", "mean(chance)", "--json", "-",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert [own["task"] for own in told["estimates"]] == ["prevalence()"]
+    assert "no level 'nowhere'" in told["refused"][0]["reason"]
+    assert "has no column 'chance'" in told["refused"][1]["reason"]
+
+
+def test_wrong_input_of_several_classes_is_one_sentence(games, tmp_path):
+    rows, _, _ = games
+    everyone = rows.drop_columns(["y", "income"])
+    pa.csv.write_csv(everyone.drop_columns(["p_tie"]), tmp_path / "two.csv")
+    odd = everyone.slice(0, 30).to_pylist()
+    odd[4]["p_win"] = 0.99
+    pa.csv.write_csv(pa.Table.from_pylist(odd), tmp_path / "odd.csv")
+    own = [*CLASSES, "--task", 'prevalence("tie")']
+    gap = [*CLASSES, "--task", 'prevalence("tie") - prevalence("win")', "--support", "exclude"]
+    cases = [
+        (["games.csv", tmp_path / "two.csv", *own], "has no column 'p_tie'"),
+        (["games.csv", tmp_path / "odd.csv", *own], "must sum to 1; those of the 5th row"),
+        (["games.csv", "season.csv", *gap], "estimate it with --support refuse"),
+        (["games.csv", "season.csv", *own, "--positive", "tie"], "--positive is for two labels"),
+    ]
+    for args, told in cases:
+        assert told in refused(*args, "--quiet"), args

@@ -140,10 +140,12 @@ def test_wrong_settings_get_one_sentence(text, told, tmp_path):
 
 
 def test_settings_are_the_options_of_the_commands_that_read_them():
+    reading = [app.commands[name] for name in ("audit", "recalibrate", "estimate")]
+    reading += app.commands["watch"].commands.values()
     options = {
         parameter.opts[0].removeprefix("--")
-        for name in ("audit", "recalibrate", "estimate")
-        for parameter in app.commands[name].params
+        for command in reading
+        for parameter in command.params
         if parameter.param_type_name == "option"
     }
     assert set(BY_NAME) == options - {"settings"}

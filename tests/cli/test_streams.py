@@ -51,7 +51,7 @@ def shell(folder, script):
     command = f"{sys.executable} -m itrust"
     env = {**os.environ, "ITRUST": command, "PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=60
+        ["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=600
     )
 
 

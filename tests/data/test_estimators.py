@@ -167,6 +167,36 @@ REFUSED = {
     "cluster: X has no column 'hh'": (pipeline(), FRAME, WORDS, {"cluster": "hh"}),
     "X has 120 rows, but there are 20 labels": (pipeline(), FRAME, WORDS[:20], {}),
     "X and y have different indexes": (pipeline(), FRAME, WORDS[::-1], {}),
+    "this Pipeline gives no probabilities for X: .*'region'.* which X lacks": (
+        pipeline(),
+        FRAME[["age"]],
+        WORDS,
+        {},
+    ),
+    "should match those .* during fit \\(it was trained with 'income', which X lacks\\)": (
+        LogisticRegression().fit(NUMBERS, Y),
+        NUMBERS.rename(columns={"income": "wage"}),
+        Y,
+        {},
+    ),
+    "gives no probabilities for X: X has 1 features.* trained with, prepared": (
+        plain(),
+        NUMBERS.to_numpy()[:, :1],
+        Y,
+        {},
+    ),
+    "gives no probabilities for X: Input X contains NaN \\(it needs": (
+        plain(),
+        np.where(NUMBERS > 1, np.nan, NUMBERS),
+        Y,
+        {},
+    ),
+    "no out-of-fold predictions of this LogisticRegression: Input X contains NaN": (
+        LogisticRegression(),
+        np.where(NUMBERS > 1, np.nan, NUMBERS),
+        Y,
+        {"cv": 3},
+    ),
     "cv must be a whole number of at least 2": unfitted(cv=1),
     "cv must be a number of folds such as 5": unfitted(cv="five"),
     "cv=50 is too many: there are 40 clusters": unfitted(cv=50, cluster=FRAME["person"]),
@@ -215,3 +245,14 @@ def test_a_pvalue_of_out_of_fold_predictions_is_not_called_exact(tmp_path):
     page = audit.to_html(tmp_path / "audit.html").read_text()
     assert "out-of-fold predictions" in page
     assert "by clusters" not in page
+
+
+def test_sentences_of_our_own_models_stay_as_they_are():
+    class Wary:
+        classes_ = (0, 1)
+
+        def predict_proba(self, X):
+            raise InputError("{argument} has {count} rows too many", argument="X", count=len(X))
+
+    with pytest.raises(InputError, match=r"^X has 120 rows too many$"):
+        Sample.from_estimator(Wary(), NUMBERS, Y)

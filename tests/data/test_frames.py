@@ -139,3 +139,51 @@ def test_a_lazy_thing_that_nobody_knows_is_refused():
 
     with pytest.raises(it.InputError, match=r"the frame is lazy; call .compute\(\)"):
         it.Sample.from_frame(Lazy(), label="y", prob="p")
+
+
+def test_a_query_that_fails_is_told_in_one_sentence():
+    duckdb = pytest.importorskip("duckdb", reason="comes with the test extra")
+    connection = duckdb.connect()
+    rows = "select i % 2 as y, 0.5 as p, 'a' || i as a from range(8) as t(i)"
+    bad = connection.sql(f"select y, p, a::double as a from ({rows})")
+    roles = dict(label="y", prob="p", on="a")
+    with pytest.raises(it.InputError, match=r"cannot be read: .*'a0'.*$"):
+        it.Sample.from_frame(bad, **roles)
+    with pytest.raises(it.InputError, match=r"cannot be read: .*'a0'.*$"):
+        it.Population.from_frame(bad, prob="p", on="a")
+    good = connection.sql(rows)
+    connection.close()
+    with pytest.raises(it.InputError, match=r"cannot be read: Connection.*closed"):
+        it.Sample.from_frame(good, **roles)
+
+
+def test_a_lazy_frame_that_fails_is_told_in_one_sentence():
+    lazy = pl.LazyFrame({"y": [0, 1], "p": [0.1, 0.2], "a": ["x", "y"]})
+    for bad, said in (
+        (lazy.with_columns(pl.col("a").cast(pl.Float64)), "conversion from `str` to `f64` failed"),
+        (lazy.with_columns(b=pl.col("q")), "q"),
+    ):
+        with pytest.raises(it.InputError, match=f"^the rows of the frame cannot be read: .*{said}"):
+            it.Sample.from_frame(bad, label="y", prob="p", on="a")
+    batch = pa.record_batch({"y": [0, 1]})
+
+    def failing():
+        yield batch
+        raise pa.ArrowInvalid("the rest is lost")
+
+    reader = pa.RecordBatchReader.from_batches(batch.schema, failing())
+    with pytest.raises(it.InputError, match=r"cannot be read: .*the rest is lost"):
+        it.Sample.from_frame(reader, label="y", prob="y")
+
+
+def test_too_little_memory_is_no_fault_of_the_frame():
+    schema = pa.schema({"y": pa.int64()})
+
+    def failing():
+        raise pa.lib.ArrowMemoryError("no room")
+        yield
+
+    with pytest.raises(MemoryError, match="no room"):
+        it.Sample.from_frame(
+            pa.RecordBatchReader.from_batches(schema, failing()), label="y", prob="y"
+        )

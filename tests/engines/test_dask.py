@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import itrust as it
 from itrust import InputError, nulls
-from itrust.data import FilePart, Scan
+from itrust.data import FilePart, MulticlassScan, Scan
 from itrust.engines import ClusterError, Dask, Drawing, Factor
 from itrust.engines.cluster import while_wanted
 from itrust.engines.dask import _bounds, _lots, _pieces, _seen
@@ -118,6 +118,115 @@ def test_a_cluster_gives_the_answer_of_one_machine(client, folder, null):
     assert [(f.name, f.pvalue) for f in many.findings] == [(f.name, f.pvalue) for f in one.findings]
     if one.null_distribution is not None:
         np.testing.assert_allclose(many.null_distribution, one.null_distribution, rtol=1e-9)
+
+
+def test_a_cluster_gives_interval_nulls_and_tipping_points_in_memory(client, biased):
+    """Labels are drawn by the number of their row, so no draw depends on who draws it."""
+    memory, lo = biased.load(), np.linspace(0, 0.1, N)
+    engine = Dask(client)
+    for null in (nulls.Selection(1.1), nulls.Within(lo, lo + 0.8)):
+        settings = {"null": null, "draws": 60, "rng": 4}
+        here = it.klce_test(memory, **settings)
+        for many in (it.klce_test(biased, **settings, engine=own) for own in ("auto", engine)):
+            assert many.pvalue == here.pvalue
+            np.testing.assert_allclose(many.null_distribution, here.null_distribution, rtol=1e-9)
+            assert many.findings[0].name == here.findings[0].name
+    one, many = (
+        it.robustness(rows, draws=60, rng=4, engine=own)
+        for rows, own in ((memory, "auto"), (biased, engine))
+    )
+    assert one.pvalue == 1 / 61
+    for own, other in zip(many.violations, one.violations, strict=True):
+        assert own.point == other.point
+        np.testing.assert_array_equal(own.pvalues, other.pvalues)
+    assert many.prudence.pvalue == one.prudence.pvalue
+
+
+@pytest.fixture
+def classes(tmp_path):
+    """Three classes, of which one is taken for another in the north; three files."""
+    rng = np.random.default_rng(5)
+    p = rng.dirichlet(np.full(3, 2.0), N)
+    north, age = rng.random(N) < 0.4, rng.normal(50, 10, N)
+    age[rng.random(N) < 0.05] = np.nan
+    truth = p.copy()
+    truth[:, 0] -= 0.4 * p[:, 0] * north
+    truth[:, 1] += 0.4 * p[:, 0] * north
+    y = (rng.random(N)[:, None] > truth.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    region = np.where(north, "north", "south")
+    columns = {f"p_{name}": p[:, k] for k, name in enumerate("abc")}
+    own = {"y": np.array(list("abc"))[y], **columns, "age": age, "region": region}
+    rows = pa.table({**own, "w": rng.uniform(0.5, 2, N)})
+    for k, (start, stop) in enumerate([(0, 1_500), (1_500, 1_600), (1_600, N)]):
+        part = rows.slice(start, stop - start)
+        pq.write_table(part, tmp_path / f"{k}.parquet", row_group_size=500)
+    return tmp_path
+
+
+def scan_of_classes(folder, **changes):
+    settings = {"label": "y", "prob": "p_*", "on": ["age", "region"], "missing": "level"}
+    return it.scan(folder, **{**settings, **changes})
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"weights": "w", "where": "age < 60", "missing": "drop"}], ids=["all", "some"]
+)
+def test_a_cluster_gives_the_test_of_several_classes_in_memory(
+    client, classes, monkeypatch, settings
+):
+    monkeypatch.setattr("itrust.engines.dask_classes.FACT_ROWS", 512)  # so that all are asked
+    rows = scan_of_classes(classes, **settings)
+    one = it.klce_test(rows.load(), draws=39, rng=4)
+    for name in ("load", "chunks", "survey"):
+        monkeypatch.setattr(MulticlassScan, name, lambda *_: pytest.fail("read by the client"))
+    many = it.klce_test(rows, draws=39, rng=4, engine=Dask(client))
+    assert many.pvalue == one.pvalue == 1 / 40
+    assert many.statistic == pytest.approx(one.statistic, rel=1e-9)
+    np.testing.assert_allclose(many.null_distribution, one.null_distribution, rtol=1e-9)
+    assert "Dask partitions" in many.engine
+    assert (many.n, many.impossible, many.notes) == (one.n, one.impossible, one.notes)
+    for own, other in zip(
+        (*many.classes, many.together), (*one.classes, one.together), strict=True
+    ):
+        assert (own.name, own.positives, own.pvalue) == (other.name, other.positives, other.pvalue)
+        told, as_told = ([(f.name, f.pvalue) for f in c.findings] for c in (own, other))
+        assert told == as_told
+    pairs = [[(p.actual, p.predicted, p.name, p.both_sides) for p in r.pairs] for r in (one, many)]
+    assert pairs[0] == pairs[1]
+    for own, other in zip(many.pairs, one.pairs, strict=True):
+        assert own.pvalue == pytest.approx(other.pvalue, rel=1e-9)
+        assert own.moved == pytest.approx(other.moved, rel=1e-9, nan_ok=True)
+
+
+def test_the_first_wrong_row_of_several_classes_is_told_as_on_one_machine(
+    client, classes, monkeypatch
+):
+    monkeypatch.setattr("itrust.engines.dask_classes.FACT_ROWS", 512)
+    table = pq.read_table(classes / "2.parquet").to_pandas()
+    table.loc[[2_003, 4_001], "p_b"] = 1.5
+    pq.write_table(pa.Table.from_pandas(table), classes / "2.parquet", row_group_size=500)
+    told = []
+    for engine in ("auto", Dask(client)):
+        with pytest.raises(InputError) as caught:
+            it.klce_test(scan_of_classes(classes), draws=9, rng=0, engine=engine)
+        told.append((str(caught.value), caught.value.fields))
+    assert told[0] == told[1]
+    assert (told[1][1]["file"], told[1][1]["row"]) == ("2.parquet", 2_003)
+
+
+def test_what_workers_cannot_do_with_several_classes_is_one_sentence(client, classes):
+    rows, engine = scan_of_classes(classes), Dask(client)
+    refused = [
+        (rows.load(), {}, "Dask tests several classes from files"),
+        (rows, {"kernel": KERNEL}, "kernel of one's own"),
+        (rows, {"null": nulls.Bernoulli()}, "null of one's own"),
+        (scan_of_classes(classes, strata="region", on=["age"]), {}, "tested in memory"),
+        (scan_of_classes(classes, prob={"a": "p_a", "b": "p_b"}), {}, r"one_class\('b'\)"),
+        (scan_of_classes(classes, where="age > 1000", missing="drop"), {}, "no rows that count"),
+    ]
+    for sample, settings, message in refused:
+        with pytest.raises(InputError, match=message):
+            it.klce_test(sample, draws=9, rng=0, engine=engine, **settings)
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pyarrow.csv
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import beta as beta_function
 from scipy.special import expit, logit
@@ -98,6 +100,59 @@ def test_beta_is_the_best_monotone_map_of_its_kind():
 
     theirs = minimize(loss, [0.5, 0.5, 0.0], method="Nelder-Mead", options={"xatol": 1e-6})
     assert loss([fix.a_, fix.b_, fix.c_]) <= theirs.fun + 1e-8
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_beta_is_a_logistic_regression_where_both_slopes_are_positive(weighted):
+    sample = bold()
+    w = np.random.default_rng(1).uniform(0.2, 3, sample.n) if weighted else np.ones(sample.n)
+    fix = Beta().fit(it.Sample(sample.y, sample.p, weights=w))
+    design = np.column_stack([np.log(sample.p), -np.log1p(-sample.p)])
+    scale = design.std(axis=0)
+    theirs = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12)
+    theirs.fit(design / scale, sample.y, sample_weight=w)
+    assert min(fix.a_, fix.b_) > 0
+    np.testing.assert_allclose(
+        [fix.a_, fix.b_, fix.c_],
+        [*(theirs.coef_[0] / scale), theirs.intercept_[0]],
+        rtol=1e-8,
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(30, 300),
+    slope=st.floats(-1, 3),
+    skew=st.floats(0.3, 3),
+)
+def test_beta_leaves_no_gradient_but_towards_slopes_below_0(seed, n, slope, skew):
+    rng = np.random.default_rng(seed)
+    p = np.clip(rng.beta(1, skew, n), 1e-6, 1 - 1e-6)
+    y = rng.random(n) < 0.1 + 0.8 * expit(slope * logit(p))  # never separated, so wild p is mixed
+    assume(0.1 < y.mean() < 0.9)
+    fix = Beta().fit(it.Sample(y, p))
+    design = np.column_stack([np.log(p), -np.log1p(-p), np.ones(n)])
+    gradient = design.T @ (fix.predict(p) - y) / n
+    held = np.array([fix.a_ == 0, fix.b_ == 0, False])
+    assert np.all(gradient[held] >= -1e-9)
+    np.testing.assert_allclose(gradient[~held], 0, atol=1e-9)
+
+
+def test_beta_of_labels_that_are_separated_is_finite():
+    """The likelihood has no maximum; the search ends where it stood still before."""
+    p = np.linspace(0.1, 0.9, 9)
+    fix = Beta().fit(it.Sample((p > 0.5).astype(int), p))
+    assert np.isfinite([fix.a_, fix.b_, fix.c_]).all()
+    assert fix.predict(p).round(2).tolist() == (p > 0.5).tolist()
+
+
+def test_beta_of_two_predictions_gives_their_rates():
+    """Three coefficients for two numbers: what is told of them is determined, they are not."""
+    p, y = np.repeat([0.3, 0.6], 10), np.r_[np.arange(10) < 2, np.arange(10) < 7]
+    np.testing.assert_allclose(
+        Beta().fit(it.Sample(y.astype(int), p)).predict([0.3, 0.6]), [0.2, 0.7], rtol=1e-9
+    )
 
 
 def test_histogram_bins_hold_the_rates_of_their_rows():

@@ -165,6 +165,11 @@ def test_numbers_that_people_read_are_those_of_the_json(survey, text):
             assert told == "\N{EN DASH}", path
         elif path.startswith("tasks.") and not path.endswith(("pvalue", "tolerance")):
             assert told == in_interval(found, path), path
+        elif path.startswith("robustness.") and path.endswith(".point"):
+            # Rounded down, so that nothing is said to stand too long.
+            is_share, number = number.endswith("%"), number.rstrip("% \N{NO-BREAK SPACE}")
+            unit = 10.0 ** -len(number.partition(".")[2])
+            assert 0 <= value * (100 if is_share else 1) - float(number) + 1e-6 < unit + 2e-6, path
         elif number.endswith("%"):
             assert float(number[:-1]) == pytest.approx(100 * value, abs=0.06), path
         elif isinstance(value, str):

@@ -1,11 +1,13 @@
 """Several estimates as one result: a sequence, disclosure control, a page."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import itrust as it
+from itrust import InputError, tasks
 from itrust.render.page import estimates_page
 from itrust.tasks.collected import _fewest
 
@@ -137,3 +139,17 @@ def test_the_page_says_what_the_rule_about_unlike_rows_is(support):
         assert (told in page) is (support == "refuse")
         assert ("no labelled row resembles are left out" in page) is (support == "exclude")
     assert refused == [False, support == "refuse"]
+
+
+def test_a_refusal_that_counts_few_rows_is_withheld(found):
+    few, many = (
+        tasks.RefusedTask(
+            tasks.mean("age"), InputError("{rows} rows", count=n, details={"rows": n})
+        )
+        for n in (3, 30)
+    )
+    with_both = replace(found, refused=(few, many))
+    assert len(with_both.to_dict()["refused"]) == 2
+    shown = with_both.disclosed(10)
+    assert shown.refused == (many,)
+    assert few.task in shown.withheld

@@ -326,6 +326,15 @@ def sentence(error: InputError, door: Door = PYTHON) -> str:
     return f"{told}; {cure}" if cures else f"{told} ({cure})"
 
 
+def in_door_sentence(error: InputError) -> str:
+    """An error as a sentence, in the words of the door where the user stands.
+
+    >>> in_door_sentence(InputError("{argument} must be 1 or more", argument="min_cell"))
+    'min_cell must be 1 or more'
+    """
+    return sentence(error, _SPEAKING.get())
+
+
 def _filled(template: str, words: Mapping[str, str], in_order: Iterable[str] = ()) -> str:
     """A template with its names replaced in one go: braces in the words themselves stay."""
     following = iter(in_order)

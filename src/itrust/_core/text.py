@@ -43,10 +43,11 @@ def shown(value: object, max_length: int = 60) -> str:
 def counted(number: int, noun: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "row"), counted(2_000, "row")
-    ('1 row', '2,000 rows')
+    >>> counted(1, "row"), counted(2_000, "row"), counted(3, "batch")
+    ('1 row', '2,000 rows', '3 batches')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    several = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else several}"
 
 
 def signed(value: float) -> str:
@@ -218,6 +219,28 @@ def printable(text: str, *, lines: bool = True) -> str:
     """
     spelt = CONTROL if lines else ONE_LINE
     return spelt.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def first_line(error: Exception) -> str:
+    r"""What another package's error says, in one line, for a sentence of our own.
+
+    Parameters
+    ----------
+    error : Exception
+        Any error.
+
+    Returns
+    -------
+    str
+        The first line of its message without the full stop; of an error without words, its kind.
+
+    Examples
+    --------
+    >>> first_line(ValueError("Input X contains NaN.\nTake another one.")), first_line(KeyError())
+    ('Input X contains NaN', 'KeyError')
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return printable(lines[0].strip().removesuffix("."), lines=False)
 
 
 def cut(text: str, most: int) -> str:

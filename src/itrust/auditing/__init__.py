@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     )
     from itrust.auditing.comparison import Comparison, Difference, ModelReport, compare
     from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
+    from itrust.auditing.drifting import Change, ComparedValue, Drift, NotCompared, drift
     from itrust.auditing.gating import Asked as Asked
     from itrust.auditing.gating import Check, Gate, gate
+    from itrust.auditing.margins import Margin
+    from itrust.auditing.margins import as_margins as as_margins
     from itrust.auditing.multiclass.audits import MulticlassAudit
     from itrust.auditing.multiclass.comparison import ClassesComparison, ClassesReport
     from itrust.auditing.multiclass.disclosure import ClassesWithheld
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
         TopLabel,
     )
     from itrust.auditing.multiclass.taken import ClassMatrix, PairBias, PairGroup
+    from itrust.auditing.overturning import Overturning, Untold
     from itrust.auditing.parts import Diagnosis, MeanBias, Missed, Overall, Provenance, Unknown
     from itrust.auditing.schemas import CLASSES_SCHEMA as CLASSES_SCHEMA
     from itrust.auditing.schemas import SCHEMA as SCHEMA
@@ -56,6 +60,7 @@ else:
 __all__ = [
     "MIN_CELL",
     "Audit",
+    "Change",
     "Charts",
     "Check",
     "ClassEvidence",
@@ -66,34 +71,41 @@ __all__ = [
     "ClassesOverall",
     "ClassesReport",
     "ClassesWithheld",
+    "ComparedValue",
     "Comparison",
     "CurveChart",
     "CurveLine",
     "Diagnosis",
     "Difference",
     "Disclosure",
+    "Drift",
     "Gate",
     "HistogramChart",
     "Judgement",
     "MapChart",
     "MapSide",
+    "Margin",
     "MeanBias",
     "Missed",
     "ModelReport",
     "MulticlassAudit",
+    "NotCompared",
     "NullChart",
     "Overall",
+    "Overturning",
     "PairBias",
     "PairGroup",
     "Provenance",
     "ReliabilityLine",
     "TopLabel",
     "Unknown",
+    "Untold",
     "Verdict",
     "Withheld",
     "audit",
     "check_json",
     "compare",
+    "drift",
     "gate",
     "json_schema",
     "read_json",

@@ -28,6 +28,7 @@ from itrust.auditing.disclosure import MIN_CELL, Disclosure, Withheld
 from itrust.auditing.doors import Tasks, asked_of
 from itrust.auditing.measuring import AuditDraws, measured_by_design, measured_together
 from itrust.auditing.multiclass.doors import classes_asked, of_two, refuse_binary_settings
+from itrust.auditing.overturning import Overturning, overturning_of
 from itrust.auditing.parts import SCORES, Diagnosis, Missed, Overall, Provenance
 from itrust.auditing.schemas import SCHEMA
 from itrust.auditing.stages import Stage, audit_steps, shown_steps
@@ -128,6 +129,9 @@ class Audit(Result):
     resemblance : Resemblance or None
         Whether the rows are like the population that numbers are wanted for; None where no
         population was given.
+    robustness : Overturning or None
+        How large a selection of rows, a share of labels in error or a tolerance would have to be
+        to overturn what was found; None where it was not asked for.
     """
 
     sample: Sample
@@ -153,6 +157,7 @@ class Audit(Result):
     whole: Audit | None = None
     rows_left_out: int = 0
     resemblance: Resemblance | None = None
+    robustness: Overturning | None = None
 
     @property
     def rows_available(self) -> int:
@@ -259,6 +264,7 @@ class Audit(Result):
         from itrust.render import (
             about_findings,
             evidence_words,
+            overturning_facts,
             seen,
             task_sentence,
             task_title,
@@ -320,6 +326,7 @@ class Audit(Result):
             },
             "validation": validation,
             "resemblance": None if self.resemblance is None else self.resemblance.to_dict(),
+            "robustness": overturning_facts(self),
             "charts": self._chart_facts(),
             "comparison": None if comparison is None else comparison.to_dict(),
             "recalibration": None if recalibration is None else recalibration.to_dict(),
@@ -454,6 +461,7 @@ def audit(
     engine: EngineChoice = "auto",
     charts: bool = True,
     validation: bool = True,
+    robustness: bool = True,
     grades: object = None,
     population: Population | PopulationScan | Scan | None = None,
     progress: bool | None = None,
@@ -481,6 +489,7 @@ def audit(
     engine: EngineChoice = "auto",
     charts: bool = True,
     validation: bool = True,
+    robustness: bool = True,
     grades: object = None,
     population: Population | PopulationScan | Scan | None = None,
     progress: bool | None = None,
@@ -507,6 +516,7 @@ def audit(
     engine: EngineChoice = "auto",
     charts: bool = True,
     validation: bool = True,
+    robustness: bool = True,
     grades: object = None,
     population: Population | PopulationScan | Scan | None = None,
     progress: bool | None = None,
@@ -569,6 +579,10 @@ def audit(
     validation : bool
         Whether to compute what validators print about the predictions alone, too
         (`audit.validation`). It is no part of the verdict.
+    robustness : bool
+        Whether to find out what would overturn the audit, too (`audit.robustness`): how strongly
+        rows would have to be selected, or how many labels be in error. It is no part of the
+        verdict. Of more than two classes it is not known, and the audit says so.
     grades : name of a covariate, or column of n values, optional
         Rating classes that `audit.validation.grades` tests one by one, 50 at most: told as numbers
         rise, as ordered categories are ordered, or by the alphabet. They need not be among `on`.
@@ -622,6 +636,7 @@ def audit(
             tolerance=tolerance,
             draws=draws,
             seed=seed,
+            robustness=bool(robustness),
             progress=progress,
         )
     if several is not None:
@@ -631,7 +646,7 @@ def audit(
     source, names, wanted, graded = asked_of(sample, X, y, tasks, on, grades, with_model, seed)
     chosen = as_engine(engine)
     settings = AuditDraws(float(alpha), draws, seed, bool(validation), graded)
-    steps = audit_steps(source, names, draws, len(wanted), bool(charts))
+    steps = audit_steps(source, names, draws, len(wanted), bool(charts), bool(robustness))
     begins = {step.stage: step for step in steps}
     with one_blas_thread(), shown_steps(steps, progress) as show:
 
@@ -669,6 +684,20 @@ def audit(
             from itrust.balance import resemblance  # loads what audits without it do not need
 
             alike = resemblance(judged, population, alpha=alpha, draws=draws, rng=seed)
+        overturning = None
+        if robustness:
+            begin(Stage.OVERTURN)
+            overturning = overturning_of(
+                rows,
+                judged,
+                told,
+                refuted=test.refutes(alpha),
+                is_all=left_out == 0 and rows.n == found.n,
+                alpha=float(alpha),
+                draws=draws,
+                seed=seed,
+                engine=chosen.in_memory,
+            )
         judgement = judge(test, found.overall.mean, diagnosis, found.missed, told, **bounds)
     return Audit(
         sample=rows,
@@ -688,6 +717,7 @@ def audit(
         elapsed=time.perf_counter() - begun,
         rows_left_out=left_out,
         resemblance=alike,
+        robustness=overturning,
     )
 
 

@@ -375,17 +375,36 @@ def _score_differences(a: Sample, b: Sample, alpha: float) -> Iterator[Differenc
         if any(impossible):
             yield Difference(what, "", "", math.nan, math.nan, math.nan, _infinite(impossible))
             continue
-        gap = (one - two).finite()
-        value, leaning = float(w @ gap.at(a.y)), gap.if_one - gap.if_none
-        expected = gap.if_none + law.q * leaning
-        sets, moves = a.design.replicate_weights, None
-        if sets is not None:
-            moves = gap.at(a.y) @ sets / sets.sum(axis=0) - value
-        error = law.uncertainty(
-            w * (gap.at(a.y) - value), w * (expected - w @ expected), w * leaning, moves
-        )
+        value, error = loss_error(a, law, (one - two).finite())
         few = error.stderr > 0 and few_labels(prevalence(), a)
         yield replace(_difference(what, value, error, alpha), note=FEW_NOTE if few else "")
+
+
+def loss_error(sample: Sample, law: LabelLaw, losses: _Losses) -> tuple[float, Uncertainty]:
+    """A mean loss, or difference of losses, of labelled rows, and how far it may be off.
+
+    Parameters
+    ----------
+    sample : Sample
+        Labels and weights.
+    law : LabelLaw
+        What labels could have been.
+    losses : _Losses
+        Of every row for either label; those that rows have are finite.
+
+    Returns
+    -------
+    float and Uncertainty
+        By the design, where rows come from one.
+    """
+    losses, w = losses.finite(), sample.weights_or_ones / sample.weights_or_ones.sum()
+    own, leaning = losses.at(sample.y), losses.if_one - losses.if_none
+    value, expected = float(w @ own), losses.if_none + law.q * leaning
+    sets, moves = sample.design.replicate_weights, None
+    if sets is not None:
+        moves = own @ sets / sets.sum(axis=0) - value
+    error = law.uncertainty(w * (own - value), w * (expected - w @ expected), w * leaning, moves)
+    return value, error
 
 
 def _infinite(impossible: Sequence[int]) -> str:

@@ -18,6 +18,7 @@ from itrust.auditing.disclosed_charts import (
 )
 from itrust.auditing.disclosed_points import disclosed_point
 from itrust.auditing.hiding import Hidden
+from itrust.auditing.overturning import disclosed_overturning
 from itrust.auditing.parts import Overall
 from itrust.auditing.validating import disclosed_validation
 from itrust.auditing.verdict import Evidence, Judgement, PointBias
@@ -205,6 +206,7 @@ class Disclosure:
             comparison=_comparison(audit.comparison, hidden),
             recalibration=table,
             resemblance=resemblance,
+            robustness=disclosed_overturning(audit.robustness, tasks, hidden),
             withheld=withheld,
             whole=audit,
         )

@@ -25,6 +25,7 @@ class Stage(Enum):
     PARTS = "parts"
     TASKS = "tasks"
     CHARTS = "charts"
+    OVERTURN = "overturn"
     MODEL = "model"
     CLASSES = "classes"
     PAIRS = "pairs"
@@ -47,7 +48,12 @@ class AuditStep:
 
 
 def audit_steps(
-    source: Sample | Scan, names: Sequence[str], draws: int, tasks: int, charts: bool
+    source: Sample | Scan,
+    names: Sequence[str],
+    draws: int,
+    tasks: int,
+    charts: bool,
+    robustness: bool = False,
 ) -> dict[AuditStep, float]:
     """List the steps of an audit with the seconds that they took on one machine.
 
@@ -66,6 +72,8 @@ def audit_steps(
         Number of tasks.
     charts : bool
         Whether curves and maps are computed.
+    robustness : bool
+        Whether it is found out what would overturn the audit; default: it is not.
 
     Returns
     -------
@@ -97,6 +105,7 @@ def audit_steps(
             Stage.PARTS: 3.0 + 0.3 * drawn,
             Stage.TASKS: 0.013 * thousands * tasks,
             Stage.CHARTS: drawing_charts,
+            Stage.OVERTURN: 0.1 * robustness,
         }
     else:
         weights = {
@@ -107,6 +116,7 @@ def audit_steps(
             Stage.MISSED: 0.1 + 0.04 * covariates**2,
             Stage.PARTS: 0.2 + 0.02 * min(drawn, 100.0),
             Stage.CHARTS: drawing_charts,
+            Stage.OVERTURN: (0.2 + 0.02 * at_hand) * robustness,
         }
     return {
         AuditStep(stage, tuple(names) if stage in (Stage.GIVEN, Stage.PASS) else ()): weight

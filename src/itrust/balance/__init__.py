@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from itrust.balance.features import PREDICTION as PREDICTION
     from itrust.balance.features import Feature as Feature
     from itrust.balance.features import Features as Features
     from itrust.balance.features import shared_points as shared_points

@@ -19,13 +19,29 @@ from itrust.calibration.clustering import design_effect as design_effect
 from itrust.calibration.clustering import within_pairs as within_pairs
 from itrust.calibration.dictionary import Dictionary, Shape
 from itrust.calibration.dictionary import Entry as Entry
+from itrust.calibration.dictionary.terms import Absent as Absent
+from itrust.calibration.dictionary.terms import ColumnName as ColumnName
+from itrust.calibration.dictionary.terms import Curve as Curve
+from itrust.calibration.dictionary.terms import Inside as Inside
+from itrust.calibration.dictionary.terms import Is as Is
+from itrust.calibration.dictionary.terms import Line as Line
+from itrust.calibration.dictionary.terms import RankScale as RankScale
+from itrust.calibration.dictionary.terms import Slope as Slope
+from itrust.calibration.dictionary.terms import Term as Term
 from itrust.calibration.dictionary.terms import fading as fading
+from itrust.calibration.dictionary.terms import read as read
 from itrust.calibration.door import klce_test
 from itrust.calibration.folds import Across, Forward
 from itrust.calibration.folds import Folds as Folds
 from itrust.calibration.inputs import checked_draws as checked_draws
+from itrust.calibration.inputs import checked_source as checked_source
 from itrust.calibration.inputs import few_clusters as few_clusters
 from itrust.calibration.inputs import null_warnings as null_warnings
+from itrust.calibration.interval import BoundFinding
+from itrust.calibration.interval import BoundScores as BoundScores
+from itrust.calibration.interval import IntervalRun as IntervalRun
+from itrust.calibration.interval import bound_findings as bound_findings
+from itrust.calibration.interval import refuse_dependence as refuse_dependence
 from itrust.calibration.klce import klce2, null_sd
 from itrust.calibration.multiclass import multiclass_test
 from itrust.calibration.multiclass_results import (
@@ -87,6 +103,7 @@ from itrust.calibration.witness import FoldResult, WitnessResult, witness_test
 
 __all__ = [
     "Across",
+    "BoundFinding",
     "CalibrationResult",
     "ClassFinding",
     "ClassResult",

@@ -20,7 +20,7 @@ from scipy.special import log_ndtr
 
 from itrust._core import AnyArray, FloatArray, IntArray
 from itrust.calibration.dictionary.bank import Bank, feature_matrix
-from itrust.calibration.dictionary.terms import ColumnName, Wave, Within
+from itrust.calibration.dictionary.terms import ColumnName, Inside, Wave
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.pipeline import Scores, correlation_of_draws
 from itrust.calibration.prepared import Prepared
@@ -212,7 +212,7 @@ def _functions(bank: Bank, columns: Iterable[ColumnName]) -> dict[ColumnName, li
     for at, feature in enumerate(bank.features):
         if len(feature) == 1 and feature[0].column in found:
             (term,) = feature
-            fine = isinstance(term, Within) or (isinstance(term, Wave) and term.order > MAX_WAVE)
+            fine = isinstance(term, Inside) or (isinstance(term, Wave) and term.order > MAX_WAVE)
             if not fine:
                 found[term.column].append(at)
     return found

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from itrust._core import FloatArray
+from itrust._core import FloatArray, IntArray, tickets
 from itrust.data import MulticlassSample, Sample
+
+TIE = 1e-12  # probabilities that differ by no more than rounding
 
 
 def top_label(sample: MulticlassSample) -> Sample:
@@ -20,9 +22,18 @@ def top_label(sample: MulticlassSample) -> Sample:
     -------
     Sample
         Labels that are 1 where it is, its probabilities, the design; no covariates. Of equal
-        probabilities the first counts.
+        probabilities one is drawn by lot, from the row's number and the names of the classes, so
+        that neither the labels nor the order of the classes have a say.
+
+    Examples
+    --------
+    >>> import itrust as it
+    >>> undecided = it.Sample(["a"] * 900, [[0.5, 0.5]] * 900, classes=["a", "b"])
+    >>> top = top_label(undecided)
+    >>> float(top.p.mean()), round(float(top.y.mean()), 1)
+    (0.5, 0.5)
     """
-    chosen = sample.p.argmax(axis=1)
+    chosen = _largest(sample)
     design = sample.design
     return Sample(
         (sample.codes == chosen).astype(float),
@@ -33,6 +44,15 @@ def top_label(sample: MulticlassSample) -> Sample:
         replicate_weights=design.replicate_weights,
         replicate_method=design.replication,
     )
+
+
+def _largest(sample: MulticlassSample) -> IntArray:
+    """Positions of the largest probabilities; of those that tie, one by lot, (n,)."""
+    names = [(type(name).__name__, str(name)) for name in sample.classes]
+    order = np.array(sorted(range(len(names)), key=names.__getitem__))
+    tied = sample.p[:, order] >= sample.p.max(axis=1, keepdims=True) - TIE
+    wanted = np.floor(tickets(0, sample.n) * tied.sum(axis=1))
+    return np.asarray(order[(np.cumsum(tied, axis=1) > wanted[:, None]).argmax(axis=1)])
 
 
 def class_losses(sample: MulticlassSample) -> tuple[FloatArray, FloatArray]:

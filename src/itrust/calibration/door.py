@@ -6,13 +6,14 @@ from typing import overload
 
 from itrust._core import Rng
 from itrust.calibration.adaptive import Checks, prepared_test
+from itrust.calibration.interval import interval_test
 from itrust.calibration.multiclass import has_classes, multiclass_test
 from itrust.calibration.multiclass_results import MulticlassResult
 from itrust.calibration.results import CalibrationResult
 from itrust.data import MulticlassSample, Sample, Scan
 from itrust.engines import EngineChoice
 from itrust.kernels import LocalKernel
-from itrust.nulls import Null
+from itrust.nulls import IntervalNull, Null
 
 
 @overload
@@ -70,6 +71,8 @@ def klce_test(
         `Rademacher()` where sums over clusters are nearly symmetric, else `Copula()`; with
         replicate weights alone `Replicates`. Where clusters are too few for any of them the
         p-value is NaN, and `refused` says why.
+        An interval null, such as `Selection(1.2)`, takes the features of a dictionary as directions
+        along which labels are summed; its p-value is valid for every law inside the interval.
         Other nulls take one kernel.
     draws : int
         Number of draws; the smallest possible p-value is 1 / (1 + draws).
@@ -99,6 +102,16 @@ def klce_test(
     """
     if has_classes(sample):
         return multiclass_test(sample, kernel, null, draws, rng, engine, progress=progress)  # type: ignore[arg-type]
+    if isinstance(null, IntervalNull):
+        return interval_test(
+            sample,  # type: ignore[arg-type]
+            kernel,
+            null,
+            draws=draws,
+            rng=rng,
+            engine=engine,
+            progress=progress,
+        )
     return prepared_test(
         sample,  # type: ignore[arg-type]
         kernel,

@@ -8,7 +8,7 @@ from itrust.calibration.results import Refusal
 from itrust.data import Sample, Scan, Source, checked_sample, clusters_in_files
 from itrust.engines import Survey
 from itrust.kernels import LocalKernel
-from itrust.nulls import Null, carriers_of, fitting_null
+from itrust.nulls import IntervalNull, Null, carriers_of, fitting_null
 
 FEW_CLUSTERS = 20
 BY_CLUSTER = (
@@ -47,6 +47,12 @@ def checked_null(null: Null | None, source: Source) -> Null:
     if not isinstance(null, Null):
         raise InputError(
             "{argument} must be one of itrust.nulls, such as Bernoulli(), not {value}",
+            argument="null",
+            value=null,
+        )
+    if isinstance(null, IntervalNull):
+        raise InputError(
+            "{argument} is an interval null, which klce_test alone takes, not {value}",
             argument="null",
             value=null,
         )

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import DTypeLike
 
-from itrust._core import AnyArray, FloatArray, IntArray, tickets
+from itrust._core import AnyArray, FloatArray, IntArray
 from itrust.calibration.dictionary.bank import Bank, feature_matrix, make_bank
 from itrust.calibration.dictionary.default import contrast_entries, default_dictionary_for
 from itrust.calibration.dictionary.entries import Dictionary, Entry, Shape
 from itrust.calibration.dictionary.terms import ColumnName, RankScale
-from itrust.data import Chunk, Column, MulticlassSample, Pilot, Points
+from itrust.calibration.multiclass_rows import CheckedRows, RowsOfClasses
+from itrust.data import Column, Pilot, Points
 from itrust.engines import Factor, LowRankPlan, available_threads, make_plan, ordered_map
 from itrust.kernels import RBF, Constant, LocalKernel, Median, default_covariate_kernel
 
@@ -31,79 +32,6 @@ MAX_DENSE_ROWS, MAX_ROWS_OF_SKEWNESS = 1_500, 512
 NO_EIGENVALUE = 1e-14
 MAX_PAIRS = 45  # of classes: all pairs of ten
 LEFT_OUT = ("full",)  # families whose place the joint form takes
-
-
-@dataclass(frozen=True, eq=False)
-class CheckedRows:
-    """The rows of several classes, as a pass reads them.
-
-    Attributes
-    ----------
-    p : (n, K) array
-        Probabilities.
-    codes : (n,) array of int
-        Positions of the labels' classes.
-    columns : tuple of Column
-        The covariates.
-    weights : (n,) array or None
-        None if all rows count alike.
-    units : (n,) array of int or None
-        Clusters; None where rows are independent.
-    """
-
-    p: FloatArray
-    codes: IntArray
-    columns: tuple[Column, ...]
-    weights: FloatArray | None
-    units: IntArray | None
-
-    @classmethod
-    def of(cls, sample: MulticlassSample) -> CheckedRows:
-        """Read what a sample of several classes holds."""
-        first = sample.one_class(sample.classes[0])
-        together = not first.design.rows_are_independent
-        units = first.design.units if together else None
-        return cls(sample.p, sample.codes, first.columns, first.weights, units)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.p)
-
-    @property
-    def classes(self) -> int:
-        """Number of classes."""
-        return int(self.p.shape[1])
-
-    @property
-    def weights_or_ones(self) -> FloatArray:
-        """A weight for every row."""
-        return np.ones(self.n) if self.weights is None else self.weights
-
-    @property
-    def unit(self) -> float:
-        """The size of the weights, by which they are divided."""
-        if self.weights is None:
-            return 1.0
-        return float(np.sqrt(np.mean(np.square(self.weights))))
-
-    def points(self, code: int, rows: IntArray | slice = slice(None)) -> Points:
-        """Probabilities of one class, and covariates."""
-        return Points(self.p[rows, code], tuple(column.take(rows) for column in self.columns))
-
-    def chunk(self, code: int, rows: range) -> Chunk:
-        """Some rows of one class against the rest."""
-        some = slice(rows.start, rows.stop)
-        weights = None if self.weights is None else self.weights[some]
-        points = self.points(code, some)
-        units = None if self.units is None else self.units[some]
-        y = (self.codes[some] == code) * 1.0
-        return Chunk(rows.start, y, points.p, points, weights, units)
-
-    def spread(self, size: int, first: int = 0) -> IntArray:
-        """Numbers of random rows, always the same ones, after the first so many."""
-        order = np.argsort(tickets(0, self.n), kind="stable")[first : first + size]
-        return np.sort(order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,13 +76,13 @@ class JointForm:
         return "in full" if self.plan is None else f"factor of rank {self.rank}"
 
     def features(
-        self, rows: CheckedRows, some: IntArray | slice, dtype: DTypeLike
+        self, rows: CheckedRows, dtype: DTypeLike
     ) -> list[tuple[IntArray | slice, int, AnyArray]]:
-        """Rows (within `some`), number of the block and features (r, rows) of every block."""
+        """Rows (within these), number of the block and features (r, rows) of every block."""
         if self.plan is None:
             assert self.whole is not None
-            return [(slice(None), 0, self.whole[:, some].astype(dtype))]
-        found = self.plan.features(joint_points(rows, self.names, some))
+            return [(slice(None), 0, self.whole[:, rows.rows].astype(dtype))]
+        found = self.plan.features(joint_points(rows, self.names))
         return [(own, number, values.astype(dtype)) for own, number, values in found]
 
 
@@ -171,22 +99,26 @@ class Contrasts:
     centres : (g,) array
         Taken off trends; groups are taken as they are.
     pairs : (m, 2) array of int
-        Classes that are contrasted: those that the model confuses most.
+        Classes that are contrasted: those that the model confuses most, in this order.
+    left_out : int
+        Pairs that are not contrasted although they could stand for each other.
     """
 
     entries: tuple[Entry, ...]
     scales: dict[ColumnName, RankScale]
     centres: FloatArray
     pairs: IntArray
+    left_out: int = 0
 
     @property
     def is_trend(self) -> AnyArray:
         """Whether a feature is judged beside the overall level, (g,)."""
         return np.array([entry.shape is Shape.TREND for entry in self.entries])
 
-    def one(self, g: int) -> Contrasts:
-        """One of the features alone."""
-        return replace(self, entries=self.entries[g : g + 1], centres=self.centres[g : g + 1])
+    def some(self, chosen: Sequence[int]) -> Contrasts:
+        """Some of the features alone, in this order."""
+        entries = tuple(self.entries[g] for g in chosen)
+        return replace(self, entries=entries, centres=self.centres[list(chosen)])
 
     def matrix(self, points: Points, dtype: DTypeLike) -> AnyArray:
         """All features of some rows, (g, n)."""
@@ -200,7 +132,7 @@ class ClassChecks:
 
     Attributes
     ----------
-    rows : CheckedRows
+    rows : RowsOfClasses
         The rows.
     dictionary : Dictionary
         The checks of every class.
@@ -218,7 +150,7 @@ class ClassChecks:
         Of features.
     """
 
-    rows: CheckedRows
+    rows: RowsOfClasses
     dictionary: Dictionary
     banks: tuple[Bank, ...]
     weights: tuple[FloatArray, ...]
@@ -232,6 +164,16 @@ class ClassChecks:
         banks = tuple(replace(bank, is_studentised=True) for bank in self.banks)
         return replace(self, banks=banks)
 
+    def without_rows(self) -> ClassChecks:
+        """The same for rows that are given one by one: nothing of the whole goes with them."""
+        none = self.rows.spread(1).take(slice(0, 0))
+        return replace(self, rows=none)
+
+    @property
+    def pair_weight(self) -> float:
+        """Sum over i != j of w_i w_j, in units of the weights."""
+        return self.rows.facts.pair_weight / self.unit**2
+
     @property
     def width(self) -> int:
         """Numbers that are kept for each draw."""
@@ -240,12 +182,12 @@ class ClassChecks:
         return own + self.rows.classes * shared
 
 
-def prepare_classes(rows: CheckedRows, draws: int, engine: Factor | None = None) -> ClassChecks:
+def prepare_classes(rows: RowsOfClasses, draws: int, engine: Factor | None = None) -> ClassChecks:
     """Choose features and landmarks from probabilities and covariates alone.
 
     Parameters
     ----------
-    rows : CheckedRows
+    rows : RowsOfClasses
         Labels are not looked at.
     draws : int
         How many will be made.
@@ -259,15 +201,15 @@ def prepare_classes(rows: CheckedRows, draws: int, engine: Factor | None = None)
     """
     unit = rows.unit
     some, pilot = rows.spread(POINTS), rows.spread(PILOT_ROWS)
-    w2 = np.square(rows.weights_or_ones[pilot])
+    w2 = np.square(pilot.weights_or_ones)
 
     # Without kernels, checks are the same for every class: they read probabilities by their ranks.
-    dictionary = default_dictionary_for(rows.points(0, some))
+    dictionary = default_dictionary_for(some.points(0))
     kept = [e for e in dictionary.entries if e.kernel is None and e.family not in LEFT_OUT]
     dictionary = replace(dictionary, entries=tuple(kept))
 
     def of_class(code: int) -> Bank:
-        points = rows.points(code, pilot)
+        points = pilot.points(code)
         own = Pilot(points, w2 * points.p * (1 - points.p), np.empty(0), rows.n)
         return make_bank(kept, own, unit)
 
@@ -279,11 +221,11 @@ def prepare_classes(rows: CheckedRows, draws: int, engine: Factor | None = None)
         np.array(replace(dictionary, entries=bank.entries).weights() if bank.entries else ())
         for bank in banks
     )
-    joint, contrasts = joint_form(rows, unit, engine), _contrasts(rows, some, pilot)
+    joint, contrasts = joint_form(rows, unit, engine), _contrasts(some, pilot)
     return ClassChecks(rows, dictionary, banks, weights, joint, contrasts, unit, dtype)
 
 
-def joint_kernel(rows: CheckedRows, some: IntArray) -> tuple[LocalKernel, tuple[str, ...]]:
+def joint_kernel(rows: CheckedRows) -> tuple[LocalKernel, tuple[str, ...]]:
     """The default kernel on all probabilities and covariates, and the names of the former."""
     used = {column.name for column in rows.columns}
     names = []
@@ -296,21 +238,20 @@ def joint_kernel(rows: CheckedRows, some: IntArray) -> tuple[LocalKernel, tuple[
     on_p = RBF(Median(float(np.sqrt(len(names))))).on(*names)
     x = default_covariate_kernel(rows.columns)
     kernel = LocalKernel(Constant(), on_p * x if rows.columns else on_p)
-    return kernel.resolve(joint_points(rows, tuple(names), some)), tuple(names)
+    return kernel.resolve(joint_points(rows, tuple(names))), tuple(names)
 
 
-def joint_points(rows: CheckedRows, names: Sequence[str], some: IntArray | slice) -> Points:
+def joint_points(rows: CheckedRows, names: Sequence[str]) -> Points:
     """Rows whose probabilities are columns like the covariates."""
-    p = rows.p[some]
-    own = [Column(name, "number", p[:, k].copy()) for k, name in enumerate(names)]
-    return Points(np.full(len(p), 0.5), (*own, *(column.take(some) for column in rows.columns)))
+    own = [Column(name, "number", rows.p[:, k].copy()) for k, name in enumerate(names)]
+    return Points(np.full(rows.n, 0.5), (*own, *rows.columns))
 
 
-def joint_form(rows: CheckedRows, unit: float, engine: Factor | None = None) -> JointForm:
+def joint_form(rows: RowsOfClasses, unit: float, engine: Factor | None = None) -> JointForm:
     """Features of the joint kernel, and moments of its form under the null."""
-    kernel, names = joint_kernel(rows, rows.spread(POINTS))
+    kernel, names = joint_kernel(rows.spread(POINTS))
     if rows.n <= MAX_EXACT_ROWS and engine is None:
-        gram = kernel.gram(joint_points(rows, names, slice(None)))
+        gram = kernel.gram(joint_points(rows.spread(MAX_EXACT_ROWS), names))
         values, vectors = np.linalg.eigh(gram.block(slice(None), slice(None)))
         kept = values > NO_EIGENVALUE * values.max()
         whole = np.ascontiguousarray((vectors[:, kept] * np.sqrt(values[kept])).T)
@@ -318,9 +259,9 @@ def joint_form(rows: CheckedRows, unit: float, engine: Factor | None = None) -> 
     else:
         asked = engine or Factor(tolerance=JOINT_TOLERANCE, max_rank=JOINT_RANK, pilot=PILOT_ROWS)
         pilot = rows.spread(min(asked.pilot, max(MAX_DENSE_ROWS, rows.n // 3)))
-        w2 = np.square(rows.weights_or_ones[pilot] / unit)
-        spread = w2 * (1 - np.square(rows.p[pilot]).sum(axis=1))
-        points = joint_points(rows, names, pilot)
+        w2 = np.square(pilot.weights_or_ones / unit)
+        spread = w2 * (1 - np.square(pilot.p).sum(axis=1))
+        points = joint_points(pilot, names)
         plan = make_plan(
             kernel,
             Pilot(points, spread, np.empty(0), rows.n),
@@ -334,7 +275,7 @@ def joint_form(rows: CheckedRows, unit: float, engine: Factor | None = None) -> 
     return replace(form, sd=sd, skewness=skewness)
 
 
-def _null_law(rows: CheckedRows, form: JointForm, unit: float) -> tuple[float, float]:
+def _null_law(rows: RowsOfClasses, form: JointForm, unit: float) -> tuple[float, float]:
     """Standard deviation (closed form) and skewness of the sum over classes under the null.
 
     On all rows up to 1,500; beyond that on some, which changes with the root of 1 / pairs.
@@ -342,10 +283,10 @@ def _null_law(rows: CheckedRows, form: JointForm, unit: float) -> tuple[float, f
     # Features fit the rows that landmarks were chosen from better than others.
     seen = PILOT_ROWS if rows.n >= PILOT_ROWS + MAX_DENSE_ROWS else 0
     some = rows.spread(MAX_DENSE_ROWS, seen)
-    f, w2 = rows.p[some], np.square(rows.weights_or_ones[some] / unit)
-    gram = np.zeros((some.size, some.size))
-    for own, _, features in form.features(rows, some, np.float64):
-        inside = np.arange(some.size)[own]
+    f, w2 = some.p, np.square(some.weights_or_ones / unit)
+    gram = np.zeros((some.n, some.n))
+    for own, _, features in form.features(some, np.float64):
+        inside = np.arange(some.n)[own]
         gram[np.ix_(inside, inside)] = features.T @ features
     np.fill_diagonal(gram, 0.0)
     variance = 2 * float((np.square(gram) * trace_of_products(f) * w2 * w2[:, None]).sum())
@@ -355,9 +296,9 @@ def _null_law(rows: CheckedRows, form: JointForm, unit: float) -> tuple[float, f
         root = np.sqrt(v * w2[few])
         a = gram[few, few] * root * root[:, None]
         triangles += 8 * float(np.sum(a * (a @ a)))
-    share = (some.size / len(gram[few])) ** 3
+    share = (some.n / len(gram[few])) ** 3
     skewness = max(triangles * share / variance**1.5, 0.0) if variance > 0 else 0.0
-    pairs = rows.n * (rows.n - 1) / (some.size * (some.size - 1))
+    pairs = rows.n * (rows.n - 1) / (some.n * (some.n - 1))
     return float(np.sqrt(variance * pairs)), skewness
 
 
@@ -367,8 +308,8 @@ def trace_of_products(f: FloatArray) -> FloatArray:
     return np.asarray(inner - squared - squared.T + np.square(inner))
 
 
-def _contrasts(rows: CheckedRows, some: IntArray, pilot: IntArray) -> Contrasts:
-    points = rows.points(0, some)
+def _contrasts(some: CheckedRows, pilot: CheckedRows) -> Contrasts:
+    points = some.points(0)
     entries = contrast_entries(points)
     numbers = {column.name: column for column in points.columns if not column.is_category}
     read = {term.column for entry in entries for term in entry.features[0]}
@@ -378,17 +319,20 @@ def _contrasts(rows: CheckedRows, some: IntArray, pilot: IntArray) -> Contrasts:
         if name in read
     }
     zero = np.zeros(len(entries))
-    plain = Contrasts(entries, scales, zero, _confused(rows, pilot))
-    means = plain.matrix(rows.points(0, pilot), np.float64).mean(axis=1)
+    plain = Contrasts(entries, scales, zero, *_confused(pilot))
+    means = plain.matrix(pilot.points(0), np.float64).mean(axis=1)
     return replace(plain, centres=np.where(plain.is_trend, means, 0.0))
 
 
-def _confused(rows: CheckedRows, pilot: IntArray) -> IntArray:
-    """Pairs of classes that can stand for each other, those that do most first, (m, 2)."""
-    p = rows.p[pilot] * rows.weights_or_ones[pilot][:, None]
-    together = p.T @ rows.p[pilot]
-    first, second = np.triu_indices(rows.classes, 1)
+def _confused(pilot: CheckedRows) -> tuple[IntArray, int]:
+    """Pairs of classes that can stand for each other, those that do most first, (m, 2).
+
+    Beside them, how many more there are.
+    """
+    together = (pilot.p * pilot.weights_or_ones[:, None]).T @ pilot.p
+    first, second = np.triu_indices(pilot.classes, 1)
     mass = together[first, second]
     order = np.argsort(-mass, kind="stable")[:MAX_PAIRS]
     order = order[mass[order] > 0]
-    return np.column_stack([first[order], second[order]])
+    left_out = int(np.count_nonzero(mass > 0)) - order.size
+    return np.column_stack([first[order], second[order]]), left_out

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from itrust._core import FloatArray
+from itrust._core import AnyArray, BoolArray, FloatArray
 from itrust.calibration.dictionary.entries import Shape
+from itrust.calibration.multiclass_checks import Contrasts
+from itrust.calibration.multiclass_pass import chunk_rows
 from itrust.calibration.multiclass_results import TakenFor
+from itrust.calibration.multiclass_rows import CheckedRows
 from itrust.calibration.multiclass_scores import ClassTable
+from itrust.engines import Additive, Scratch
 
 JUDGED = 0.2  # contrasts with larger p-values keep these
 MAX_JUDGED = 60
@@ -39,23 +44,22 @@ def taken_for(
     """
     rows = table.pairs
     scores = table.scaled.log_tails[rows, 0] + table.log_weights[rows]
-    order = np.argsort(-scores, kind="stable")
-    sums = _ObservedSums(table)
+    order = np.argsort(-scores, kind="stable").tolist()
+    judged = [number for number in order[:MAX_JUDGED] if adjusted[rows.start + number] <= JUDGED]
+    signs = table.scaled.standardised[rows, 0] >= 0
+    sums = _observed_sums(table, judged, signs) if judged else {}
     found: list[TakenFor] = []
-    for number in order.tolist():
+    for number in order:
         at = rows.start + number
-        judged = adjusted[at] <= JUDGED and len(found) < MAX_JUDGED
-        first, second, g = table.law.pairs[number].tolist()
-        z = float(table.scaled.standardised[at, 0])
-        actual, predicted = (first, second) if z >= 0 else (second, first)
+        actual, predicted, g = _sides(table, number, signs)
         entry = table.checks.contrasts.entries[g]
         pvalue, moved, both = float(adjusted[at]), float("nan"), False
-        if judged:
-            low, high, studentised = sums.of(actual, predicted, number)
-            both = low >= CLEAR and high <= -CLEAR
-            pvalue = max(pvalue, 2 * float(ndtr(-abs(studentised))))
+        if number in sums:
+            own_sums = sums[number]
+            both = own_sums.low >= CLEAR and own_sums.high <= -CLEAR
+            pvalue = max(pvalue, 2 * float(ndtr(-abs(own_sums.studentised))))
             if entry.shape is not Shape.TREND:
-                moved = sums.moved(actual, predicted, g)
+                moved = own_sums.moved
         found.append(
             TakenFor(
                 actual=classes[actual],
@@ -75,43 +79,149 @@ def taken_for(
     return tuple(found)
 
 
-class _ObservedSums:
-    """Sums of the observed residuals along the functions of the contrasts."""
+def pair_notes(contrasts: Contrasts, classes: Sequence[Any]) -> tuple[str, ...]:
+    """Say so where only some pairs of classes are contrasted.
 
-    def __init__(self, table: ClassTable) -> None:
-        self.table, self.rows = table, table.checks.rows
-        self.kept: dict[int, FloatArray] = {}
+    Parameters
+    ----------
+    contrasts : Contrasts
+        With the pairs that are.
+    classes : sequence
+        Names of the classes.
 
-    def along(self, g: int) -> FloatArray:
-        """The function of a contrast, weights included, (n,)."""
-        if g not in self.kept:
-            contrasts, rows = self.table.checks.contrasts, self.rows
-            matrix = contrasts.one(g).matrix(rows.points(0), np.float64)
-            self.kept[g] = matrix[0] * rows.weights_or_ones / self.table.checks.unit
-        return self.kept[g]
+    Returns
+    -------
+    tuple of str
+        Empty where all pairs are.
+    """
+    if not contrasts.left_out:
+        return ()
+    kept = len(contrasts.pairs)
+    first, last = (
+        " and ".join(str(classes[k]) for k in contrasts.pairs[at].tolist()) for at in (0, -1)
+    )
+    told = (
+        f"{kept} of {kept + contrasts.left_out} pairs of classes are contrasted, those that the "
+        "model gives probability together most (the largest mean products of their "
+        f"probabilities), from {first} to {last}; whether classes of the other pairs are taken "
+        "for each other is not tested"
+    )
+    return (told,)
 
-    def residuals(self, code: int) -> FloatArray:
-        return np.asarray((self.rows.codes == code) - self.rows.p[:, code])
 
-    def of(self, actual: int, predicted: int, number: int) -> tuple[float, float, float]:
-        """Both classes in null standard deviations, and the contrast in observed ones."""
-        g, level = int(self.table.law.pairs[number, 2]), float(self.table.law.level[number])
-        ones = self.rows.weights_or_ones / self.table.checks.unit
-        phi = self.along(g) - level * ones
-        sides = []
-        for code in (actual, predicted):
-            p = self.rows.p[:, code]
-            sd = float(np.sqrt(np.square(phi) @ (p * (1 - p))))
-            sides.append(float(phi @ self.residuals(code)) / sd if sd > 0 else 0.0)
-        parts: FloatArray = phi * (self.residuals(actual) - self.residuals(predicted))
-        if self.rows.units is not None:
-            parts = np.bincount(self.rows.units, weights=parts).astype(float)
-        spread = float(np.sqrt(np.square(parts).sum()))
-        return sides[0], sides[1], float(parts.sum()) / spread if spread > 0 else 0.0
+@dataclass(frozen=True, eq=False)
+class _PairSums(Additive):
+    """Sums over rows along the function of one contrast, less what its level takes off.
 
-    def moved(self, actual: int, predicted: int, g: int) -> float:
+    Of `phi e` and `phi^2 p (1 - p)` for both classes, of the contrast and its squares, by clusters
+    where there are any; and of the function as it is, alone and times both residuals.
+    """
+
+    sides: FloatArray
+    variances: FloatArray
+    contrast: float
+    squares: FloatArray
+    mass: float
+    plain: FloatArray
+
+    @property
+    def low(self) -> float:
+        """The actual class in null standard deviations."""
+        return self._standard(0)
+
+    @property
+    def high(self) -> float:
+        """The predicted class in null standard deviations."""
+        return self._standard(1)
+
+    def _standard(self, side: int) -> float:
+        sd = float(np.sqrt(self.variances[side]))
+        return float(self.sides[side]) / sd if sd > 0 else 0.0
+
+    @property
+    def studentised(self) -> float:
+        """The contrast in observed standard deviations."""
+        by_cluster = self.squares.size > 1
+        total = np.square(self.squares).sum() if by_cluster else self.squares[0]
+        return self.contrast / float(np.sqrt(total)) if total > 0 else 0.0
+
+    @property
+    def moved(self) -> float:
         """Mean probability that should have gone to the actual class."""
-        phi = self.along(g)
-        lacks, extra = (float(phi @ self.residuals(code)) for code in (actual, predicted))
-        total = float(phi.sum())
-        return max(min(lacks, -extra), 0.0) / total if total > 0 else 0.0
+        lacks, extra = self.plain.tolist()
+        return max(min(lacks, -extra), 0.0) / self.mass if self.mass > 0 else 0.0
+
+
+def _sides(table: ClassTable, number: int, signs: BoolArray) -> tuple[int, int, int]:
+    """The class that is too low, the one that is too high, and the function."""
+    first, second, g = table.law.pairs[number].tolist()
+    return (first, second, g) if signs[number] else (second, first, g)
+
+
+def _observed_sums(
+    table: ClassTable, judged: Sequence[int], signs: BoolArray
+) -> dict[int, _PairSums]:
+    """Sums of the observed residuals for some contrasts, in one pass over the rows."""
+    checks = table.checks
+    functions = sorted({int(table.law.pairs[number, 2]) for number in judged})
+    contrasts, place = checks.contrasts.some(functions), {g: k for k, g in enumerate(functions)}
+    whole = checks.rows.at_hand
+    units = None if whole is None or whole.units is None else int(whole.units.max()) + 1
+    asked = []
+    for number in judged:
+        actual, predicted, g = _sides(table, number, signs)
+        asked.append(_Asked(actual, predicted, place[g], float(table.law.level[number])))
+    work = _PairWork(contrasts, checks.unit, tuple(asked), units)
+    found: _SumsOfPairs = checks.rows.total(work, chunk_rows(checks))
+    return dict(zip(judged, found.pairs, strict=True))
+
+
+@dataclass(frozen=True)
+class _SumsOfPairs(Additive):
+    pairs: tuple[_PairSums, ...]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A contrast: two classes, the place of its function, and what its level takes off."""
+
+    actual: int
+    predicted: int
+    place: int
+    level: float
+
+
+@dataclass(frozen=True, eq=False)
+class _PairWork:
+    """What some rows contribute to the sums of contrasts; workers are sent it."""
+
+    contrasts: Contrasts
+    unit: float
+    asked: tuple[_Asked, ...]
+    units: int | None
+
+    def __call__(self, rows: CheckedRows, _: Scratch) -> _SumsOfPairs:
+        w = rows.weights_or_ones / self.unit
+        along = self.contrasts.matrix(rows.points(0), np.float64) * w
+        return _SumsOfPairs(tuple(self._of_pair(one, rows, along, w) for one in self.asked))
+
+    def _of_pair(
+        self, asked: _Asked, rows: CheckedRows, along: AnyArray, w: FloatArray
+    ) -> _PairSums:
+        sides = [asked.actual, asked.predicted]
+        plain = along[asked.place]
+        phi = plain - asked.level * w
+        residuals = np.stack([(rows.codes == k) - rows.p[:, k] for k in sides])
+        p = rows.p[:, sides]
+        parts = phi * (residuals[0] - residuals[1])
+        squares = np.array([np.square(parts).sum()])
+        if self.units is not None and rows.units is not None:
+            squares = np.bincount(rows.units, weights=parts, minlength=self.units).astype(float)
+        return _PairSums(
+            sides=residuals @ phi,
+            variances=np.square(phi) @ (p * (1 - p)),
+            contrast=float(parts.sum()),
+            squares=squares,
+            mass=float(plain.sum()),
+            plain=residuals @ plain,
+        )

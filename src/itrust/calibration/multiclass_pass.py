@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 
 from itrust._core import Advance, FloatArray
 from itrust.calibration.dictionary.bank import BankSums
-from itrust.calibration.multiclass_checks import CheckedRows, ClassChecks
-from itrust.engines import (
-    Additive,
-    Drawn,
-    Products,
-    Scratch,
-    available_threads,
-    join,
-    ordered_map,
-)
-from itrust.nulls import Categorical, Rademacher
+from itrust.calibration.multiclass_checks import ClassChecks
+from itrust.calibration.multiclass_rows import CheckedRows
+from itrust.engines import Additive, Drawn, Products, Scratch, join
+from itrust.nulls import CategoryDraws, Rademacher
 
-ClassNull = Categorical | Rademacher
+ClassNull = CategoryDraws | Rademacher
 
 MAX_CHUNK, MIN_CHUNK = 8_192, 1_024
 DRAWS_AT_ONCE = 1_024  # in a product
@@ -93,7 +85,7 @@ def class_sums(
     ----------
     checks : ClassChecks
         What is summed.
-    null : Categorical or Rademacher
+    null : CategoryDraws or Rademacher
         Who draws: classes, or signs of clusters.
     draws : range
         Numbers of the draws.
@@ -107,64 +99,66 @@ def class_sums(
     ClassSums
         The data as column 0.
     """
-    scratch = Scratch()
-    work = ordered_map(
-        lambda rows: _part(checks, null, rows, draws, seed, scratch),
-        _chunks(checks),
-        available_threads(),
-    )
-    total: ClassSums | None = None
-    size = _chunk_rows(checks)
-    with closing(work):
-        for part in work:
-            total = part if total is None else total.absorbed(part)
-            if advance:
-                advance(size)
-    assert total is not None
+    work = _SumsWork(checks.without_rows(), null, draws, seed)
+    total: ClassSums = checks.rows.total(work, chunk_rows(checks), advance)
     return total
+
+
+@dataclass(frozen=True, eq=False)
+class _SumsWork:
+    """What some rows contribute to the sums; workers are sent it."""
+
+    checks: ClassChecks
+    null: ClassNull
+    draws: range
+    seed: int
+
+    def __call__(self, rows: CheckedRows, scratch: Scratch) -> ClassSums:
+        return _part(self.checks, self.null, rows, self.draws, self.seed, scratch)
 
 
 def contrast_moments(checks: ClassChecks) -> ContrastMoments:
     """Sum what the null law of contrasts needs; no label takes part."""
-    found = ordered_map(lambda rows: _moments(checks, rows), _chunks(checks), available_threads())
-    total: ContrastMoments | None = None
-    with closing(found):
-        for part in found:
-            total = part if total is None else total.absorbed(part)
-    assert total is not None
+    work = _MomentsWork(checks.without_rows())
+    total: ContrastMoments = checks.rows.total(work, chunk_rows(checks))
     return total
 
 
-def _chunk_rows(checks: ClassChecks) -> int:
+@dataclass(frozen=True, eq=False)
+class _MomentsWork:
+    """What some rows contribute to the moments; workers are sent it."""
+
+    checks: ClassChecks
+
+    def __call__(self, rows: CheckedRows, _: Scratch) -> ContrastMoments:
+        return _moments(self.checks, rows)
+
+
+def chunk_rows(checks: ClassChecks) -> int:
+    """Rows at a time, the same in memory and from files."""
     wanted = [bank.max_rows for bank in checks.banks]
     return min(MAX_CHUNK, *wanted, max(MIN_CHUNK, -(-checks.rows.n // 4)))
-
-
-def _chunks(checks: ClassChecks) -> Iterator[range]:
-    size, n = _chunk_rows(checks), checks.rows.n
-    return (range(at, min(at + size, n)) for at in range(0, n, size))
 
 
 def _part(
     checks: ClassChecks,
     null: ClassNull,
-    rows: range,
+    data: CheckedRows,
     draws: range,
     seed: int,
     scratch: Scratch,
 ) -> ClassSums:
     """What some rows contribute."""
-    data, some, dtype = checks.rows, slice(rows.start, rows.stop), checks.dtype
-    columns = 1 + len(draws)
+    dtype, columns = checks.dtype, 1 + len(draws)
     redraws: _Flipped | _Redrawn
     if isinstance(null, Rademacher):
-        redraws = _Flipped(data, null, rows, draws, seed)
+        redraws = _Flipped(data, null, draws, seed)
     else:
-        redraws = _Redrawn(data, null, rows, draws, seed, scratch)
-    w = np.ones(len(rows)) if data.weights is None else data.weights[some] / checks.unit
-    along = checks.contrasts.matrix(data.points(0, some), dtype) * w.astype(dtype)
-    none = np.empty((len(rows), 0), dtype=dtype)
-    blocks = checks.joint.features(data, some, dtype)
+        redraws = _Redrawn(data, null, draws, seed, scratch)
+    w = data.weights_or_ones / checks.unit
+    along = checks.contrasts.matrix(data.points(0), dtype) * w.astype(dtype)
+    none = np.empty((data.n, 0), dtype=dtype)
+    blocks = checks.joint.features(data, dtype)
     ends = np.cumsum([0, *checks.joint.ranks])
     squares = []
     for own, _, features in blocks:
@@ -175,7 +169,7 @@ def _part(
     contrasts = np.zeros((data.classes, len(along), columns))
     banks = []
     for k in range(data.classes):
-        chunk = data.chunk(k, rows)
+        chunk = data.chunk(k)
         part = checks.banks[k].begin(chunk, w, columns)
         shared = Products(along.T, none, chunk.p)
         forms = [
@@ -202,16 +196,15 @@ class _Redrawn:
     def __init__(
         self,
         data: CheckedRows,
-        null: Categorical,
-        rows: range,
+        null: CategoryDraws,
         draws: range,
         seed: int,
         scratch: Scratch,
     ) -> None:
         self.scratch = scratch
-        self.codes = np.empty((len(rows), 1 + len(draws)), dtype=np.int16)
-        self.codes[:, 0] = data.codes[rows.start : rows.stop]
-        self.codes[:, 1:] = null.codes(rows, draws, seed)
+        self.codes = np.empty((data.n, 1 + len(draws)), dtype=np.int16)
+        self.codes[:, 0] = data.codes
+        self.codes[:, 1:] = null.codes(data.rows, draws, seed, data.p)
 
     def of(self, code: int, block: slice) -> Drawn:
         """Whether rows have a class, for some columns."""
@@ -228,26 +221,22 @@ class _Flipped:
         self,
         data: CheckedRows,
         null: Rademacher,
-        rows: range,
         draws: range,
         seed: int,
     ) -> None:
-        self.data, self.some = data, slice(rows.start, rows.stop)
-        chunk = data.chunk(0, rows)
-        self.signs = np.ones((len(rows), 1 + len(draws)), dtype=np.float32)
-        self.signs[:, 1:] -= 2 * null.flips(chunk, draws, seed).view(np.int8)
+        self.data = data
+        self.signs = np.ones((data.n, 1 + len(draws)), dtype=np.float32)
+        self.signs[:, 1:] -= 2 * null.flips(data.chunk(0), draws, seed).view(np.int8)
 
     def of(self, code: int, block: slice) -> Drawn:
         """The residuals of a class and their signs, for some columns."""
-        residuals = (self.data.codes[self.some] == code) - self.data.p[self.some, code]
+        residuals = (self.data.codes == code) - self.data.p[:, code]
         return Drawn(block, self.signs[:, block], is_label=False, flipped=residuals)
 
 
-def _moments(checks: ClassChecks, rows: range) -> ContrastMoments:
-    data, some = checks.rows, slice(rows.start, rows.stop)
-    p = data.p[some]
-    w = np.ones(len(rows)) if data.weights is None else data.weights[some] / checks.unit
-    phi = checks.contrasts.matrix(data.points(0, some), np.float64) * w
+def _moments(checks: ClassChecks, data: CheckedRows) -> ContrastMoments:
+    p, w = data.p, data.weights_or_ones / checks.unit
+    phi = checks.contrasts.matrix(data.points(0), np.float64) * w
     cubed = phi**3
     shape = (len(phi), data.classes, data.classes)
     covariance, with_level, mixed = (np.empty(shape) for _ in range(3))

@@ -109,8 +109,7 @@ class ClassTable:
     def with_statistics(self, statistics: FloatArray) -> ClassTable:
         """The same with the joint form of every class evaluated in another way."""
         total = statistics.sum(axis=0)
-        unit = self.checks.rows.weights_or_ones / self.checks.unit
-        sd = self.checks.joint.sd / _pair_weight(unit)
+        sd = self.checks.joint.sd / self.checks.pair_weight
         form = np.divide(total, sd, out=np.zeros_like(total), where=sd > 0)[None]
         skewness = np.array([self.checks.joint.skewness])
         tails, standardised, _, _ = _with_tails(form, np.array([sd]), skewness)
@@ -166,6 +165,9 @@ def class_table(
     seed: int,
     advance: Advance | None = None,
     symmetric: Sequence[BoolArray] = (),
+    *,
+    law: ContrastLaw | None = None,
+    is_even: BoolArray | None = None,
 ) -> ClassTable:
     """Score the data and all draws by every check.
 
@@ -173,7 +175,7 @@ def class_table(
     ----------
     checks : ClassChecks
         From `prepare_classes`.
-    null : Categorical or Rademacher
+    null : CategoryDraws or Rademacher
         Who draws: classes, or signs of clusters.
     draws : int
         How many draws.
@@ -182,25 +184,32 @@ def class_table(
     advance : callable, optional
         Told the number of rows done.
     symmetric : sequence of (E,) arrays of bool
-        Of every class, which checks add up sums over clusters that are nearly symmetric; for signs.
+        Of every class, which checks add up sums over clusters that are nearly symmetric; where
+        draws keep clusters together.
+    law : ContrastLaw, optional
+        From `contrast_law`, if it is known already.
+    is_even : (K,) array of bool, optional
+        Whose sums over clusters are nearly symmetric; default: those of every class.
 
     Returns
     -------
     ClassTable
         The data first.
     """
-    law = contrast_law(checks, contrast_moments(checks))
+    law = contrast_law(checks, contrast_moments(checks)) if law is None else law
     scaled, statistics = _scored(checks, law, null, range(draws), seed, advance)
     singles = [bank.single >= 0 for bank in checks.banks]
     together = np.zeros(1 + law.vectors.size, dtype=bool)
     is_single = np.concatenate([together, *singles, np.ones(len(law.pairs), dtype=bool)])
-    if isinstance(null, Rademacher):
+    if null.keeps_clusters:
         others, _ = _scored(checks, law, null, range(draws, draws + MOMENT_DRAWS), seed)
-        nearly = np.concatenate(
-            [[False], ~together[1:], *symmetric, np.ones(len(law.pairs), dtype=bool)]
-        )
+        even = np.ones(checks.rows.classes, dtype=bool) if is_even is None else is_even
+        first, second = law.pairs[:, 0], law.pairs[:, 1]
+        of_vectors = np.full(law.vectors.size, bool(even.all()))
+        nearly = np.concatenate([[False], of_vectors, *symmetric, even[first] & even[second]])
+        keeps = isinstance(null, Rademacher)
         scaled = scaled_by_draws(
-            scaled, others.without_data(), is_single, nearly, keeps_residuals=True
+            scaled, others.without_data(), is_single, nearly, keeps_residuals=keeps
         )
     return ClassTable(checks, law, _weights(checks, law), scaled, statistics, is_single)
 
@@ -304,7 +313,6 @@ def _scaled(
     checks: ClassChecks, law: ContrastLaw, sums: ClassSums
 ) -> tuple[ScaledChecks, FloatArray]:
     """Every check of one batch on its scale, and what every class contributes, (K, columns)."""
-    rows = checks.rows
     over_pairs = np.square(sums.joint).sum(axis=1) - sums.diagonals
     total = over_pairs.sum(axis=0)
     sd = checks.joint.sd
@@ -324,7 +332,7 @@ def _scaled(
         parts.append((*on_one_scale(bank, own, [], own_law, precise=True), *own_law))
     parts.append(_with_tails(_contrasts(law, sums), law.sd, law.skewness, single=True))
     tails, standardised, sds, skews = (np.concatenate(part) for part in zip(*parts, strict=True))
-    pair_weight = _pair_weight(rows.weights_or_ones / checks.unit)
+    pair_weight = checks.pair_weight
     scaled = ScaledChecks(tails, standardised, total / pair_weight, sds, skews)
     return scaled, over_pairs / pair_weight
 
@@ -349,8 +357,3 @@ def _with_tails(
         values = standardised[:, block]
         tails[:, block] = log_tails_of(values, skewness[:, None], np.full((len(sd), 1), single))
     return tails, standardised, sd, skewness
-
-
-def _pair_weight(w: FloatArray) -> float:
-    """Sum over i != j of w_i w_j."""
-    return float(w.sum() ** 2 - np.square(w).sum())

@@ -18,13 +18,16 @@ from click.shell_completion import get_completion_class
 from itrust._core import Where, progress_shown
 from itrust.cli.console import answer, complain
 from itrust.cli.exit import Guarded, loaded
-from itrust.cli.help import Plain, PlainArgument, PlainOption
+from itrust.cli.help import Plain, PlainArgument, PlainGroup, PlainOption
 from itrust.cli.loading import arrow_alone, nothing_collected
 from itrust.cli.options import (
     AUDIT,
     DEMO,
     ESTIMATE,
     RECALIBRATE,
+    WATCH_START,
+    WATCH_STATUS,
+    WATCH_UPDATE,
     Kind,
     Option,
     Options,
@@ -99,6 +102,56 @@ probabilities in place of labels would have given.
 Exit codes: 0 done, 2 wrong input, 69 not enough memory, 70 internal
 error, 74 standard output cannot be written to, 130 stopped.
 """
+WATCH_EXAMPLES = """
+Start once, update with every batch of labelled rows, look at any time:
+  itrust watch start reference.parquet --label y --prob p \\
+      --on age,region --state watch.json
+  itrust watch update week12.parquet --state watch.json \\
+      --report page.html --gate
+  itrust watch status --state watch.json
+"""
+START_EXAMPLES = """
+Examples:
+  itrust watch start reference.parquet --label y --prob p \\
+      --on age,region --task 'mean(age)' --state watch.json
+  itrust watch start reference.csv --on all --date-column closes \\
+      --tolerance 0.03 --state watch.json
+  itrust watch start again.csv --new-model --name v2 --state watch.json
+
+The reference is labelled rows, none of the training, of any format that
+'itrust audit' reads; no batch repeats them. Columns are remembered, so
+that updates need not name them.
+
+Exit codes: 0 done, 2 wrong input, 69 not enough memory, 70 internal
+error, 74 standard output cannot be written to, 130 stopped.
+"""
+UPDATE_EXAMPLES = """
+Examples:
+  itrust watch update week12.parquet --state watch.json --gate
+  itrust watch update may.csv --closed-before 2024-06-01 \\
+      --state watch.json --report page.html
+  itrust watch update may.csv --late --closed-before 2024-07-01 \\
+      --state watch.json
+
+A batch with exactly the rows of one that was counted is refused, in any
+order. Rows that two different batches share, such as cumulative exports,
+are not noticed: give each row once. Rows that wait are known by the name
+of their batch (--name, else that of the file), and so taken in by --late.
+State and output files are replaced together, or not at all. A row
+belongs into the batch in which its outcome window closes, whatever the
+outcome is; rows without a label are refused.
+
+Exit codes: 0 done, 1 gate closed, 2 wrong input, 69 not enough memory,
+70 internal error, 74 standard output cannot be written to, 130 stopped.
+"""
+STATUS_EXAMPLES = """
+Examples:
+  itrust watch status --state watch.json
+  itrust watch status --state watch.json --json - | jq .alarm
+
+Exit codes: 0 done, 1 gate closed, 2 wrong input, 70 internal error,
+74 standard output cannot be written to, 130 stopped.
+"""
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -112,8 +165,8 @@ def _parameter(option: Option, command: str) -> click.Option:
         type=types.get(option.kind, choices),
         multiple=option.kind is Kind.SEVERAL,
         is_flag=option.kind is Kind.SWITCH,
-        default=option.default,
-        show_default=option.default is not None and option.default is not False,
+        default=option.default_in(command),
+        show_default=option.default_in(command) not in (None, False),
         metavar=option.metavar or None,
         help=option.help_in(command),
         panel=option.panel_in(command),
@@ -137,18 +190,18 @@ def _command(name: str, help: str, epilog: str = "", *files: PlainArgument) -> c
         return _run(options)
 
     parameters: list[click.Parameter] = [_parameter(option, name) for option in options_of(name)]
-    if files:
-        parameters = [*files, *parameters, _settings_option()]
-    return Plain(name, params=parameters, callback=run, help=help, epilog=epilog)
+    if name != DEMO:
+        parameters = [*files, *parameters, _settings_option(name)]
+    return Plain(name.split()[-1], params=parameters, callback=run, help=help, epilog=epilog)
 
 
-def _settings_option() -> click.Option:
+def _settings_option(command: str) -> click.Option:
     """Which file of settings is read; before the other options, whose defaults it holds."""
 
     def read(ctx: click.Context, _: click.Parameter, named: str | None) -> None:
         if not ctx.resilient_parsing:
             found = current_settings(named)
-            ctx.obj, ctx.default_map = found, found.defaults(str(ctx.command.name))
+            ctx.obj, ctx.default_map = found, found.defaults(command)
 
     return PlainOption(
         ["--settings"],
@@ -164,7 +217,7 @@ def _run(options: Options) -> int:
     """Do what was asked for; the heavy part is loaded here."""
     # In a process of its own; elsewhere Arrow may be handed frames of pandas.
     with nothing_collected(), arrow_alone() if app.while_loading else nullcontext():
-        work = import_module(f"itrust.cli.{options.command}")
+        work = import_module(f"itrust.cli.{options.command.split()[0]}")
     loaded(app.while_loading)
     where = Where.NOWHERE if options.quiet else Where.ANYWHERE
     with progress_shown(where), nothing_but_results():
@@ -252,6 +305,41 @@ app.add_command(
         PlainArgument(["file"], metavar="LABELLED", help="Rows with labels, none of the training."),
         PlainArgument(["population"], metavar="POPULATION", help="Rows the numbers are for."),
     )
+)
+
+
+@app.group(
+    "watch",
+    cls=PlainGroup,
+    help="Watch a model in use: the same question with every batch, valid at any time.",
+    epilog=WATCH_EXAMPLES,
+    invoke_without_command=True,
+)
+@click.pass_context
+def watch_group(ctx: click.Context) -> None:
+    """Tell what can be done, where nothing was asked for."""
+    if ctx.invoked_subcommand is None:
+        answer(ctx.get_help())
+
+
+watch_group.add_command(
+    _command(
+        WATCH_START,
+        "Settle what is watched, on labelled rows from before.",
+        START_EXAMPLES,
+        PlainArgument(["file"], metavar="REFERENCE", help="Labelled rows, none of the training."),
+    )
+)
+watch_group.add_command(
+    _command(
+        WATCH_UPDATE,
+        "Take in a batch of labelled rows, and tell how the model stands.",
+        UPDATE_EXAMPLES,
+        PlainArgument(["file"], metavar="BATCH", help="Labelled rows that were not counted yet."),
+    )
+)
+watch_group.add_command(
+    _command(WATCH_STATUS, "Tell how the model stands; nothing is changed.", STATUS_EXAMPLES)
 )
 app.add_command(_command(DEMO, "Audit a simulated survey whose truth is known; needs no data."))
 

@@ -21,6 +21,7 @@ from itrust.cli.columns import text_form
 from itrust.cli.console import Log, answer, complain, width
 from itrust.cli.exit import CLOSED, DONE, load
 from itrust.cli.inputs import InputFiles, opened
+from itrust.cli.margins import margins_of
 from itrust.cli.options import Options
 from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
 from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
@@ -44,6 +45,7 @@ def run(options: Options) -> int:
     tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
     if options.gate == "tasks" and not tasks:
         raise it.InputError("{argument} tasks needs a number to judge: name one", argument="gate")
+    margins = margins_of(options)
     checked_reach(options.draws, options.alpha, parts=2)
     checked_count(options.min_cell, "min_cell")
     checked_count(options.seed, "seed", at_least=0)
@@ -71,11 +73,11 @@ def run(options: Options) -> int:
         whole = audit.extended(**added)
         shown = whole.disclosed(options.min_cell)
         facts = shown.to_dict() if _needs_facts(options) else {}
-        write_all(_writers(options, shown, facts))
+        write_all(_writers(options, shown, facts, margins))
     with after_writing(options.outputs.values()):
         _tell(options, shown, facts)
     log.say(*(f"{option[2:]} in {path}" for option, path in options.outputs.items() if path))
-    return _gate(options, shown, roles, log)
+    return _gate(options, shown, roles, log, margins)
 
 
 def _rows(
@@ -83,8 +85,8 @@ def _rows(
 ) -> Mapping[str, Any]:
     """The rows of every model's probabilities: in memory, or named where they are too many."""
     if roles.classes:
-        for name in ("recalibrate", "grades"):
-            if getattr(options, name) is not None:
+        for name in ("recalibrate", "grades", "robust_to"):
+            if getattr(options, name):
                 raise it.InputError("{argument} is for two labels; leave it out", argument=name)
         return read_class_samples(source, roles, covariates, options)
     if not streams(source.places, options.stream):
@@ -158,6 +160,7 @@ def _judge(
         tolerance=options.tolerance,
         charts=_needs_facts(options),
         validation=_needs_validation(options),
+        robustness=not options.no_robustness,
         grades=options.grades if _needs_validation(options) else None,
         progress=False if options.quiet else None,
         **settings,
@@ -221,14 +224,17 @@ def _needs_validation(options: Options) -> bool:
     return _needs_facts(options) and not options.no_validation
 
 
-def _writers(options: Options, shown: AnyAudit, facts: dict[str, Any]) -> dict[Path, Write]:
+def _writers(
+    options: Options, shown: AnyAudit, facts: dict[str, Any], margins: dict[str, float] | None
+) -> dict[Path, Write]:
     """What to write where; all of it renders the same values."""
+    asked: dict[str, Any] = {"asked": options.gate or "any", "robust_to": margins}
     name = str(None if shown.provenance is None else shown.provenance.file)
     texts = {
         "--report": lambda: render.page.page(facts),
         "--json": lambda: _as_json(facts),
-        "--junit": lambda: render.junit_xml(shown, name, asked=options.gate or "any"),
-        "--summary": lambda: render.summary_markdown(shown, name, asked=options.gate or "any"),
+        "--junit": lambda: render.junit_xml(shown, name, **asked),
+        "--summary": lambda: render.summary_markdown(shown, name, **asked),
     }
     places = options.outputs.items()
     return {path: writer_of(texts[option]) for option, path in places if path is not None}
@@ -252,12 +258,14 @@ def _tell(options: Options, shown: AnyAudit, facts: dict[str, Any]) -> None:
         answer("\n" + render.fitted(f"{title}\n{learned}", width()))
 
 
-def _gate(options: Options, audit: AnyAudit, roles: Roles, log: Log) -> int:
+def _gate(
+    options: Options, audit: AnyAudit, roles: Roles, log: Log, margins: dict[str, float] | None
+) -> int:
     if not options.gate:
         return DONE
     several = len(roles.models) > 1
     which = f" ({roles.models[0]!r} is judged, the first --prob)" if several else ""
-    found = auditing.gate(audit, options.gate)
+    found = auditing.gate(audit, options.gate, margins)
     log.say(f"{render.gate_words(found)}{which}")
     withheld = 0 if audit.withheld is None else audit.withheld.tasks
     if withheld and options.gate != "model":

@@ -30,10 +30,10 @@ from itrust.cli.exit import DONE, load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
-from itrust.cli.roles import Roles, needed_columns, read_samples, settle
+from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
 from itrust.cli.streams import after_writing
 from itrust.data import PREDICTION, PopulationScan
-from itrust.tasks import EstimateProvenance
+from itrust.tasks import EstimateProvenance, RefusedTask
 
 if TYPE_CHECKING:
     from itrust.tasks import Task, TaskEstimates
@@ -55,25 +55,29 @@ def run(options: Options) -> int:
         stack.enter_context(told_in_the_result())
         refuse_bad_places(options.outputs, [*labelled.places, *population.places])
         roles = _settled(labelled, population, log, options)
-        covariates = needed_columns(labelled, tasks, roles)
-        _refuse_without_columns(population, roles, covariates)
-        everyone = _population(labelled, population, roles, covariates, options)
+        needed_columns(labelled, tasks, roles)  # columns that no file has are mistyped
+        _refuse_without_columns(population, roles)
+        given, lacking = _with_columns(population, tasks)
+        covariates = needed_columns(labelled, given, roles)
         log.say(*labelled.about_checksum, *population.about_checksum)
         sums = labelled.checksum, population.checksum  # of what is read next
         own = [] if options.selection is None else [options.selection]
-        (rows,) = read_samples(labelled, roles, [*covariates, *own], options).values()
+        rows = _labelled(labelled, roles, [*covariates, *own], options)
+        everyone = _population(labelled, population, _prob(roles, rows), covariates, roles, options)
         page = ["itrust.render.page"] if options.report is not None else []
         load("itrust.tasks.population", "itrust.render.text", *page)
         with small_products():
             found = it.tasks.estimate_tasks(
-                tasks,
+                given,
                 everyone,
                 rows,
                 alpha=options.alpha,
                 selection=options.selection,
                 support=options.support,
                 rng=options.seed,
+                refusals="keep",
             )
+        found = replace(found, refused=_in_order(tasks, [*found.refused, *lacking]))
         date = dated(options.date)
         made = EstimateProvenance(
             options.echo({**roles.typed(labelled.columns), "date": date}),
@@ -90,6 +94,8 @@ def run(options: Options) -> int:
         write_all(_writers(options, facts))
     with after_writing(options.outputs.values()):
         _tell(options, shown, facts)
+    if shown.refused:
+        log.say(f"no estimate for {len(shown.refused)} of {len(tasks)} numbers; the text says why")
     log.say(*(f"{option[2:]} in {path}" for option, path in options.outputs.items() if path))
     return DONE
 
@@ -106,7 +112,9 @@ def _refuse_unclear(options: Options, tasks: Sequence[Task]) -> None:
         )
     if len(options.prob) > 1:
         raise it.InputError(
-            "{argument}: one model is used at a time; name one column", argument="prob"
+            "{argument}: one model is used at a time; name one column, or those of all classes in "
+            "one {argument}",
+            argument="prob",
         )
     if options.file == options.population == STANDARD:
         raise it.InputError("standard input can be read once; name a file for one of the two")
@@ -144,39 +152,87 @@ def _settled(labelled: InputFiles, population: InputFiles, log: Log, options: Op
     return roles
 
 
-def _refuse_without_columns(
-    population: InputFiles, roles: Roles, covariates: Sequence[str]
-) -> None:
-    """Raise unless the population has the probabilities and every covariate."""
-    population.require("prob", roles.prob[0])
-    for name in covariates:
-        option = "on" if name in roles.on else "task"
+def _refuse_without_columns(population: InputFiles, roles: Roles) -> None:
+    """Raise unless the population has the probabilities and every covariate of --on."""
+    for name in roles.prob:
+        population.require("prob", name)
+    for name in roles.on:
         if name not in population.columns:
-            raise it.InputError(
-                "{argument}: the population, {file}, has no column {value}; {guess}",
-                argument=option,
-                value=name,
-                file=population.name,
-                details={"guess": did_you_mean(name, population.columns)},
-            )
+            raise _without_column(population, "on", name)
+
+
+def _without_column(population: InputFiles, option: str, name: str) -> it.InputError:
+    return it.InputError(
+        "{argument}: the population, {file}, has no column {value}; {guess}",
+        argument=option,
+        value=name,
+        file=population.name,
+        details={"guess": did_you_mean(name, population.columns)},
+    )
+
+
+def _with_columns(
+    population: InputFiles, tasks: Sequence[Task]
+) -> tuple[list[Task], list[RefusedTask]]:
+    """Tasks whose columns the population has, and the others; an error where there are others only.
+
+    What is refused of one task leaves the others alone.
+    """
+    given, lacking = [], []
+    for task in tasks:
+        gone = [name for name in sorted(task.names) if name not in population.columns]
+        if gone:
+            lacking.append(RefusedTask(task, _without_column(population, "task", gone[0])))
+        else:
+            given.append(task)
+    if not given:
+        raise lacking[0].error
+    return given, lacking
+
+
+def _in_order(tasks: Sequence[Task], refused: Sequence[RefusedTask]) -> tuple[RefusedTask, ...]:
+    """In the order in which the tasks were given."""
+    return tuple(sorted(refused, key=lambda own: [own.task is task for task in tasks].index(True)))
+
+
+def _labelled(
+    labelled: InputFiles, roles: Roles, covariates: Sequence[str], options: Options
+) -> it.Sample | it.MulticlassSample:
+    if not roles.classes:
+        (rows,) = read_samples(labelled, roles, covariates, options).values()
+        return rows
+    (several,) = read_class_samples(labelled, roles, covariates, options).values()
+    return several
+
+
+def _prob(roles: Roles, rows: it.Sample | it.MulticlassSample) -> str | dict[Any, str]:
+    """The column of probabilities, or those of the classes as the labelled rows call them."""
+    if not isinstance(rows, it.MulticlassSample):
+        return roles.prob[0]
+    (columns,) = roles.classes.values()
+    return dict(zip(rows.classes, columns.values(), strict=True))
 
 
 def _population(
     labelled: InputFiles,
     population: InputFiles,
-    roles: Roles,
+    prob: str | dict[Any, str],
     covariates: Sequence[str],
+    roles: Roles,
     options: Options,
-) -> PopulationScan:
-    """Name the rows of the population; what is said of columns holds for both files."""
+) -> Any:
+    """Name the rows of the population; what is said of columns holds for both files.
+
+    With several classes the rows are read, once for all classes: they have to sum to 1.
+    """
     said = said_of_columns(labelled, options)
     for name in sorted(said.where.names) if said.where is not None else ():
         if name != PREDICTION or name in labelled.columns:
             population.require("where", name)
     kinds = labelled.kinds(said.kinds, [*roles.used, *covariates], covariates)
-    found: PopulationScan = it.Population.scan(
+    found: Any = it.Population.scan(
         population.file_set,
-        prob=roles.prob[0],
+        prob=prob,
         on=covariates,
         weights=options.population_weights,
         missing=options.missing,
@@ -185,7 +241,10 @@ def _population(
         form=population.form,
         **kinds.of_columns(covariates),
     )
-    return found
+    if isinstance(found, PopulationScan):
+        return found
+    with population.located():
+        return found.load()
 
 
 def _writers(options: Options, facts: dict[str, Any]) -> dict[Path, Write]:

@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Any
 
 AUDIT, RECALIBRATE, DEMO, ESTIMATE = "audit", "recalibrate", "demo", "estimate"
-ON_FILES = (AUDIT, RECALIBRATE, ESTIMATE)  # commands that read columns of files
+WATCH_START, WATCH_UPDATE, WATCH_STATUS = "watch start", "watch update", "watch status"
+WATCHES, TOLD = (WATCH_START, WATCH_UPDATE, WATCH_STATUS), (WATCH_UPDATE, WATCH_STATUS)
+DESIGNS = (AUDIT, RECALIBRATE, ESTIMATE)  # commands that take strata and replicate weights
+ON_FILES = (*DESIGNS, WATCH_START)  # commands that are told which columns of files are what
 COLUMNS, TEST, METHOD, NUMBERS = "Columns", "The test", "The method", "The numbers"
-FILES, GATE, OTHERS = "Output files", "The gate", "Options"
+FILES, GATE, OTHERS, WATCHED = "Output files", "The gate", "Options", "The watch"
+PANELS = {(TEST, ESTIMATE): NUMBERS, (TEST, WATCH_START): WATCHED}  # what is no test
 STANDARD = "-"  # standard input or output
 MAX_DRAWS = 10_000_000  # more would take days and tell nothing more
 
@@ -58,8 +62,9 @@ class Option:
         What stands for the value in the help.
     panel : str
         The heading that it stands under.
-    default : object
-        The value where it is neither typed nor set; None: there is none.
+    default : object, or dict of str to object
+        The value where it is neither typed nor set; None: there is none. By command, where that
+        differs.
     commands : tuple of str
         Those that take it.
     choices : tuple of str
@@ -106,12 +111,18 @@ class Option:
         return self.kind in (Kind.READ, Kind.WRITTEN)
 
     def help_in(self, command: str) -> str:
-        """What it does in a command."""
-        return self.help if isinstance(self.help, str) else self.help[command]
+        """What it does in a command; the words of audits where it has none of its own."""
+        if isinstance(self.help, str):
+            return self.help
+        return self.help[command if command in self.help else AUDIT]
+
+    def default_in(self, command: str) -> Any:
+        """The value in a command where none is given."""
+        return self.default.get(command) if isinstance(self.default, dict) else self.default
 
     def panel_in(self, command: str) -> str:
-        """The heading that it stands under in the help of a command: estimates are no test."""
-        return NUMBERS if (self.panel, command) == (TEST, ESTIMATE) else self.panel
+        """The heading that it stands under in the help of a command."""
+        return PANELS.get((self.panel, command), self.panel)
 
     def echoed(self, value: Any) -> list[str]:
         """The option with its value as it would be typed; nothing where there is none to type."""
@@ -156,6 +167,13 @@ def _estimate(name: str, help: str, **more: Any) -> Option:
     return Option(name, help=help, **{**settings, **more}, commands=(ESTIMATE,))
 
 
+def _watch(name: str, help: str | dict[str, str], **more: Any) -> Option:
+    """An option for watches alone."""
+    settings = {"kind": Kind.TEXT, "panel": WATCHED, "echo": Echo.ALWAYS, "metavar": "TEXT"}
+    commands = WATCHES if isinstance(help, str) else tuple(help)
+    return Option(name, help=help, **{**settings, "commands": commands, **more})
+
+
 def _output(name: str, help: str | dict[str, str], *others: str, streams: bool = False) -> Option:
     """A file that an audit, or another command as well, writes."""
     commands = (AUDIT, *others)
@@ -164,7 +182,7 @@ def _output(name: str, help: str | dict[str, str], *others: str, streams: bool =
 
 def _words(name: str, metavar: str, help: str) -> Option:
     """Words that stand on a page."""
-    on_pages = (AUDIT, ESTIMATE)
+    on_pages = (AUDIT, ESTIMATE, *TOLD)
     return Option(name, Kind.TEXT, help, metavar, FILES, commands=on_pages, echo=Echo.ALWAYS)
 
 
@@ -181,7 +199,8 @@ PROB = {
     "names the class. Again for more models: the first is audited, all are compared.",
     RECALIBRATE: "Predicted probabilities to recalibrate, of several classes as in audit; with "
     "--load, as saved unless named.",
-    ESTIMATE: "Predicted probabilities, in both files.",
+    ESTIMATE: "Predicted probabilities, in both files; of several classes as in audit.",
+    WATCH_START: "Predicted probabilities; of several classes as in audit.",
 }
 ON = {
     AUDIT: "Covariates to judge on; 'all' for every other column, 'none' for the prediction alone.",
@@ -192,7 +211,7 @@ ON = {
 }
 LABEL = {
     **dict.fromkeys((AUDIT, RECALIBRATE), "Labels: 0/1, two values, or several classes."),
-    ESTIMATE: "Labels of LABELLED: 0/1, or two values.",
+    ESTIMATE: "Labels of LABELLED: 0/1, two values, or several classes.",
 }
 WEIGHTS = {
     **dict.fromkeys((AUDIT, RECALIBRATE), "Survey weights."),
@@ -204,6 +223,33 @@ SUPPORT = "Where part of the population is unlike all labelled rows: refuse, or 
 ALPHA = {
     AUDIT: "Size of the test; intervals cover 1 - P.",
     ESTIMATE: "Intervals cover 1 - P.",
+    WATCH_START: "Error that is allowed, over all times.",
+}
+MATTERS = {
+    AUDIT: "Local bias that would matter.",
+    WATCH_START: "Local bias that is let pass; none without it.",
+}
+STATE = "The file that keeps the watch, such as watch.json."
+PROMISE = (
+    "ever: the probability of a false alarm, ever, is at most P; run-length: 1/P batches or more "
+    "on average until one."
+)
+NAME_OF_BATCH = "Name of the batch, else of its file; rows that wait are known by it."
+NAMES = {WATCH_START: "Name of the model.", WATCH_UPDATE: NAME_OF_BATCH}
+DATE_COLUMN = "When the outcome window of a row closes; batches have to follow each other in it."
+CLOSED_BEFORE = "Only rows whose window closes before it count; the others wait."
+LATE = (
+    "Take in rows of earlier times, whose outcomes came late; where rows wait, those of the batch "
+    "of the same name."
+)
+NEW_MODEL = "Go on with another model in the watch that --state keeps: a new segment."
+GATE_OF_A_WATCH = (
+    "Exit 1 if there is an alarm, a number is biased, or any (default); each number has an error "
+    "alpha of its own."
+)
+GATES = {
+    AUDIT: "Exit 1 if the model is miscalibrated, a number is biased, or any of them (default).",
+    **dict.fromkeys(TOLD, GATE_OF_A_WATCH),
 }
 SEED = "Same seed, same numbers."
 TASK = "A number you report, such as 'mean(age) ~ 0.5'; again for more. See 'itrust tasks'."
@@ -220,9 +266,14 @@ DATES = "Whether 03/04/2024 has the day (dmy) or the month (mdy) first."
 RULES = ("error", "level", "drop")
 MIN_CELL = "What rests on fewer rows, or would tell of so few, is not shown."
 NO_VALIDATION = "Leave out what validators print: slope, ICI, Hosmer-Lemeshow and others."
+NO_ROBUSTNESS = "Leave out what would overturn the audit: selection, label error, flipped labels."
+ROBUST_TO = (
+    "With --gate: exit 1 only if the evidence survives this, such as 'odds:1.2' or "
+    "'label-error:0.02,tolerance:0.03'."
+)
 OUT = "Those rows with the new column: .csv, .tsv, .jsonl (also .gz), .parquet, .feather."
 STREAM = "Read FILE some rows at a time; done anyway if it takes a fifth of free memory."
-REPORT = {AUDIT: "HTML page.", DEMO: "HTML page of the audit.", ESTIMATE: "HTML page."}
+REPORT = {AUDIT: "HTML page.", DEMO: "HTML page of the audit."}
 ROWS = "The simulated rows, such as homes.csv, to try the other commands on."
 
 CLUSTER = "Repeated units; several columns are crossed, and week(DATE) takes weeks."
@@ -240,9 +291,10 @@ TABLE = (
     _estimate("population-weights", POPULATION_WEIGHTS),
     _estimate("selection", SELECTION),
     _column("cluster", CLUSTER, kind=Kind.SEVERAL, metavar="COL,COL"),
-    _column("strata", STRATA, kind=Kind.SEVERAL, metavar="COL,COL"),
-    _column("replicate-weights", REPLICATES, kind=Kind.SEVERAL, metavar="COLS"),
-    _column("replicate-method", REPLICATION, metavar="HOW"),
+    _column("strata", STRATA, kind=Kind.SEVERAL, metavar="COL,COL", commands=DESIGNS),
+    _column("replicate-weights", REPLICATES, kind=Kind.SEVERAL, metavar="COLS", commands=DESIGNS),
+    _column("replicate-method", REPLICATION, metavar="HOW", commands=DESIGNS),
+    _watch("date-column", {WATCH_START: DATE_COLUMN}, panel=COLUMNS, metavar="COL"),
     _column("grades", GRADES, commands=(AUDIT,)),
     _column("positive", "The label that counts as 1; all others are 0.", metavar="VALUE"),
     _column("category", CATEGORY, kind=Kind.SEVERAL, metavar="COL,COL"),
@@ -254,10 +306,23 @@ TABLE = (
     _column("decimal", "Decimal sign of text files.", metavar="CHAR", choices=(".", ",")),
     _column("dates", DATES, metavar="ORDER", choices=("dmy", "mdy")),
     _column("missing", MISSING, metavar="HOW", default="error", choices=RULES, echo=Echo.CHANGED),
-    _test("task", Kind.SEVERAL, "EXPR", {AUDIT: TASK, ESTIMATE: WANTED}),
+    _watch("state", STATE, kind=Kind.WRITTEN, metavar="FILE", panel=WATCHED),
+    _test("task", Kind.SEVERAL, "EXPR", {AUDIT: TASK, ESTIMATE: WANTED, WATCH_START: TASK}),
     _test("recalibrate", Kind.READ, "FILE", OTHER_ROWS),
     _test("alpha", Kind.NUMBER, "P", ALPHA, 0.05),
-    _test("tolerance", Kind.NUMBER, "SIZE", "Local bias that would matter.", 0.05),
+    _test("tolerance", Kind.NUMBER, "SIZE", MATTERS, {AUDIT: 0.05}),
+    _watch(
+        "promise",
+        {WATCH_START: PROMISE},
+        metavar="HOW",
+        default="ever",
+        choices=("ever", "run-length"),
+        echo=Echo.CHANGED,
+    ),
+    _watch("name", NAMES, metavar="NAME"),
+    _watch("new-model", {WATCH_START: NEW_MODEL}, kind=Kind.SWITCH, metavar="", default=False),
+    _watch("closed-before", {WATCH_UPDATE: CLOSED_BEFORE}, metavar="DATE"),
+    _watch("late", {WATCH_UPDATE: LATE}, kind=Kind.SWITCH, metavar="", default=False),
     _test("draws", Kind.COUNT, "N", "Redraws of the labels.", 999, MAX_DRAWS),
     _test("seed", Kind.COUNT, "N", {AUDIT: SEED, ESTIMATE: SEED}, 0),
     _estimate(
@@ -269,16 +334,23 @@ TABLE = (
         choices=("refuse", "exclude"),
         echo=Echo.CHANGED,
     ),
-    _output("report", REPORT, DEMO, ESTIMATE),
+    _output("report", REPORT, DEMO, ESTIMATE, *TOLD),
     Option("rows", Kind.WRITTEN, ROWS, "FILE", FILES, commands=(DEMO,)),
-    _output("json", "All numbers; - for standard output.", ESTIMATE, streams=True),
-    _output("junit", "JUnit XML for build servers."),
-    _output("summary", "Markdown for a pull request."),
+    _output("json", "All numbers; - for standard output.", ESTIMATE, *TOLD, streams=True),
+    _output("junit", "JUnit XML for build servers.", *TOLD),
+    _output("summary", "Markdown for a pull request.", *TOLD),
     _words("title", "TEXT", "Title of the page."),
     _words("model", "NAME", "What the model is called, and its version, for the page."),
     _words("date", "DATE", "Date for the page: 'today', or any text."),
     Option(
-        "min-cell", Kind.COUNT, MIN_CELL, "ROWS", FILES, 10, (AUDIT, ESTIMATE), echo=Echo.ALWAYS
+        "min-cell",
+        Kind.COUNT,
+        MIN_CELL,
+        "ROWS",
+        FILES,
+        10,
+        (AUDIT, ESTIMATE, *TOLD),
+        echo=Echo.ALWAYS,
     ),
     Option(
         "no-validation",
@@ -290,14 +362,31 @@ TABLE = (
         echo=Echo.CHANGED,
     ),
     Option(
+        "no-robustness",
+        Kind.SWITCH,
+        NO_ROBUSTNESS,
+        panel=FILES,
+        default=False,
+        commands=(AUDIT,),
+        echo=Echo.CHANGED,
+    ),
+    Option(
         "gate",
         Kind.TEXT,
-        "Exit 1 if the model is miscalibrated, a number is biased, or any of them (default).",
+        GATES,
         "[model|tasks|any]",
         GATE,
-        commands=(AUDIT,),
+        commands=(AUDIT, *TOLD),
         choices=("model", "tasks", "any"),
         bare="any",
+    ),
+    Option(
+        "robust-to",
+        Kind.SEVERAL,
+        ROBUST_TO,
+        "MARGIN",
+        GATE,
+        commands=(AUDIT,),
     ),
     _method("method", Kind.TEXT, "NAME", "How to recalibrate; see below.", "local"),
     _method("apply", Kind.READ, "FILE", "Rows to recalibrate."),
@@ -312,7 +401,7 @@ TABLE = (
         Kind.SWITCH,
         "Nothing on stderr but errors and the file of settings.",
         default=False,
-        commands=ON_FILES,
+        commands=(*ON_FILES, *TOLD),
         short="-q",
     ),
 )
@@ -354,7 +443,7 @@ class Options:
 
     def __getattr__(self, name: str) -> Any:
         if name in BY_KEY:
-            return self.values.get(name, BY_KEY[name].default)
+            return self.values.get(name, BY_KEY[name].default_in(self.command))
         raise AttributeError(name)
 
     @property
@@ -386,5 +475,5 @@ class Options:
             for option in options_of(self.command)
             for word in option.echoed(values.get(option.key))
         ]
-        files = [str(self.file), *([] if self.population is None else [self.population])]
-        return shlex.join(["itrust", self.command, *files, *words])
+        files = [str(file) for file in (self.file, self.population) if file is not None]
+        return shlex.join(["itrust", *self.command.split(), *files, *words])

@@ -13,7 +13,7 @@ from itrust._core import InputError, Setting, counted, listed, shown_name
 from itrust.cli.columns import said_of_columns, split_names
 from itrust.cli.console import Log
 from itrust.cli.inputs import InputFiles
-from itrust.cli.options import AUDIT, ESTIMATE, RECALIBRATE, Options
+from itrust.cli.options import AUDIT, ESTIMATE, RECALIBRATE, WATCH_START, Options
 from itrust.data import (
     AUTO,
     MulticlassSample,
@@ -42,6 +42,7 @@ PURPOSES = {
     AUDIT: ("judge on", "judged on"),
     RECALIBRATE: ("recalibrate by", "recalibrated by"),
     ESTIMATE: ("compare rows by", "compared by"),
+    WATCH_START: ("judge on", "judged on"),
 }
 
 
@@ -128,13 +129,6 @@ def class_models(source: InputFiles, options: Options) -> dict[str, dict[Any, st
     several = [names_several(text, known) for text in options.prob]
     if not any(several):
         return {}
-    if options.command == ESTIMATE:
-        raise InputError(
-            "{argument}: estimates are made for two labels; name the column of one class, and the "
-            "label that counts as 1 with {positive}",
-            argument="prob",
-            details={"positive": Setting("positive", ...)},
-        )
     if not all(several):
         raise InputError(
             "{argument}: name one column for every model, or the columns of all classes for every "

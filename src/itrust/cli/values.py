@@ -24,7 +24,7 @@ class NumberType(click.ParamType):  # type: ignore[type-arg]  # a plain class be
         """The number that a text holds."""
         try:
             # As text in any case: more digits than Python turns into text are of no use to anybody.
-            number = int(str(value)) if self.option.kind is Kind.COUNT else _finite(value)
+            number = int(str(value)) if self.option.kind is Kind.COUNT else finite_number(value)
         except (ValueError, OverflowError):
             raise self._refused(f"takes {self.name}, not {{value}}", value) from None
         if self.option.at_most and number > self.option.at_most:
@@ -35,7 +35,8 @@ class NumberType(click.ParamType):  # type: ignore[type-arg]  # a plain class be
         return InputError(f"{{argument}} {problem}", argument=self.option.key, value=value)
 
 
-def _finite(value: Any) -> float:
+def finite_number(value: Any) -> float:
+    """The number that a text holds; a ValueError where it holds none, or no finite one."""
     number = float(value)
     if not math.isfinite(number):
         raise ValueError

@@ -60,6 +60,11 @@ from itrust.data.kinds import MAX_VALUES as MAX_VALUES
 from itrust.data.kinds import Kinds as Kinds
 from itrust.data.kinds import is_few as is_few
 from itrust.data.multiclass import MulticlassSample
+from itrust.data.multiclass_chunks import FACT_ROWS as FACT_ROWS
+from itrust.data.multiclass_chunks import ClassChunk as ClassChunk
+from itrust.data.multiclass_chunks import ClassFacts as ClassFacts
+from itrust.data.multiclass_files import ClassHarvest as ClassHarvest
+from itrust.data.multiclass_files import ClassSurvey as ClassSurvey
 from itrust.data.multiclass_files import MulticlassPopulationScan, MulticlassScan
 from itrust.data.multiclass_population import MulticlassPopulation
 from itrust.data.oddities import covariate_notes as covariate_notes
@@ -90,6 +95,7 @@ from itrust.data.predicates.leaves import as_predicate as as_predicate
 from itrust.data.predicates.lookup import OTHER_NAME as OTHER_NAME
 from itrust.data.predicates.lookup import PREDICTION as PREDICTION
 from itrust.data.predicates.lookup import column_of as column_of
+from itrust.data.predicates.lookup import date_text as date_text
 from itrust.data.predicates.lookup import position_of as position_of
 from itrust.data.predicates.lookup import value_of as value_of
 from itrust.data.predicates.parts import cut_of as cut_of
@@ -108,6 +114,7 @@ from itrust.data.sample import Sample
 from itrust.data.sample import a_kind as a_kind
 from itrust.data.sample import checked_sample as checked_sample
 from itrust.data.sample import of_two_classes as of_two_classes
+from itrust.data.selection import SelectionCounts as SelectionCounts
 from itrust.data.selection import without_codes as without_codes
 from itrust.data.snapshots import belonging_to as belonging_to
 from itrust.data.source import Candidates as Candidates

@@ -24,6 +24,7 @@ from itrust._core import (
     as_seed,
     checked_count,
     did_you_mean,
+    first_line,
     listed,
     shown,
 )
@@ -327,6 +328,24 @@ def _probabilities(model: Any, X: object) -> AnyArray:
             settings=[Setting("cv", 5)],
             details={"name": name},
         ) from None
+    except InputError:  # which is a ValueError, and has its sentence
+        raise
+    except (TypeError, ValueError) as error:
+        raise _refusal(model, X, error) from error
+
+
+def _refusal(model: object, X: object, error: Exception) -> InputError:
+    """The sentence for a model that does not take the rows; columns that X lacks are named."""
+    columns, trained = getattr(X, "columns", None), getattr(model, "feature_names_in_", None)
+    lacks = [] if columns is None or trained is None else [c for c in trained if c not in columns]
+    return InputError(
+        "this {name} gives no probabilities for {argument}: {reason}",
+        argument="X",
+        hint=f"it was trained with {listed(lacks)}, which X lacks"
+        if lacks
+        else "it needs the columns that it was trained with, prepared in the same way",
+        details={"name": type(model).__name__, "reason": first_line(error)},
+    )
 
 
 def _out_of_fold(
@@ -361,7 +380,19 @@ def _out_of_fold(
             value=cv,
         )
     folds = int(splitter.get_n_splits(X, labels, groups))
-    found = cross_val_predict(model, X, labels, cv=splitter, groups=groups, method="predict_proba")
+    try:
+        found = cross_val_predict(
+            model, X, labels, cv=splitter, groups=groups, method="predict_proba"
+        )
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            "there are no out-of-fold predictions of this {name}: {reason}",
+            argument="cv",
+            value=cv,
+            details={"name": type(model).__name__, "reason": first_line(error)},
+        ) from error
     return np.asarray(found), folds
 
 

@@ -40,7 +40,7 @@ from itrust.data.predicates.reader import as_condition
 from itrust.data.readers import plain_columns
 from itrust.data.rows import Chunk, Points
 from itrust.data.sample import Sample, refuse_positive
-from itrust.data.selection import Selection, read_na_values
+from itrust.data.selection import RowSelection, read_na_values
 from itrust.data.source import Candidates, Pilot, smallest_of
 from itrust.data.time_blocks import AUTO
 from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
@@ -327,9 +327,9 @@ class Scan:
         return self.file_set.form
 
     @property
-    def selection(self) -> Selection:
+    def selection(self) -> RowSelection:
         """Which rows count."""
-        return Selection(self.na_values, self.where, self.missing == "drop", self.kinds)
+        return RowSelection(self.na_values, self.where, self.missing == "drop", self.kinds)
 
     def _condition_columns(self) -> list[str]:
         """The columns that the condition reads."""

@@ -18,7 +18,7 @@ from itrust.data.intake import (
 )
 from itrust.data.kinds import Kinds
 from itrust.data.predicates.algebra import Predicate
-from itrust.data.selection import Selected, Selection
+from itrust.data.selection import RowSelection, Selected
 from itrust.data.unit_columns import UnitColumn, replicate_columns, unit_columns
 
 
@@ -141,7 +141,7 @@ def read_frame(
     taken += [(role, unit.column) for role, found in units.items() for unit in found]
     _refuse_two_roles(taken, chosen, replicates)
     kinds.among(names)
-    selection = Selection.of(na_values, where, checked_missing(missing), kinds)
+    selection = RowSelection.of(na_values, where, checked_missing(missing), kinds)
     subjects = {
         **{name: Subject("x", name) for name in chosen},
         **{name: Subject("replicate_weights", name) for name in replicates},
@@ -239,7 +239,7 @@ def _refuse_odd_units(
         if found and all(unit.length is None for unit in found):
             subjects = {unit.column: Subject(role, unit.column) for unit in found}
             own = {name: columns[name] for name in subjects}
-            blanked = Selection(na_values).applied(own, subjects, "").columns
+            blanked = RowSelection(na_values).applied(own, subjects, "").columns
             drawn[role] = {unit.text: blanked[unit.column] for unit in found}
     if drawn:
         refuse_odd_units(drawn)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -17,11 +19,19 @@ from itrust._core import (
     Setting,
     Subject,
     counted,
+    first_line,
     listed,
 )
 
 # Of their classes: pandas, polars and DuckDB; Arrow; its readers and data sets; its scanners.
 FRAME_TRAITS = ("columns", "column_names", "schema", "projected_schema")
+# Where rows are made only when they are read, the package that makes them is loaded by then.
+FOREIGN_ERRORS = (
+    ("duckdb", "Error"),
+    ("narwhals.exceptions", "NarwhalsError"),
+    ("polars.exceptions", "PolarsError"),
+    ("pyarrow", "ArrowException"),
+)
 X = Subject("x")
 
 
@@ -40,16 +50,37 @@ def at_hand(frame: object) -> object:
 
     Narwhals knows lazy frames of polars and Dask and relations of DuckDB, and some more.
     """
-    if isinstance(frame, pa.RecordBatchReader):
-        return frame.read_all()
-    if type(frame).__module__ == "pyarrow._dataset":
-        return frame.to_table()  # type: ignore[attr-defined]
-    lazy = _as_lazy(frame)
-    if lazy is None:
-        return frame
-    if "duckdb" in type(frame).__module__:  # SELECT may give two columns one name
-        refuse_duplicates(frame.columns)  # type: ignore[attr-defined]
-    return lazy.collect().to_native()
+    with _being_read():
+        if isinstance(frame, pa.RecordBatchReader):
+            return frame.read_all()
+        if type(frame).__module__ == "pyarrow._dataset":
+            return frame.to_table()  # type: ignore[attr-defined]
+        lazy = _as_lazy(frame)
+        if lazy is None:
+            return frame
+        if "duckdb" in type(frame).__module__:  # SELECT may give two columns one name
+            refuse_duplicates(frame.columns)  # type: ignore[attr-defined]
+        return lazy.collect().to_native()
+
+
+@contextmanager
+def _being_read() -> Iterator[None]:
+    """Say in one sentence why a frame gives no rows: a query that fails, a closed connection."""
+    kinds = tuple(
+        getattr(sys.modules[module], name)
+        for module, name in FOREIGN_ERRORS
+        if module in sys.modules
+    )
+    try:
+        yield
+    except MemoryError:  # Arrow has one of its own, and the command a sentence for all
+        raise
+    except kinds as error:
+        raise InputError(
+            "the rows of the frame cannot be read: {reason}",
+            argument="frame",
+            details={"reason": first_line(error)},
+        ) from error
 
 
 def _as_lazy(frame: object) -> Any:
@@ -62,9 +93,10 @@ def _as_lazy(frame: object) -> Any:
 
 def names_of_frame(frame: object) -> list[str]:
     """Names of a frame's columns; no row is read."""
-    lazy = _as_lazy(frame)
-    if lazy is not None:
-        return list(lazy.collect_schema().names())
+    with _being_read():
+        lazy = _as_lazy(frame)
+        if lazy is not None:
+            return list(lazy.collect_schema().names())
     schema = getattr(frame, "projected_schema", None) or getattr(frame, "schema", None)
     found = schema.names if isinstance(schema, pa.Schema) else getattr(frame, "columns", frame)
     return [str(name) for name in found]  # type: ignore[union-attr]

@@ -542,19 +542,12 @@ class MulticlassSample(Predicted):
     def notes(self) -> tuple[str, ...]:
         """Data-quality notes: rows left out, classes never seen, columns that look odd."""
         said = [*self.dropped, *self.rescaled, *self.origin, *design_notes(self.design)]
-        seen = [name for name, count in zip(self.classes, self.counts, strict=True) if count]
-        if len(seen) == 1:
-            said.append(f"one class only: every label is {shown(seen[0])}")
-        elif len(seen) < len(self.classes):
-            never = [name for name in self.classes if name not in seen]
-            said.append(f"no label is {listed(never)}")
-        if np.isin(self.p, (0.0, 1.0)).all():
-            said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
+        certain = bool(np.isin(self.p, (0.0, 1.0)).all())
         rows: Any = slice(None)
         if self.n > NOTED_ROWS:
             rows = smallest_tickets(tickets(0, self.n), NOTED_ROWS)
         some = tuple(column.take(rows) for column in self.columns)
-        odd = [note for p in self.p[rows].T for note in covariate_notes(Points(p, some))]
+        odd = class_notes(self.classes, self.counts, certain, self.p[rows], some)
         return tuple(dict.fromkeys([*said, *odd]))
 
     def take(self, rows: object) -> Self:
@@ -703,6 +696,44 @@ class MulticlassSample(Predicted):
         ]
         first = ", ".join([head, *drawn_in_words(self.design)])
         return "\n".join([first, *lines, *covariate_lines(self.columns, self.notes)])
+
+
+def class_notes(
+    classes: Sequence[Any],
+    counts: IntArray,
+    certain: bool,
+    p: FloatArray,
+    columns: tuple[Column, ...],
+) -> list[str]:
+    """Say what is odd about labels, probabilities and covariates.
+
+    Parameters
+    ----------
+    classes : sequence
+        Names of the classes.
+    counts : (K,) array of int
+        Rows of each class.
+    certain : bool
+        Whether every probability is 0 or 1.
+    p : (m, K) array
+        Probabilities of all rows, or of random ones.
+    columns : tuple of Column
+        Covariates of the same rows.
+
+    Returns
+    -------
+    list of str
+        One sentence for each oddity.
+    """
+    said = []
+    seen = [name for name, count in zip(classes, counts, strict=True) if count]
+    if len(seen) == 1:
+        said.append(f"one class only: every label is {shown(seen[0])}")
+    elif len(seen) < len(classes):
+        said.append(f"no label is {listed([name for name in classes if name not in seen])}")
+    if certain:
+        said.append("every p is 0 or 1: are these predicted classes instead of probabilities?")
+    return [*said, *(note for own in p.T for note in covariate_notes(Points(own, columns)))]
 
 
 def read_class_parts(

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from itrust._core import AnyArray, FloatArray, IntArray, Subject, counted, listed
+from itrust._core import (
+    Advance,
+    AnyArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    Subject,
+    counted,
+    listed,
+    tickets,
+)
 from itrust.data.class_intake import (
     class_numbers,
     class_position,
@@ -22,17 +34,19 @@ from itrust.data.class_intake import (
 )
 from itrust.data.column import Column
 from itrust.data.design import Design
-from itrust.data.design_intake import read_design
+from itrust.data.design_intake import design_notes, read_design
 from itrust.data.encoding import encode
 from itrust.data.file_set import Batch
-from itrust.data.files import WINDOW_ROWS, Scan, too_few_rows
-from itrust.data.formats import Room
+from itrust.data.files import WINDOW_ROWS, Scan, Window, too_few_rows
+from itrust.data.formats import FilePart, Room
 from itrust.data.frame_roles import settled_unit
 from itrust.data.intake import settle_missing
-from itrust.data.multiclass import MulticlassSample
+from itrust.data.multiclass import MulticlassSample, class_notes
+from itrust.data.multiclass_chunks import FACT_ROWS, ClassChunk, ClassFacts
 from itrust.data.multiclass_population import MulticlassPopulation
 from itrust.data.population_files import PopulationScan
 from itrust.data.selection import SelectionCounts
+from itrust.data.source import smallest_of
 from itrust.data.unit_columns import UnitColumn
 
 
@@ -123,6 +137,53 @@ class ClassScan:
         return f"<{type(self).__name__}: {files}, {told}>"
 
 
+@dataclass(frozen=True, eq=False)
+class ClassSurvey:
+    """What one pass over rows in files tells.
+
+    Attributes
+    ----------
+    facts : ClassFacts
+        Counts of all rows.
+    some : MulticlassSample
+        Random rows, always the same ones, in the order of the files.
+    tickets : (m,) array
+        The random number of each of them: the rows with the smallest numbers were chosen.
+    notes : tuple of str
+        Data-quality notes of all rows.
+    """
+
+    facts: ClassFacts
+    some: MulticlassSample
+    tickets: FloatArray
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassHarvest:
+    """What a first pass over rows in files, or over a piece of them, finds.
+
+    Attributes
+    ----------
+    facts : tuple of ClassFacts
+        Of every stretch of rows, in order: whoever adds them up keeps this order.
+    rescaled : tuple
+        How many rows summed to 1 only up to rounding, and how far off they were.
+    tickets : (m,) array
+        Random numbers of the rows that may be among the chosen ones.
+    rows : pyarrow.Table
+        These rows.
+    counts : SelectionCounts
+        What became of the rows; of a piece, those before and after it may be among them.
+    """
+
+    facts: tuple[ClassFacts, ...]
+    rescaled: tuple[int, float]
+    tickets: FloatArray
+    rows: pa.Table
+    counts: SelectionCounts
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class MulticlassScan(ClassScan):
     """Rows of files with labels of several classes; made by `scan(..., prob={...})`.
@@ -201,6 +262,196 @@ class MulticlassScan(ClassScan):
             "units": (),
         }
         return MulticlassSample.of_parts(parts, self.label)
+
+    def chunks(self, size: int) -> Iterator[ClassChunk]:
+        """Read all rows in order, checked as they come.
+
+        Parameters
+        ----------
+        size : int
+            Number of rows at a time; chunks end at multiples of it, whatever files rows come from.
+
+        Returns
+        -------
+        iterator of ClassChunk
+            The rows that count; clusters and strata are not read.
+        """
+        for window, _ in self._windows(size * max(1, WINDOW_ROWS // size)):
+            if window.rows:
+                chunk = self._read(window)[0]
+                for rows in window.cut(size):
+                    yield chunk.cut(rows)
+
+    def survey(self, size: int, advance: Advance | None = None) -> ClassSurvey:
+        """Count the rows and keep random ones of them, in one pass over the files.
+
+        Parameters
+        ----------
+        size : int
+            How many rows are kept at most: those with the smallest tickets.
+        advance : callable, optional
+            Told the number of rows that were read.
+
+        Returns
+        -------
+        ClassSurvey
+            Every row has been checked on the way.
+        """
+        found = self.harvest(size, FACT_ROWS, advance=advance)
+        return self.survey_of([found], found.counts, size)
+
+    def harvest(
+        self,
+        size: int,
+        stretch: int,
+        max_ticket: float = 1.0,
+        advance: Advance | None = None,
+    ) -> ClassHarvest:
+        """What a first pass over these files, or a piece of them, finds.
+
+        Parameters
+        ----------
+        size : int
+            How many rows are kept at most.
+        stretch : int
+            Rows that are counted at once.
+        max_ticket : float
+            Rows with a larger ticket are left out.
+        advance : callable, optional
+            Told the number of rows that were read.
+
+        Returns
+        -------
+        ClassHarvest
+            Every row has been checked on the way.
+        """
+        counts, rescaled, bar = SelectionCounts(), (0, 0.0), max_ticket
+        facts: list[ClassFacts] = []
+        found: list[tuple[FloatArray, pa.Table]] = []
+        for window, own in self._windows(stretch):
+            counts = counts.plus(own)
+            if not window.rows:
+                continue
+            chunk, (count, largest) = self._read(window)
+            rescaled = rescaled[0] + count, max(rescaled[1], largest)
+            facts.append(ClassFacts.of(chunk.p, chunk.codes, chunk.weights))
+            if advance:
+                advance(window.rows)
+            drawn = tickets(window.first, window.rows)
+            rows = np.flatnonzero(drawn < bar)
+            found.append((drawn[rows], window.table.take(pa.array(rows))))
+            if sum(lot.size for lot, _ in found) > 2 * size:
+                found = [smallest_of(found, size)]
+                bar = float(found[0][0].max())
+        return ClassHarvest(tuple(facts), rescaled, *smallest_of(found, size), counts)
+
+    def survey_of(
+        self, found: Sequence[ClassHarvest], counts: SelectionCounts, size: int
+    ) -> ClassSurvey:
+        """Put together what passes over several pieces have found.
+
+        Parameters
+        ----------
+        found : sequence of ClassHarvest
+            Of every piece, in the order of the files.
+        counts : SelectionCounts
+            What became of all rows.
+        size : int
+            How many rows are kept at most.
+
+        Returns
+        -------
+        ClassSurvey
+            With the rows that have the smallest tickets, in the order of the files.
+        """
+        if not counts.n:
+            raise self.scan.file_set.without_rows()
+        if counts.kept < 2:
+            raise too_few_rows(counts.kept)
+        facts = reduce(lambda one, other: one.plus(other), chain(*(lot.facts for lot in found)))
+        rescaled = sum(lot.rescaled[0] for lot in found), max(lot.rescaled[1] for lot in found)
+        drawn, table = smallest_of([(lot.tickets, lot.rows) for lot in found], size)
+        read, design, _ = read_class_rows(self.scan, self.class_columns, table)
+        said = [*self.scan.selection.notes(counts), *rounding_note(*rescaled)]
+        parts = {
+            "codes": read.codes,
+            "p": read.p,
+            "classes": self.classes,
+            "design": design,
+            "dropped": (),
+            "rescaled": (),
+            "columns": read.columns,
+            "units": (),
+        }
+        some = MulticlassSample.of_parts(parts, self.label)
+        odd = class_notes(self.classes, facts.labels, not facts.uncertain, some.p, some.columns)
+        notes = dict.fromkeys([*said, *design_notes(design), *odd])
+        return ClassSurvey(facts, some, drawn, tuple(notes))
+
+    def counts(self) -> SelectionCounts:
+        """Read all rows and tell what becomes of them.
+
+        Returns
+        -------
+        SelectionCounts
+            How many there are, and how many count.
+        """
+        found = (own for _, own in _selected(self.scan))
+        return reduce(lambda one, other: one.plus(other), found, SelectionCounts())
+
+    def spanning(self, parts: Sequence[FilePart], rows: range) -> MulticlassScan:
+        """Name the rows with some numbers, which lie in some pieces of the files.
+
+        Parameters
+        ----------
+        parts : sequence of FilePart
+            Consecutive pieces that hold the rows; the first knows the number of its first row.
+        rows : range
+            Numbers of the rows in the whole.
+
+        Returns
+        -------
+        MulticlassScan
+            The same columns of these rows.
+        """
+        return replace(self, scan=self.scan.spanning(parts, rows))
+
+    def _windows(self, size: int) -> Iterator[tuple[Window, SelectionCounts]]:
+        """Rows in stretches that end at multiples of `size`, and what became of the others."""
+        parts, rows = self.scan.parts, self.scan.rows
+        first, held = parts[0].start if parts else 0, 0
+        batches, counts = list[Batch](), SelectionCounts()
+        for batch, own in _selected(self.scan):
+            counts = counts.plus(own)
+            if rows is not None and first < rows.start:  # those of another machine
+                skipped, batch = batch.split(rows.start - first)
+                first += skipped.rows.num_rows
+            if rows is not None:
+                batch = batch.split(rows.stop - first - held)[0]
+            while batch.rows.num_rows:
+                room = size - (first + held) % size
+                some, batch = batch.split(room)
+                batches.append(some)
+                held += some.rows.num_rows
+                if some.rows.num_rows == room:
+                    yield Window(first, tuple(batches), 0), counts
+                    first, held, batches, counts = first + held, 0, [], SelectionCounts()
+            if rows is not None and first + held >= rows.stop:
+                break
+        if held or counts.n:
+            yield Window(first, tuple(batches), 0), counts
+
+    def _read(self, window: Window) -> tuple[ClassChunk, tuple[int, float]]:
+        """The rows as arrays; what is wrong with one is told with its file and its number there."""
+        try:
+            chunk, _, rescaled = read_class_rows(self.scan, self.class_columns, window.table)
+        except InputError:
+            for batch in window.batches:  # only one of them knows the row
+                with batch.located():
+                    table = pa.Table.from_batches([batch.rows])
+                    read_class_rows(self.scan, self.class_columns, table)
+            raise
+        return replace(chunk, first=window.first), rescaled
 
     def _design(self, found: Gathered, p: FloatArray) -> Design:
         rows = self.scan
@@ -318,19 +569,13 @@ class Gathered:
     def take(self, batch: Batch) -> None:
         """Check some rows and keep them."""
         table = pa.Table.from_batches([batch.rows])
-        n, names = table.num_rows, tuple(self.classes)
-        with batch.located():
-            matrix = np.empty((n, len(names)), order="F")
-            for k, (name, column) in enumerate(self.classes.items()):
-                matrix[:, k] = class_numbers(table[column], name)
-            matrix, (count, largest) = rows_that_sum_to_1(matrix, names)
-            self.rows._read(table, with_label=False)  # covariates and weights, one sentence each
-            if self.rows.label is not None:
-                labels = self.rows.kinds.labels_of(self.rows.label)
-                codes = read_codes(table[self.rows.label], names, len(names), labels)[1]
-                self._codes.append(codes.astype(np.min_scalar_type(len(names))))
+        names = tuple(self.classes)
+        with batch.located():  # covariates and weights are checked, too
+            read, _, (count, largest) = read_class_rows(self.rows, self.classes, table)
+        if self.rows.label is not None:
+            self._codes.append(read.codes.astype(np.min_scalar_type(len(names))))
         for k, name in enumerate(names):
-            self._p[name].append(matrix[:, k].copy())  # a view would keep all classes
+            self._p[name].append(read.p[:, k].copy())  # a view would keep all classes
         before = self.rescaled
         self.rescaled = before[0] + count, max(before[1], largest)
         for name in dict.fromkeys([*self.rows.names, *self.design_columns]):
@@ -363,6 +608,41 @@ class Gathered:
         missing = self.rows.missing
         found: tuple[Column, ...] = settle_missing({"columns": columns}, missing)["columns"]
         return found
+
+
+def read_class_rows(
+    rows: Scan, classes: Mapping[Any, str], table: pa.Table
+) -> tuple[ClassChunk, Design, tuple[int, float]]:
+    """Check some rows of files and read them.
+
+    Parameters
+    ----------
+    rows : Scan
+        Which column is what.
+    classes : mapping
+        From each class to its column.
+    table : pyarrow.Table
+        The rows.
+
+    Returns
+    -------
+    tuple
+        The rows, numbered from 0, whose codes are 0 where there are no labels; their weights as a
+        design; how many rows summed to 1 only up to rounding, and how far off they were.
+    """
+    names = tuple(classes)
+    matrix = np.empty((table.num_rows, len(names)), order="F")
+    for k, (name, column) in enumerate(classes.items()):
+        matrix[:, k] = class_numbers(table[column], name)
+    matrix, rescaled = rows_that_sum_to_1(matrix, names)
+    parts = rows._read(table, with_label=False)
+    codes: IntArray = np.zeros(table.num_rows, dtype=np.int64)
+    if rows.label is not None:
+        labels = rows.kinds.labels_of(rows.label)
+        codes = read_codes(table[rows.label], names, len(names), labels)[1]
+    design = parts["design"]
+    chunk = ClassChunk(0, matrix, codes, parts["columns"], design.weights)
+    return chunk, design, rescaled
 
 
 def _compact(array: pa.Array) -> pa.Array:

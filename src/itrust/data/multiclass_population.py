@@ -37,7 +37,7 @@ from itrust.data.kinds import Kinds
 from itrust.data.population import Population
 from itrust.data.predicates.algebra import Predicate
 from itrust.data.rows import Points, Predicted
-from itrust.data.selection import Selection
+from itrust.data.selection import RowSelection
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -230,7 +230,7 @@ class MulticlassPopulation(Predicted):
             refuse_among_covariates("prob", name, chosen)
         kinds = Kinds.of(categories, numbers, value_labels)
         kinds.among(list(columns))
-        selection = Selection.of(na_values, where, missing, kinds)
+        selection = RowSelection.of(na_values, where, missing, kinds)
         roles = {
             **{name: Subject("x", name) for name in chosen},
             **dict.fromkeys(classes.values(), PROB),

@@ -33,7 +33,7 @@ from itrust.data.kinds import Kinds
 from itrust.data.predicates.algebra import Predicate
 from itrust.data.rows import Predicted
 from itrust.data.sample import Sample
-from itrust.data.selection import Selection
+from itrust.data.selection import RowSelection
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -214,7 +214,7 @@ class Population(Predicted):
         refuse_among_covariates("prob", named["prob"], chosen)
         kinds = Kinds.of(categories, numbers, value_labels)
         kinds.among(list(columns))
-        selection = Selection.of(na_values, where, missing, kinds)
+        selection = RowSelection.of(na_values, where, missing, kinds)
         roles_of = {
             **{name: Subject("x", name) for name in chosen},
             **{name: Subject(role) for role, name in named.items()},

@@ -47,7 +47,7 @@ def read_na_values(given: object) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class RowSelection:
     """What is to be done with the rows of a frame before anything reads them.
 
     Attributes
@@ -68,7 +68,9 @@ class Selection:
     kinds: Kinds = PLAIN
 
     @classmethod
-    def of(cls, na_values: object, where: object, missing: str, kinds: Kinds = PLAIN) -> Selection:
+    def of(
+        cls, na_values: object, where: object, missing: str, kinds: Kinds = PLAIN
+    ) -> RowSelection:
         """Read what a user asked for.
 
         Parameters
@@ -84,7 +86,7 @@ class Selection:
 
         Returns
         -------
-        Selection
+        RowSelection
             The same, checked.
         """
         asked = None if where is None else as_condition(where)

@@ -6,6 +6,9 @@ from itrust.engines.auto import EngineChoice as EngineChoice
 from itrust.engines.auto import as_engine as as_engine
 from itrust.engines.certificate import Certificate
 from itrust.engines.dask import Dask
+from itrust.engines.dask_classes import class_survey as class_survey
+from itrust.engines.dask_classes import class_total as class_total
+from itrust.engines.dask_classes import partitions_of as partitions_of
 from itrust.engines.factor import Factor
 from itrust.engines.landmarks import make_plan as make_plan
 from itrust.engines.lowrank import LowRankPlan as LowRankPlan

@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from itrust._core import Advance, InputError, Setting, checked_positive, counted
 from itrust.data import (
     Candidates,
+    Chunk,
     Extract,
     FilePart,
+    FileSet,
     Harvest,
     Scan,
     Source,
@@ -35,6 +37,36 @@ PART_ROWS = 2**18  # of a partition, about
 MAX_PIECES = 16  # of a row group, which can only be read from its beginning
 WINDOW_ROWS = 2**16  # that the first pass reads at once
 COUNT_BYTES = 2**24  # of files that are counted by one task
+
+
+class Piece(Protocol):
+    """Some rows of files that one task reads."""
+
+    @property
+    def parts(self) -> tuple[FilePart, ...] | None:
+        """The pieces of files that hold them."""
+
+    @property
+    def rows(self) -> range | None:
+        """Their numbers in the whole."""
+
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """These rows in order."""
+
+
+@runtime_checkable
+class Divisible(Protocol):
+    """Rows in files that many machines can share."""
+
+    @property
+    def file_set(self) -> FileSet:
+        """The files."""
+
+    def spanning(self, parts: Sequence[FilePart], rows: range) -> Piece:
+        """Name the rows with some numbers, which lie in some pieces of the files."""
+
+
+Rows = TypeVar("Rows", bound=Piece)
 
 
 @dataclass(frozen=True)
@@ -160,7 +192,8 @@ class Dask(Engine):
 
     def _pass(self, survey: Survey, job: Job) -> Totals:
         chunk = self.factor.chunk_rows(survey.n, job.works)
-        scan = _checked(survey.source)
+        source = survey.source
+        scan = source if isinstance(source, Divisible) else _checked(source)
         pieces = _pieces(scan, survey.parts, chunk)
         with scan.file_set.same_files(), self.cluster() as cluster:
             return _summed(cluster, pieces, job, chunk)
@@ -188,6 +221,11 @@ def _counted_parts(cluster: Cluster, scan: Scan) -> tuple[FilePart, ...]:
         pieces = [[scan.only(part) for part in lot] for lot in lots]
         counts = [rows for found in cluster.answers(cluster.map(_count, pieces)) for rows in found]
         parts = [replace(part, rows=rows) for part, rows in zip(parts, counts, strict=True)]
+    return _placed(parts)
+
+
+def _placed(parts: Sequence[FilePart]) -> tuple[FilePart, ...]:
+    """The same; each knows the number of its first row in the whole."""
     placed, start = [], 0
     for part in parts:
         placed.append(replace(part, start=start))
@@ -203,7 +241,7 @@ def _parts(scan: Scan) -> list[FilePart]:
     return [replace(part, rows=None) for part in parts]  # fewer than the file says may count
 
 
-def _pieces(scan: Scan, parts: Sequence[FilePart], chunk: int) -> list[Scan]:
+def _pieces(scan: Divisible, parts: Sequence[FilePart], chunk: int) -> list[Any]:
     """What one task reads, for every partition: rows up to a multiple of `chunk`.
 
     A chunk that begins in one partition and ends in the next belongs to the first. So every chunk
@@ -261,7 +299,7 @@ def _bytes(part: FilePart) -> int:
     return split_table(part.path)[0].stat().st_size
 
 
-def _summed(cluster: Cluster, pieces: list[Scan], job: Job, chunk: int) -> Totals:
+def _summed(cluster: Cluster, pieces: list[Any], job: Job, chunk: int) -> Totals:
     """The sums of all pieces."""
     # A task, not scattered data: the scheduler can make it again when a worker is lost.
     (shared,) = cluster.map(_pass_on, [replace(job, advance=None)])
@@ -271,7 +309,7 @@ def _summed(cluster: Cluster, pieces: list[Scan], job: Job, chunk: int) -> Total
     return total
 
 
-def _told_rows(pieces: Sequence[Scan], advance: Advance | None) -> Callable[[int], None]:
+def _told_rows(pieces: Sequence[Piece], advance: Advance | None) -> Callable[[int], None]:
     """Tell of the rows of a piece that is done."""
 
     def done(number: int) -> None:
@@ -293,7 +331,7 @@ def _harvest(piece: Scan, size: int, max_ticket: float) -> Harvest:
     return _seen(piece).harvest(size, max_ticket)
 
 
-def _accumulate(piece: Scan, job: Job, chunk: int) -> Totals:
+def _accumulate(piece: Piece, job: Job, chunk: int) -> Totals:
     with one_blas_thread(), memory_kept():
         return accumulate_all(job, while_wanted(_seen(piece).chunks(chunk)))
 
@@ -302,7 +340,7 @@ def _pass_on(job: Job) -> Job:
     return job
 
 
-def _seen(piece: Scan) -> Scan:
+def _seen(piece: Rows) -> Rows:
     """The same rows; raise where this worker does not find their files."""
     for path in {part.path for part in piece.parts or ()}:
         place = split_table(path)[0]

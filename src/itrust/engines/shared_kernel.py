@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from itrust._core import InputError
 from itrust.engines.auto import Auto
+from itrust.engines.dask import Dask
 from itrust.engines.factor import Factor
 from itrust.engines.protocol import Engine
 from itrust.engines.tiles import Tiles
@@ -21,10 +22,13 @@ class SharedKernel:
         Whether it is taken as it is, tile by tile.
     factor : Factor or None
         Whose tolerance and rank are kept; None where nothing was asked for.
+    machines : Dask or None
+        Whose workers read the rows; None for this process.
     """
 
     in_full: bool
     factor: Factor | None
+    machines: Dask | None = None
 
 
 def shared_kernel(engine: Engine) -> SharedKernel:
@@ -40,10 +44,14 @@ def shared_kernel(engine: Engine) -> SharedKernel:
     SharedKernel
         In full for tiles, by features else.
     """
+    if isinstance(engine, Dask):
+        # The default was not asked for: without it, numbers are those of engine="auto".
+        return SharedKernel(False, None if engine.factor == Factor() else engine.factor, engine)
     if not isinstance(engine, Auto | Factor | Tiles):
         raise InputError(
-            "several classes are tested on one machine, with engine='auto', Tiles() or Factor(), "
-            "not {kind}()",
+            "several classes are tested with engine='auto', Tiles(), Factor() or Dask(client), "
+            "not {kind}(): a row's class is drawn once for all checks, which other engines are "
+            "not told how to do",
             argument="engine",
             value=engine,
             details={"kind": type(engine).__name__},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -20,24 +21,25 @@ from itrust.nulls.base import RowwiseNull
 DIGITS = 2**16
 
 
-@dataclass(frozen=True, eq=False)
-class Categorical:
-    """Redraw the class of every row from its probabilities.
-
-    A row's classes divide [0, 1) among them, in the order of the columns, and a uniform number
-    that belongs to (seed, row, draw) falls into one of them.
+class CategoryDraws(ABC):
+    """Who redraws the classes of all rows; every row keeps its probabilities.
 
     Attributes
     ----------
-    p : (n, K) array
-        Probabilities of all rows.
+    exact : bool
+        Whether the p-value is valid at every sample size.
+    meaning : str
+        What the null does, in a few words.
+    keeps_clusters : bool
+        Whether draws keep the dependence within clusters.
     """
 
-    p: FloatArray = field(repr=False)
-    exact: ClassVar[bool] = True
-    meaning: ClassVar[str] = "classes redrawn from their probabilities"
+    exact: ClassVar[bool]
+    meaning: ClassVar[str]
+    keeps_clusters: ClassVar[bool] = False
 
-    def codes(self, rows: range, draws: range, seed: int) -> AnyArray:
+    @abstractmethod
+    def codes(self, rows: range, draws: range, seed: int, p: FloatArray | None = None) -> AnyArray:
         """Draw classes of some rows.
 
         Parameters
@@ -46,13 +48,14 @@ class Categorical:
             Numbers of consecutive rows and draws.
         seed : int
             A code depends on the seed, its row and its draw alone.
+        p : (len(rows), K) array, optional
+            Probabilities of these rows; default: those that the null holds.
 
         Returns
         -------
         (len(rows), len(draws)) array of int
             Positions of the classes.
         """
-        return _fallen(class_edges(self.p[rows.start : rows.stop]), rows, draws, seed)
 
     def of_class(self, code: int) -> OneCategory:
         """Give the null of one class against the rest, with the same draws.
@@ -71,28 +74,56 @@ class Categorical:
 
 
 @dataclass(frozen=True, eq=False)
+class Categorical(CategoryDraws):
+    """Redraw the class of every row from its probabilities.
+
+    A row's classes divide [0, 1) among them, in the order of the columns, and a uniform number
+    that belongs to (seed, row, draw) falls into one of them.
+
+    Attributes
+    ----------
+    p : (n, K) array or None
+        Probabilities of all rows; None where rows come some at a time and bring theirs.
+    """
+
+    p: FloatArray | None = field(default=None, repr=False)
+    exact: ClassVar[bool] = True
+    meaning: ClassVar[str] = "classes redrawn from their probabilities"
+
+    def codes(self, rows: range, draws: range, seed: int, p: FloatArray | None = None) -> AnyArray:
+        if p is None:
+            assert self.p is not None
+            p = self.p[rows.start : rows.stop]
+        return _fallen(class_edges(p), rows, draws, seed)
+
+
+@dataclass(frozen=True, eq=False)
 class OneCategory(RowwiseNull):
     """Whether a redrawn class is a given one.
 
     Attributes
     ----------
-    categories : Categorical
+    categories : CategoryDraws
         Who draws.
     code : int
         Position of the class.
     """
 
-    categories: Categorical = field(repr=False)
+    categories: CategoryDraws = field(repr=False)
     code: int
-    exact: ClassVar[bool] = True
     meaning: ClassVar[str] = Categorical.meaning
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Whether the p-value is valid at every sample size."""
+        return self.categories.exact
 
     def draw(self, chunk: Chunk, draws: range, seed: int) -> BoolArray:
         return np.asarray(self.categories.codes(chunk.rows, draws, seed) == self.code)
 
     def to_dict(self) -> dict[str, Any]:
         """Name and whether it is exact."""
-        return {"null": "Categorical", "exact": self.exact}
+        return {"null": type(self.categories).__name__, "exact": self.exact}
 
 
 def class_edges(p: FloatArray) -> FloatArray:

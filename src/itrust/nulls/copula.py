@@ -105,7 +105,7 @@ class Copula(RowwiseNull):
         units, unit = np.unique(chunk.cluster, return_inverse=True)
         shared_seed = as_seed(np.random.default_rng([seed, 2]))
         fractions = keyed_fractions(shared_seed, units[:, None], np.array(draws))
-        shared = np.sqrt(self.rho) * _normal(fractions)
+        shared = np.sqrt(self.rho) * normal_of(fractions)
         return _alike(chunk.p, shared[unit], np.sqrt(1 - self.rho), chunk.rows, draws, seed)
 
 
@@ -159,7 +159,7 @@ def _compatible(part: Sample, seed: int) -> tuple[float, ...]:
     weights = [np.ones((part.n, 1))]
     if part.weights is not None:  # heavy rows may be more alike than others
         weights.append(part.weights[:, None])
-    observed = [float(_alikeness(w * (part.y - part.p)[:, None], first)[0]) for w in weights]
+    observed = [float(alikeness_of(w * (part.y - part.p)[:, None], first)[0]) for w in weights]
     drawn = np.empty((len(weights), len(GRID), SET_DRAWS))
     own_seed = as_seed(np.random.default_rng([seed, 3]))
     for at in range(0, SET_DRAWS, DRAWS_AT_ONCE):
@@ -168,10 +168,10 @@ def _compatible(part: Sample, seed: int) -> tuple[float, ...]:
             residuals = labels - part.p[:, None]
             for row, w in enumerate(weights):
                 own = residuals if row == 0 else w * residuals
-                drawn[row, k, draws.start : draws.stop] = _alikeness(own, first)
+                drawn[row, k, draws.start : draws.stop] = alikeness_of(own, first)
     nearness = np.array(
         [
-            [_nearness(of_rho, seen) for of_rho in of_weights]
+            [nearness_of(of_rho, seen) for of_rho in of_weights]
             for of_weights, seen in zip(drawn, observed, strict=True)
         ]
     )
@@ -186,18 +186,19 @@ def _on_grid(part: Sample, draws: range, seed: int) -> Iterator[BoolArray]:
     units, unit = np.unique(part.cluster, return_inverse=True)
     numbers = np.array(draws)
     shared_seed = as_seed(np.random.default_rng([seed, 2]))
-    shared = _normal(keyed_fractions(shared_seed, units[:, None], numbers))[unit]
-    own = _normal(keyed_fractions(seed, np.arange(part.n)[:, None], numbers))
+    shared = normal_of(keyed_fractions(shared_seed, units[:, None], numbers))[unit]
+    own = normal_of(keyed_fractions(seed, np.arange(part.n)[:, None], numbers))
     quantile = ndtri(part.p)[:, None]
     for rho in GRID:
         yield np.sqrt(rho) * shared + np.sqrt(1 - rho) * own < quantile
 
 
-def _normal(fractions: FloatArray) -> FloatArray:
+def normal_of(fractions: FloatArray) -> FloatArray:
+    """Standard normal numbers from uniform ones of [0, 1)."""
     return np.asarray(ndtri(np.maximum(fractions, 2.0**-54)))
 
 
-def _nearness(drawn: FloatArray, observed: float) -> float:
+def nearness_of(drawn: FloatArray, observed: float) -> float:
     """The smaller of the shares of draws that are at least, and at most, as large as the data."""
     above = (1 + np.count_nonzero(drawn >= observed - 1e-9)) / (1 + drawn.size)
     below = (1 + np.count_nonzero(drawn <= observed + 1e-9)) / (1 + drawn.size)
@@ -207,21 +208,39 @@ def _nearness(drawn: FloatArray, observed: float) -> float:
 def _some_clusters(sample: Sample) -> Sample:
     """Rows in the order of their clusters: all of them, or some random ones of each."""
     assert sample.cluster is not None
-    unit = sample.design.units
-    tickets = keyed_fractions(0, np.arange(sample.n), np.zeros(1, dtype=np.int64))
-    rows = np.lexsort((tickets, unit))
-    if sample.n > MAX_SET_ROWS:
-        some = MAX_SET_ROWS // 2  # clusters at most, and so many rows of each that they fit
-        most = max(MAX_SET_ROWS // min(sample.design.clusters, some), 2)
-        chance = keyed_fractions(1, np.arange(sample.design.clusters), np.zeros(1, dtype=np.int64))
+    return sample.take(rows_by_cluster(sample.design.units, MAX_SET_ROWS))
+
+
+def rows_by_cluster(units: IntArray, size: int) -> IntArray:
+    """Give rows in the order of their clusters.
+
+    Parameters
+    ----------
+    units : (n,) array of int
+        Numbers of the clusters, from 0.
+    size : int
+        About so many rows at most.
+
+    Returns
+    -------
+    array of int
+        All rows, or some random ones of each cluster or of some clusters.
+    """
+    n, clusters = units.size, int(units.max()) + 1
+    tickets = keyed_fractions(0, np.arange(n), np.zeros(1, dtype=np.int64))
+    rows = np.lexsort((tickets, units))
+    if n > size:
+        some = size // 2  # clusters at most, and so many rows of each that they fit
+        most = max(size // min(clusters, some), 2)
+        chance = keyed_fractions(1, np.arange(clusters), np.zeros(1, dtype=np.int64))
         chosen = np.argsort(np.argsort(chance, kind="stable")) < some
-        sizes = np.bincount(unit)
-        within = np.arange(sample.n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        rows = rows[(within < most) & chosen[unit[rows]]]
-    return sample.take(rows)
+        sizes = np.bincount(units)
+        within = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        rows = rows[(within < most) & chosen[units[rows]]]
+    return rows
 
 
-def _alikeness(residuals: FloatArray, first: IntArray) -> FloatArray:
+def alikeness_of(residuals: FloatArray, first: IntArray) -> FloatArray:
     """How much residuals of a cluster go together, from rows in the order of clusters, (columns,).
 
     `first` has the first row of every cluster.

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from itrust._core import (
+    AnyArray,
     BoolArray,
     FloatArray,
     keyed_bits,
@@ -145,15 +146,50 @@ def redrawn_labels(p: FloatArray, rows: range, draws: range, seed: int) -> BoolA
     (n, len(draws)) array of bool
         The labels.
     """
-    scaled = p * DIGITS
-    digit = np.minimum(scaled, DIGITS - 1).astype(np.uint8)
-    limit, rest = digit[:, None], scaled - digit
     labels = np.empty((len(rows), len(draws)), dtype=bool)
     for some, drawn in keyed_blocks(seed, rows, draws, np.uint8):
         part = labels[:, some.start - draws.start : some.stop - draws.start]
-        np.less(drawn, limit, out=part)
-        # A flat search for ties is several times faster than a two-way one.
-        at, draw = np.divmod(np.flatnonzero(drawn == limit), len(some))
-        fraction = keyed_fractions(seed, at + rows.start, draw + some.start)
-        part[at, draw] = fraction < rest[at]
+        part[...] = labels_below(drawn, p, rows, some, seed)
+    return labels
+
+
+def label_bits(rows: range, draws: range, seed: int) -> AnyArray:
+    """The first 8 bits of the uniform numbers behind redrawn labels.
+
+    Parameters
+    ----------
+    rows, draws, seed
+        As for `redrawn_labels`.
+
+    Returns
+    -------
+    (len(rows), len(draws)) array of uint8
+        What `labels_below` takes.
+    """
+    return keyed_bits(seed, rows, draws, np.uint8).astype(np.uint8, copy=False)
+
+
+def labels_below(drawn: AnyArray, p: FloatArray, rows: range, draws: range, seed: int) -> BoolArray:
+    """Labels that are 1 where uniform numbers lie below p: those of larger p include the others.
+
+    Parameters
+    ----------
+    drawn : (n, len(draws)) array of uint8
+        From `label_bits`.
+    p, rows, draws, seed
+        As for `redrawn_labels`.
+
+    Returns
+    -------
+    (n, len(draws)) array of bool
+        What `redrawn_labels` gives.
+    """
+    scaled = p * DIGITS
+    digit = np.minimum(scaled, DIGITS - 1).astype(np.uint8)
+    limit, rest = digit[:, None], scaled - digit
+    labels: BoolArray = drawn < limit
+    # A flat search for ties is several times faster than a two-way one.
+    at, draw = np.divmod(np.flatnonzero(drawn == limit), len(draws))
+    fraction = keyed_fractions(seed, at + rows.start, draw + draws.start)
+    labels[at, draw] = fraction < rest[at]
     return labels

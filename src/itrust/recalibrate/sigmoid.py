@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from itrust.recalibrate.multiclass.base import ClassRecalibrator
 
 STEEPEST = 1e3  # of an inverse temperature
+POLISHING_STEPS = 12
+SETTLED = 1e-11  # a step of this size in every logit is the last
+FLAT = 1e-12  # a direction whose curvature is this share of the largest has no maximum
 
 
 class Sigmoid(PredictionRecalibrator):
@@ -217,8 +220,9 @@ class Beta(Sigmoid):
             return float(w @ (np.logaddexp(0, z) - rows.y * z)), gradient
 
         bounds = [(0, None), (0, None), (None, None)]
-        found = minimize(loss, [1.0, 1.0, 0.0], jac=True, bounds=bounds, method="L-BFGS-B")
-        self.a_, self.b_, self.c_ = (float(value) for value in found.x)
+        near = minimize(loss, [1.0, 1.0, 0.0], jac=True, bounds=bounds, method="L-BFGS-B")
+        found = _polished(np.asarray(near.x), design, rows.y, w)
+        self.a_, self.b_, self.c_ = (float(value) for value in found)
 
     def _design(self, p: FloatArray) -> FloatArray:
         held = np.clip(p, self.edge_, min(1 - self.edge_, NEARLY_ONE))
@@ -233,3 +237,30 @@ class Beta(Sigmoid):
     def _restore(self, learned: dict[str, Any]) -> None:
         self.a_, self.b_, self.c_ = learned["a"], learned["b"], learned["c"]
         self.edge_ = learned["edge"]
+
+
+def _polished(
+    near: FloatArray, design: FloatArray, y: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """Newton's steps from nearly the maximum on, in the slopes that are not held at 0.
+
+    `near` is given back where they do not settle: labels that are separated have no maximum.
+    """
+    found = near
+    for _ in range(POLISHING_STEPS):
+        mean = expit(design @ found)
+        gradient = design.T @ (weights * (mean - y))
+        curve = design.T @ ((weights * mean * (1 - mean))[:, None] * design)
+        free = np.append((found[:-1] > 0) | (gradient[:-1] < 0), True)
+        step = np.zeros(found.size)
+        # Two different predictions do not tell three coefficients; what is flat stays as it is.
+        step[free] = -np.linalg.lstsq(curve[np.ix_(free, free)], gradient[free], rcond=FLAT)[0]
+        moved = found + step
+        moved[:-1] = np.maximum(moved[:-1], 0)
+        reach = float(np.abs(design @ (moved - found)).max())
+        if not np.isfinite(reach):
+            return near
+        found = moved
+        if reach < SETTLED:
+            return found
+    return near

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 from itrust.auditing import Asked, Audit, MulticlassAudit, gate
-from itrust.render.text import check_lines
+from itrust.render.text import check_lines, watch_check_lines
+from itrust.watch import WatchReport, watch_gate
 
 # XML 1.0 has no way to write these, not even escaped.
 UNWRITABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -21,7 +24,12 @@ def writable(text: str) -> str:
     return UNWRITABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def junit_xml(audit: Audit | MulticlassAudit, name: str, asked: Asked = "any") -> str:
+def junit_xml(
+    audit: Audit | MulticlassAudit,
+    name: str,
+    asked: Asked = "any",
+    robust_to: Mapping[str, float] | None = None,
+) -> str:
     """Write the checks of the gate as one test suite.
 
     A check that the rows do not decide, or that the gate was not asked about, is a skipped test
@@ -35,13 +43,66 @@ def junit_xml(audit: Audit | MulticlassAudit, name: str, asked: Asked = "any") -
         Of the suite, such as the name of the audited file.
     asked : {"model", "tasks", "any"}
         What can close the gate.
+    robust_to : mapping of str to float, optional
+        Violations that evidence has to survive, as for `gate`; default: none.
 
     Returns
     -------
     str
         XML with a newline at the end.
     """
-    checks = gate(audit, asked).checks
+    checks = gate(audit, asked, robust_to).checks
+    cases = [
+        _Case(
+            check.name,
+            check.outcome,
+            "biased" if check.key == "task" else "miscalibrated",
+            check_lines(check, audit),
+        )
+        for check in checks
+    ]
+    return _suite("audit", name, cases)
+
+
+def watch_junit_xml(report: WatchReport, name: str, asked: Asked = "any") -> str:
+    """Write the checks of the gate of a watch as one test suite.
+
+    Parameters
+    ----------
+    report : WatchReport
+        As it may be shown.
+    name : str
+        Of the suite, such as the name of the last batch.
+    asked : {"model", "tasks", "any"}
+        What can close the gate.
+
+    Returns
+    -------
+    str
+        XML with a newline at the end.
+    """
+    cases = [
+        _Case(
+            check.name,
+            check.outcome,
+            "biased" if check.key == "task" else "alarm",
+            watch_check_lines(check, report),
+        )
+        for check in watch_gate(report, asked).checks
+    ]
+    return _suite("watch", name, cases)
+
+
+class _Case(NamedTuple):
+    """A test case: its name, what became of it, the kind of failure, and what was found."""
+
+    name: str
+    outcome: str
+    failure: str
+    lines: list[str]
+
+
+def _suite(command: str, name: str, checks: list[_Case]) -> str:
     counts = {
         "tests": len(checks),
         "failures": sum(check.outcome == "failed" for check in checks),
@@ -51,14 +112,15 @@ def junit_xml(audit: Audit | MulticlassAudit, name: str, asked: Asked = "any") -
     # Readers expect a time; a true one would make every file another.
     about = {key: str(value) for key, value in counts.items()} | {"time": "0"}
     root = Xml.Element("testsuites", about)
-    suite = Xml.SubElement(root, "testsuite", {"name": writable(f"itrust audit {name}"), **about})
+    suite = Xml.SubElement(
+        root, "testsuite", {"name": writable(f"itrust {command} {name}"), **about}
+    )
     for check in checks:
-        where = {"classname": "itrust.audit", "name": writable(check.name), "time": "0"}
+        where = {"classname": f"itrust.{command}", "name": writable(check.name), "time": "0"}
         case = Xml.SubElement(suite, "testcase", where)
-        first, *rest = (writable(line) for line in check_lines(check, audit))
+        first, *rest = (writable(line) for line in check.lines)
         if check.outcome == "failed":
-            kind = "biased" if check.key == "task" else "miscalibrated"
-            about_it = {"message": first, "type": kind}
+            about_it = {"message": first, "type": check.failure}
             Xml.SubElement(case, "failure", about_it).text = "\n".join(rest)
         elif check.outcome == "skipped":
             Xml.SubElement(case, "skipped", {"message": first})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from itrust._core import printable
 from itrust.auditing import Asked, Audit, MulticlassAudit, gate
@@ -14,8 +15,11 @@ from itrust.render.text import (
     classes_judged_on,
     judged_on,
     numbers_of,
+    watch_check_lines,
 )
 from itrust.render.text.bias import bias_and_interval, rows_of
+from itrust.render.text.watch import batch_line, headline, promise_words, watch_sentence
+from itrust.watch import WatchReport, watch_gate
 
 SPECIAL = re.compile(r"[^\w\s,.:;?^=%+()/'\"-]|_|(?<=www)\.|:(?=\S)", re.ASCII | re.IGNORECASE)
 CALLING = "@#"  # a mark of width zero behind them keeps them from calling people and issues
@@ -40,7 +44,12 @@ def _entity(character: str) -> str:
     return f"&#{ord(character)};" + ("&#8203;" if character in CALLING else "")
 
 
-def summary_markdown(audit: Audit | MulticlassAudit, name: str, asked: Asked = "any") -> str:
+def summary_markdown(
+    audit: Audit | MulticlassAudit,
+    name: str,
+    asked: Asked = "any",
+    robust_to: Mapping[str, float] | None = None,
+) -> str:
     """Summarise an audit for a pull request: verdict, conditions, tasks, groups and slices.
 
     Parameters
@@ -51,13 +60,15 @@ def summary_markdown(audit: Audit | MulticlassAudit, name: str, asked: Asked = "
         Of the audited file.
     asked : {"model", "tasks", "any"}
         What can close the gate.
+    robust_to : mapping of str to float, optional
+        Violations that evidence has to survive, as for `gate`; default: none.
 
     Returns
     -------
     str
         Markdown; whatever the file says is escaped.
     """
-    found = gate(audit, asked)
+    found = gate(audit, asked, robust_to)
     rows = [
         f"| {escaped(check.name)} | {check.outcome} | {_in_cell(check_lines(check, audit))} |"
         for check in found.checks[1:]
@@ -85,6 +96,50 @@ def summary_markdown(audit: Audit | MulticlassAudit, name: str, asked: Asked = "
             *_shown(audit),
             "",
             f"{bias} Alpha {audit.alpha:g}, {made}",
+            "",
+        ]
+    )
+
+
+def watch_markdown(report: WatchReport, name: str, asked: Asked = "any") -> str:
+    """Summarise a watch for a pull request or the page of a job.
+
+    Parameters
+    ----------
+    report : WatchReport
+        As it may be shown.
+    name : str
+        Of the last batch, or of the file that keeps the watch.
+    asked : {"model", "tasks", "any"}
+        What can close the gate.
+
+    Returns
+    -------
+    str
+        Markdown; whatever files say is escaped.
+    """
+    found = watch_gate(report, asked)
+    told = [_in_cell(watch_check_lines(check, report)) for check in found.checks]
+    rows = [
+        f"| {escaped(check.name)} | {check.outcome} | {text} |"
+        for check, text in zip(found.checks, told, strict=True)
+    ]
+    closed = "closed" if found.closed else "open"
+    return "\n".join(
+        [
+            f"### itrust watch: {escaped_words(headline(report))} (gate {closed})",
+            "",
+            f"{escaped_words(watch_sentence(report))}.",
+            "",
+            f"Last: {escaped_words(batch_line(report.history[-1], report))}, from {escaped(name)}."
+            if report.history
+            else f"No batch yet in {escaped(name)}.",
+            "",
+            "| check | outcome | found |",
+            "|---|---|---|",
+            *rows,
+            "",
+            f"What is promised: {escaped_words(promise_words(report))}.",
             "",
         ]
     )

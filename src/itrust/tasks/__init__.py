@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from itrust.tasks.bias import covered as covered
     from itrust.tasks.bias import evaluate_tasks as evaluate_tasks
     from itrust.tasks.bias import task_part as task_part
+    from itrust.tasks.bounds import Bounds as Bounds
     from itrust.tasks.collected import MIN_CELL as MIN_CELL
     from itrust.tasks.collected import SCHEMA as SCHEMA
-    from itrust.tasks.collected import EstimateProvenance, TaskEstimates
+    from itrust.tasks.collected import EstimateProvenance, RefusedTask, TaskEstimates
     from itrust.tasks.differentials import Linearised as Linearised
     from itrust.tasks.estimated import MAX_NEW as MAX_NEW
     from itrust.tasks.estimated import MAX_UNLIKE as MAX_UNLIKE
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from itrust.tasks.terms import LevelOf as LevelOf
     from itrust.tasks.uncertainty import FEW_NOTE as FEW_NOTE
     from itrust.tasks.uncertainty import LabelLaw as LabelLaw
+    from itrust.tasks.uncertainty import LabelledTask as LabelledTask
     from itrust.tasks.uncertainty import Uncertainty as Uncertainty
     from itrust.tasks.uncertainty import few_labels as few_labels
 else:
@@ -52,6 +54,7 @@ __all__ = [
     "BestReason",
     "Estimate",
     "EstimateProvenance",
+    "RefusedTask",
     "Task",
     "TaskEstimate",
     "TaskEstimates",

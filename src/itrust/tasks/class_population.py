@@ -14,12 +14,13 @@ from itrust._core import (
     FloatArray,
     InputError,
     Rng,
+    Setting,
     as_seed,
     checked_alpha,
     checked_choice,
     listed,
 )
-from itrust.balance import shares_of
+from itrust.balance import PREDICTION, Resemblance, shares_of
 from itrust.data import MulticlassSample
 from itrust.tasks.bias import checked_class_tasks, reference_notes
 from itrust.tasks.classes import ClassSamples
@@ -41,6 +42,7 @@ from itrust.tasks.population import (
     SUPPORT,
     EstimatePlace,
     EstimateSetting,
+    Refusals,
     Ways,
     assembled,
     estimated_at,
@@ -67,6 +69,7 @@ def class_estimates(
     selection: object,
     support: str,
     rng: Rng,
+    refused: Refusals,
 ) -> TaskEstimates:
     """Estimate tasks of several classes on a population: see `estimate_tasks`.
 
@@ -80,6 +83,8 @@ def class_estimates(
         Rows with labels.
     alpha, selection, support, rng : object
         As for `estimate_tasks`.
+    refused : Refusals
+        What becomes of tasks that cannot be given.
 
     Returns
     -------
@@ -89,38 +94,67 @@ def class_estimates(
     """
     checked_alpha(alpha)
     checked_choice(support, "support", SUPPORT)
-    seed, own = as_seed(rng), checked_class_tasks(labelled, tasks)
+    seed, own = as_seed(rng), dict[int, Task]()
+    for k, task in enumerate(tasks):
+        with refused.of(k):
+            (own[k],) = checked_class_tasks(labelled, [task])
+    refused.raise_if_all()
     _refuse_other_classes(population, labelled)
     samples = ClassSamples(labelled)
     known = read_selection(selection, samples.rows)
     found: dict[int, TaskEstimate] = {}
     places: dict[Any, EstimatePlace] = {}
-    for name in samples.used(own):
-        part = population.one_class(name)
-        several = {k: task for k, task in enumerate(own) if name in samples.used([task])}
-        if support == "exclude":
-            for task in several.values():
+    if support == "exclude":
+        for k, task in own.items():
+            with refused.of(k):
                 _refuse_exclusion(task, samples)
+    for name in samples.used(list(own.values())):
+        part = population.one_class(name)
+        several = {k: t for k, t in refused.left(own).items() if name in samples.used([t])}
         alone = {k: bare(task) for k, task in several.items() if samples.used([task]) == (name,)}
-        stripped = [alone.get(k) or bare(_only(task, name)) for k, task in several.items()]
-        place = prepared(stripped, part, samples.one(name), known, support, seed)
-        made = estimated_at(place, list(alone.values()), part, support, alpha)
-        found |= dict(zip(alone, made, strict=True))
+        stripped = {k: alone.get(k) or bare(_only(task, name)) for k, task in several.items()}
+        if not stripped:
+            continue
+        try:
+            place = prepared(stripped, part, samples.one(name), known, support, seed, refused)
+        except InputError:
+            if not refused.are_kept or refused.left(stripped):
+                raise
+            continue  # no task of this class is left
+        place = replace(place, resemblance=_of_class(place.resemblance, name))
+        found |= estimated_at(place, alone, part, support, alpha, refused)
         places[name] = place
-    for k, task in enumerate(own):
+    for k, task in refused.left(own).items():
         if k not in found:
             names = samples.used([task])
-            mixed = _Mixed(task, {name: places[name] for name in names}, samples)
-            found[k] = mixed.estimate(support, alpha, notes_of(population))
+            with refused.of(k):
+                mixed = _Mixed(task, {name: places[name] for name in names}, samples)
+                found[k] = mixed.estimate(support, alpha, notes_of(population))
+    refused.raise_if_all()
     if not places:
         return collected([], samples.rows, None, seed)  # type: ignore[arg-type]
-    asked = [replace(found[k], task=own[k]) for k in range(len(own))]
+    given = sorted(found)
+    asked = [replace(found[k], task=own[k]) for k in given]
     first = next(iter(places.values()))
     kept = collected(
         asked, first.labelled, first.everyone, seed, lambda leaf: samples.one(leaf.label).y > 0
     )
-    told = tuple(replace(one, task=task) for one, task in zip(kept.estimates, tasks, strict=True))
-    return replace(kept, estimates=told)
+    told = tuple(replace(one, task=tasks[k]) for one, k in zip(kept.estimates, given, strict=True))
+    return replace(kept, estimates=told, refused=refused.results())
+
+
+def _of_class(found: Resemblance, name: Any) -> Resemblance:
+    """What was compared, with the prediction called that of its class."""
+    own = f"P({name})"
+
+    def called(one: str | None) -> str | None:
+        return own if one == PREDICTION else one
+
+    told = tuple(
+        replace(one, name=own if one.name == PREDICTION else one.name, other=called(one.other))
+        for one in found.compared
+    )
+    return replace(found, compared=told)
 
 
 def _refuse_other_classes(population: Any, labelled: MulticlassSample) -> None:
@@ -151,7 +185,7 @@ def _refuse_exclusion(task: Task, samples: ClassSamples) -> None:
             "left out for all of them at once; estimate it with {setting}, or one class at a time",
             argument="support",
             value="exclude",
-            details={"task": task, "setting": 'support="refuse"'},
+            details={"task": task, "setting": Setting("support", "refuse")},
         )
 
 

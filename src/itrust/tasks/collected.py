@@ -49,6 +49,25 @@ class EstimateProvenance:
 
 
 @dataclass(frozen=True, eq=False)
+class RefusedTask:
+    """A number that these rows cannot give, and why.
+
+    Attributes
+    ----------
+    task : Task
+        What was asked for.
+    error : InputError
+        What is wrong; `str` of it is a sentence.
+    """
+
+    task: Task
+    error: InputError
+
+    def __repr__(self) -> str:
+        return f"<RefusedTask: {self.task}>"
+
+
+@dataclass(frozen=True, eq=False)
 class TaskEstimates(Result):
     """Tasks estimated on one population, and whether labelled rows are like it.
 
@@ -73,6 +92,9 @@ class TaskEstimates(Result):
         Fewest rows behind what is shown; 1 as long as nothing was asked to be taken out.
     provenance : EstimateProvenance or None
         How they can be made again.
+    refused : tuple of RefusedTask
+        Tasks that these rows cannot give, with the reason; `estimate_tasks` keeps them only where
+        it is asked to.
     """
 
     estimates: tuple[TaskEstimate, ...]
@@ -83,6 +105,7 @@ class TaskEstimates(Result):
     withheld: tuple[Task, ...] = ()
     min_cell: int = 1
     provenance: EstimateProvenance | None = None
+    refused: tuple[RefusedTask, ...] = ()
 
     def __repr__(self) -> str:
         told = ", ".join(str(found.task) for found in self.estimates)
@@ -119,7 +142,8 @@ class TaskEstimates(Result):
         TaskEstimates
             Numbers that rest on fewer rows, leave out fewer, or tell of fewer beside a number
             before them are named in `withheld` and not shown; gaps say no largest or smallest
-            value, and fewer excluded rows are not counted out.
+            value, and fewer excluded rows are not counted out. So are refusals that name such a
+            number of rows.
         """
         checked_count(min_cell, "min_cell")
         least = max(min_cell, self.min_cell)
@@ -133,7 +157,10 @@ class TaskEstimates(Result):
             left = found.excluded
             left = None if left is None or 0 < left < least else left
             shown.append(replace(found, gaps=gaps, resemblance=looked, excluded=left))
-        gone = (found.task for k, found in enumerate(self.estimates) if k not in kept)
+        gone = [found.task for k, found in enumerate(self.estimates) if k not in kept]
+        # A refusal that counts few rows would tell them.
+        few = [own for own in self.refused if 0 < (own.error.count or 0) < least]
+        gone += [own.task for own in few]
         return replace(
             self,
             estimates=tuple(shown),
@@ -141,6 +168,7 @@ class TaskEstimates(Result):
             resemblance=looked,
             withheld=(*self.withheld, *gone),
             min_cell=least,
+            refused=tuple(own for own in self.refused if own not in few),
         )
 
     def to_html(self, path: str | os.PathLike[str], *, min_cell: int | None = None) -> Path:

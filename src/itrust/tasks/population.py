@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -52,7 +53,7 @@ from itrust.engines import one_blas_thread
 from itrust.kernels import LocalKernel
 from itrust.tasks.bias import checked_tasks, covariates_of, positive_tasks, reference_notes
 from itrust.tasks.bounds import Bounds
-from itrust.tasks.collected import TaskEstimates, collected
+from itrust.tasks.collected import RefusedTask, TaskEstimates, collected
 from itrust.tasks.differentials import joined_at
 from itrust.tasks.estimated import (
     MAX_NEW,
@@ -111,6 +112,7 @@ def estimate_tasks(
     selection: object = None,
     support: Literal["refuse", "exclude"] = "refuse",
     rng: Rng = 0,
+    refusals: Literal["raise", "keep"] = "raise",
 ) -> TaskEstimates:
     """Estimate tasks on a population whose labels are not known: see `Task.estimate`.
 
@@ -134,6 +136,9 @@ def estimate_tasks(
         What to do about rows of the population that are unlike every labelled row.
     rng : int, Generator or None
         Divides labelled rows for the recalibration, and permutes rows.
+    refusals : {"raise", "keep"}
+        What to do about a task that these rows cannot give: raise the error, or keep it in
+        `refused` and give the others. Where no task can be given, the first error is raised.
 
     Returns
     -------
@@ -148,36 +153,117 @@ def estimate_tasks(
     >>> wanted = [it.tasks.prevalence(), it.tasks.mean("age")]
     >>> [str(found.task) for found in it.tasks.estimate_tasks(wanted, population, few)]
     ['prevalence()', 'mean(age)']
+    >>> wanted = ["prevalence()", 'prevalence(region == "south")']
+    >>> kept = it.tasks.estimate_tasks(wanted, population, few, refusals="keep")
+    >>> print(len(kept), kept.refused[0].error)
+    1 the population lacks 'region', which prevalence(region == "south") reads
     """
+    checked_choice(refusals, "refusals", ("raise", "keep"))
+    wanted = as_tasks(tasks)
+    refused = Refusals(wanted, are_kept=refusals == "keep")
     with one_blas_thread():  # many small products: threads would wait for each other
         if isinstance(labelled, MulticlassSample):
             from itrust.tasks.class_population import class_estimates
 
-            wanted = as_tasks(tasks)
-            return class_estimates(wanted, population, labelled, alpha, selection, support, rng)
-        return _estimates_of(tasks, population, labelled, alpha, selection, support, rng)
+            return class_estimates(
+                wanted, population, labelled, alpha, selection, support, rng, refused
+            )
+        return _estimates_of(wanted, population, labelled, alpha, selection, support, rng, refused)
+
+
+@dataclass(frozen=True, eq=False)
+class Refusals:
+    """What becomes of errors about single tasks.
+
+    Attributes
+    ----------
+    tasks : sequence of Task
+        As they were asked for; errors name them so.
+    are_kept : bool
+        Whether the other tasks go on.
+    found : dict
+        The first error of every task that was refused, by its number.
+    """
+
+    tasks: Sequence[Task]
+    are_kept: bool = False
+    found: dict[int, InputError] = field(default_factory=dict)
+
+    @contextmanager
+    def of(self, k: int) -> Iterator[None]:
+        """Keep an error as that of a task; raise it unless errors are kept.
+
+        Parameters
+        ----------
+        k : int
+            Number of the task.
+        """
+        try:
+            yield
+        except InputError as error:
+            if "task" in error.details:
+                error = error.at(details={**error.details, "task": self.tasks[k]})
+            if not self.are_kept:
+                raise error from None
+            self.found.setdefault(k, error)
+
+    def left(self, asked: Mapping[int, Task]) -> dict[int, Task]:
+        """Give the tasks that are not refused.
+
+        Parameters
+        ----------
+        asked : mapping of int to Task
+            Some of all tasks, by their number.
+
+        Returns
+        -------
+        dict of int to Task
+            The same without those with an error.
+        """
+        return {k: task for k, task in asked.items() if k not in self.found}
+
+    def raise_if_all(self) -> None:
+        """Raise the first error where every task is refused."""
+        if self.found and len(self.found) == len(self.tasks):
+            raise self.found[0]
+
+    def results(self) -> tuple[RefusedTask, ...]:
+        """Give the errors as results.
+
+        Returns
+        -------
+        tuple of RefusedTask
+            In the order of the tasks.
+        """
+        return tuple(RefusedTask(self.tasks[k], self.found[k]) for k in sorted(self.found))
 
 
 def _estimates_of(
-    wanted: object,
+    tasks: Sequence[Task],
     population: Population | PopulationScan | Scan,
     labelled: Sample,
     alpha: float,
     selection: object,
     support: str,
     rng: Rng,
+    refused: Refusals,
 ) -> TaskEstimates:
     checked_sample(labelled)
     checked_alpha(alpha)
     checked_choice(support, "support", SUPPORT)
-    tasks = as_tasks(wanted)
     seed = as_seed(rng)
-    own = positive_tasks(tasks, labelled)
+    own: dict[int, Task] = {}
+    for k, task in enumerate(tasks):
+        with refused.of(k):
+            (own[k],) = positive_tasks([task], labelled)
+    refused.raise_if_all()
     known = read_selection(selection, labelled)
-    place = prepared(own, population, labelled, known, support, seed)
-    found = estimated_at(place, own, population, support, alpha)
-    asked = [replace(one, task=task) for one, task in zip(found, tasks, strict=True)]
-    return collected(asked, place.labelled, place.everyone, seed)
+    place = prepared(own, population, labelled, known, support, seed, refused)
+    found = estimated_at(place, own, population, support, alpha, refused)
+    refused.raise_if_all()
+    asked = [replace(one, task=tasks[k]) for k, one in found.items()]
+    made = collected(asked, place.labelled, place.everyone, seed)
+    return replace(made, refused=refused.results())
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,18 +333,19 @@ class EstimatePlace:
 
 
 def prepared(
-    tasks: Sequence[Task],
+    asked: Mapping[int, Task],
     population: Population | PopulationScan | Scan,
     labelled: Sample,
     known: FloatArray | None,
     support: str,
     seed: int,
+    refused: Refusals,
 ) -> EstimatePlace:
     """Compare labelled rows with a population, for tasks of positives.
 
     Parameters
     ----------
-    tasks : sequence of Task
+    asked : mapping of int to Task
         The numbers; they are checked.
     population : Population, PopulationScan or Scan
         Rows without labels.
@@ -270,15 +357,19 @@ def prepared(
         What to do about rows that are unlike every labelled row.
     seed : int
         Divides and permutes rows.
+    refused : Refusals
+        What becomes of tasks that cannot be given.
 
     Returns
     -------
     EstimatePlace
-        Ready for estimates.
+        Ready for estimates of those that were not refused; where all are, an error is raised.
     """
     rows = at_hand(population, labelled.names)
-    for task in tasks:
-        _refuse_lack(task, rows.points, labelled)
+    told: dict[Task, LabelledTask] = {}
+    for k, task in asked.items():
+        with refused.of(k):
+            _refuse_lack(task, rows.points, labelled)
     shared = {column.name for column in rows.points.columns}
     left_out = [name for name in labelled.names if name not in shared]
     labelled = labelled.with_columns(tuple(c for c in labelled.columns if c.name in shared))
@@ -292,10 +383,15 @@ def prepared(
         lacking.append(
             f"left out {counted(rows.dropped, 'row')} of the population with missing values"
         )
-    checked_tasks(labelled, tasks)
-    told = {task: LabelledTask.of(task, labelled) for task in tasks}
-    for task, own in told.items():
-        refuse_silence(task, own)
+    for k, task in refused.left(asked).items():
+        with refused.of(k):
+            checked_tasks(labelled, [task])
+            own = LabelledTask.of(task, labelled)
+            refuse_silence(task, own)
+            told[task] = own
+    tasks = list(told)
+    if asked and not tasks:
+        raise refused.found[min(asked)]
     compared, everyone = RowPair.of(labelled.points, rows, labelled.weights_or_ones), rows
     is_part = rows.is_all and _are_among(compared.labelled, compared.population)
     resembling = compare_rows(
@@ -357,18 +453,19 @@ def _keys(points: Points) -> FloatArray:
 
 def estimated_at(
     place: EstimatePlace,
-    tasks: Sequence[Task],
+    asked: Mapping[int, Task],
     population: Population | PopulationScan | Scan,
     support: str,
     alpha: float,
-) -> list[TaskEstimate]:
+    refused: Refusals,
+) -> dict[int, TaskEstimate]:
     """Estimate tasks of positives, one by one.
 
     Parameters
     ----------
     place : EstimatePlace
         From `prepared`.
-    tasks : sequence of Task
+    asked : mapping of int to Task
         The numbers.
     population : Population, PopulationScan or Scan
         The rows, of which sums are made where not all are at hand.
@@ -376,20 +473,23 @@ def estimated_at(
         What is done about rows that are unlike every labelled row.
     alpha : float
         Error that every interval is allowed.
+    refused : Refusals
+        What becomes of tasks that cannot be given; those that are refused already are left out.
 
     Returns
     -------
-    list of TaskEstimate
-        One for each task.
+    dict of int to TaskEstimate
+        One for each task that was not refused.
     """
-    totals = _Totals.of([] if place.rows.is_all else tasks, population, place.counts)
+    left = refused.left(asked)
+    totals = _Totals.of([] if place.rows.is_all else list(left.values()), population, place.counts)
     notes = (*place.notes, *notes_of(population), *place.labelled.notes)
-    return [
-        _estimate(
-            task, place.told[task], place.setting(task, support, alpha), totals.only(task), notes
-        )
-        for task in tasks
-    ]
+    found: dict[int, TaskEstimate] = {}
+    for k, task in left.items():
+        setting = place.setting(task, support, alpha)
+        with refused.of(k):
+            found[k] = _estimate(task, place.told[task], setting, totals.only(task), notes)
+    return found
 
 
 def refuse_silence(task: Task, told: LabelledTask) -> None:

@@ -25,6 +25,7 @@ from itrust.auditing.multiclass.measuring import (
 )
 from itrust.auditing.multiclass.parts import FAMILY, ClassesMissed, ClassesOverall, ClassPart
 from itrust.auditing.multiclass.taken import ClassMatrix
+from itrust.auditing.overturning import Overturning, Untold
 from itrust.auditing.parts import Provenance
 from itrust.auditing.schemas import CLASSES_SCHEMA
 from itrust.auditing.stages import classes_steps, shown_steps
@@ -76,6 +77,9 @@ class MulticlassAudit(Result):
         Of several models on the same rows, if one was added with `extended`.
     provenance : Provenance or None
         How to make the audit again, if that was added with `extended`.
+    robustness : Overturning or None
+        Why it is not told what would overturn the audit (`robustness.untold`); None where that was
+        not asked for.
     withheld : ClassesWithheld or None
         How many entries disclosure control took out; None before it was applied.
     whole : MulticlassAudit or None
@@ -99,6 +103,7 @@ class MulticlassAudit(Result):
     judgement: Judgement
     comparison: ClassesComparison | None = None
     provenance: Provenance | None = None
+    robustness: Overturning | None = None
     withheld: ClassesWithheld | None = None
     whole: MulticlassAudit | None = None
 
@@ -223,7 +228,7 @@ class MulticlassAudit(Result):
         return write(self, path, min_cell=min_cell)
 
     def _facts(self) -> dict[str, Any]:
-        from itrust.render import classes_missed_words, task_sentence, task_title
+        from itrust.render import classes_missed_words, task_sentence, task_title, untold_facts
 
         comparison = self.comparison
         return {
@@ -245,7 +250,7 @@ class MulticlassAudit(Result):
             "draws": self.draws,
             "seed": self.seed,
             "family": FAMILY,
-            "test": self.test.to_dict(),
+            "test": self._test_told(),
             "overall": self.overall.to_dict(),
             "parts": [
                 {**part.to_dict(), "findings": [str(f) for f in part.test.evidence(self.alpha)]}
@@ -264,9 +269,18 @@ class MulticlassAudit(Result):
                 for task in self.tasks
             ],
             "comparison": None if comparison is None else comparison.to_dict(),
+            "robustness": untold_facts(self.robustness),
             "provenance": None if self.provenance is None else dict(vars(self.provenance)),
             "withheld": None if self.withheld is None else self.withheld.to_dict(),
         }
+
+    def _test_told(self) -> dict[str, Any]:
+        """The test, with null for numbers of rows that are withheld."""
+        found = self.test.to_dict()
+        for part, own in zip(self.parts, found["classes"], strict=True):
+            if part.rows is None:
+                own["positives"] = None
+        return found
 
     def _told(self, item: Evidence) -> dict[str, Any]:
         from itrust.render import evidence_words
@@ -340,6 +354,7 @@ def audit_classes(
     tolerance: float,
     draws: int,
     seed: int,
+    robustness: bool,
     progress: bool | None,
 ) -> MulticlassAudit:
     """Audit more than two classes; everything but the tasks has been checked.
@@ -356,6 +371,8 @@ def audit_classes(
         Error that is allowed, and the size of bias that matters.
     draws, seed : int
         Of the redrawn labels.
+    robustness : bool
+        Whether to say why it is not told what would overturn the audit.
     progress : bool, optional
         Whether to show which stage is at work.
 
@@ -401,5 +418,6 @@ def audit_classes(
         tasks=numbers,
         judgement=judge_classes(test, parts, missed, numbers, n=sample.n, **limits),
         elapsed=time.perf_counter() - begun,
+        robustness=Overturning((), None, (), Untold.SEVERAL_CLASSES) if robustness else None,
         **limits,
     )

@@ -3,6 +3,11 @@
 Rows of a group times the rate of a class are a count, so a group is a row of a table with one
 column for each class. Cells of few rows go, and others with them until no row and no column of the
 table gives them away by its sum; the same for rows of a group that are not of the class.
+
+A class that has few rows in all is joined with others, until they have enough together: nothing
+that depends on which of them a label is, but p-values and the directions of findings, is told of
+these. Whatever is told of the other classes and of all rows then tells of the joined ones together
+only, so they are one column of the tables.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +36,9 @@ from itrust.tasks import Indicator, Ratio, TaskResult
 if TYPE_CHECKING:
     from itrust.auditing.multiclass.audits import MulticlassAudit
 
+NOT_TOLD = -1  # a number of rows that is withheld; null in JSON
+NEAR = 1e-7
+
 
 @dataclass(frozen=True)
 class ClassesWithheld:
@@ -41,6 +50,8 @@ class ClassesWithheld:
         Rows of a class, and of the others, that have to stand behind what is shown.
     groups, slices, findings, bins, pairs, points, tasks : int
         Entries of each kind, all classes together.
+    classes : int
+        Classes whose rows are not told: those of few rows, and others that would tell them.
     shown : int
         Of the groups and slices, those that are shown to be miscalibrated.
     """
@@ -53,6 +64,7 @@ class ClassesWithheld:
     pairs: int = 0
     points: int = 0
     tasks: int = 0
+    classes: int = 0
     shown: int = 0
 
     @property
@@ -125,6 +137,7 @@ def disclosed_classes(audit: MulticlassAudit, min_cell: int) -> MulticlassAudit:
         pairs=len(audit.taken_for.pairs) - len(pairs.pairs) + places,
         points=sum(_is_point(own) for own in audit.evidence) - sum(map(_is_point, evidence)),
         tasks=sum(task.withheld is not None for task in tasks),
+        classes=len(rule.joined),
         shown=gone("shown"),
     )
     return replace(
@@ -161,27 +174,41 @@ class _Rule:
     codes: IntArray
     classes: tuple[Any, ...]
     cells: frozenset[tuple[Predicate, int]]  # groups of a class
-    few_classes: frozenset[int]  # whose rows of the matrix go
+    masks: frozenset[tuple[bytes, int]]  # the same, by their rows: other words do not help
+    joined: frozenset[int]  # classes that are told together only
 
     @classmethod
     def of(cls, audit: MulticlassAudit, least: int) -> _Rule:
         sample = audit.sample
         points = sample.points
         k = len(audit.classes)
+        totals = np.bincount(sample.codes, minlength=k)
+        joined = joined_classes(totals, least)
+        apart = [j for j in range(k) if j not in joined and totals[j] > 0]
         cells: set[tuple[Predicate, int]] = set()
+        masks: set[tuple[bytes, int]] = set()
         table = audit.parts[0].diagnosis.groups
         for _, some in groupby(table or (), key=lambda group: group.names):
             places = [group.where for group in some]
-            counts = np.array(
-                [np.bincount(sample.codes[np.asarray(p.rows(points))], minlength=k) for p in places]
-            )
-            cells |= {
-                (places[i], int(j))
-                for i, j in zip(*np.nonzero(withheld_cells(counts, least)), strict=True)
-            }
-        totals = np.bincount(sample.codes, minlength=k)
-        few = _few(totals, least)
-        return cls(least, points, sample, sample.codes, audit.classes, frozenset(cells), few)
+            inside = [np.asarray(place.rows(points), dtype=bool) for place in places]
+            counts = np.array([np.bincount(sample.codes[rows], minlength=k) for rows in inside])
+            columns = [counts[:, j] for j in apart]
+            columns += [counts[:, sorted(joined)].sum(axis=1)] if joined else []
+            few = withheld_cells(np.column_stack(columns), least)
+            for i, place in enumerate(places):
+                hidden = {own for own, off in zip(apart, few[i], strict=False) if off} | joined
+                cells |= {(place, j) for j in hidden}
+                masks |= {(side.tobytes(), j) for j in hidden for side in (inside[i], ~inside[i])}
+        return cls(
+            least,
+            points,
+            sample,
+            sample.codes,
+            audit.classes,
+            frozenset(cells),
+            frozenset(masks),
+            joined,
+        )
 
     def inside(self, where: Predicate, k: int | None) -> BoolArray:
         """Rows that are meant; a prediction is that of a class."""
@@ -217,6 +244,16 @@ class _Rule:
         slices = part.diagnosis.slices
         kept = self._slices(k, slices.slices, groups or ())
         curve, _ = disclosed_bins(part.curve, self.least)
+        if k in self.joined:
+            nothing = slice(0, 0)
+            bare = {name: values[nothing] for name, values in vars(curve).items()}
+            part = replace(
+                part,
+                rows=None,
+                mean=replace(part.mean, observed=nan, lower=nan, upper=nan, pvalue=nan),
+                ece=nan,
+            )
+            curve, kept = replace(curve, **bare), ()
         return replace(
             part,
             curve=curve,
@@ -243,11 +280,16 @@ class _Rule:
                 for rows in nested
                 for side in (mine, ~mine)
             )
-            rare = any((leaf, k) in self.cells for leaf in own.where.leaves())
-            if not (self._tells(inside, k) or near or rare):
+            if not (self._tells(inside, k) or near or self._names_hidden(own.where, inside, k)):
                 kept.append(own)
                 others.append(inside)
         return tuple(kept)
+
+    def _names_hidden(self, where: Predicate, inside: BoolArray, k: int) -> bool:
+        """Whether these are the rows of a cell that is not told, or a part of it."""
+        if k in self.joined or (np.asarray(inside, dtype=bool).tobytes(), k) in self.masks:
+            return True
+        return any((leaf, k) in self.cells for leaf in where.leaves())
 
     def findings(self, test: ClassResult) -> ClassResult:
         k = self.classes.index(test.name) if test.name in self.classes else None
@@ -262,6 +304,8 @@ class _Rule:
         )
         names = {own.name for own in kept}
         kept = tuple(replace(own, alike=tuple(n for n in own.alike if n in names)) for own in kept)
+        if k in self.joined:
+            test = replace(test, positives=NOT_TOLD, statistic=nan)
         return replace(test, findings=kept)
 
     def _allowed(self, where: Predicate | None, k: int | None) -> Predicate | None:
@@ -272,6 +316,8 @@ class _Rule:
         if self.least == 1:
             return True
         codes = [self.classes.index(name) for name in (pair.actual, pair.predicted)]
+        if self.joined & set(codes):
+            return False
         hidden = any((leaf, k) in self.cells for leaf in pair.where.leaves() for k in codes)
         few = any(self._tells(self.inside(pair.where, k), k) for k in codes)
         whole = isinstance(pair.where, Everywhere)
@@ -300,10 +346,11 @@ class _Rule:
         """The matrix without classes of few rows, and groups without cells that are hidden."""
         if self.least == 1:
             return found
-        gone = {self.classes[k] for k in self.few_classes}
+        gone = {self.classes[k] for k in self.joined}
         code = {name: k for k, name in enumerate(self.classes)}
-        given = found.given.copy()
-        given[sorted(self.few_classes)] = np.nan
+        given, counts = found.given.copy(), found.rows.copy()
+        given[sorted(self.joined)] = nan
+        counts[sorted(self.joined)] = NOT_TOLD
         rows = [
             own
             for own in found.places
@@ -313,6 +360,7 @@ class _Rule:
             found,
             pairs=tuple(pair for pair in found.pairs if pair.label not in gone),
             given=given,
+            rows=counts,
             places=tuple(rows),
         )
 
@@ -327,6 +375,8 @@ class _Rule:
         k = self.classes.index(item.name)
         if isinstance(own, TakenFor):
             return [item] if self.taken(own) else []
+        if k in self.joined and not isinstance(own, Finding):
+            return []
         if isinstance(own, PointBias):
             point = self._point(own, k)
             return [] if point is None else [replace(item, item=point)]
@@ -338,8 +388,8 @@ class _Rule:
         if isinstance(own, PartBias):
             hidden = (own.where, k) in self.cells
             if isinstance(own, Slice):
-                rare = any((leaf, k) in self.cells for leaf in own.where.leaves())
-                hidden = rare or self._tells(self.inside(own.where, k), k)
+                inside = self.inside(own.where, k)
+                hidden = self._names_hidden(own.where, inside, k) or self._tells(inside, k)
             return [] if hidden else [item]
         return [item]
 
@@ -363,22 +413,48 @@ class _Rule:
             parts = [inside]
             if isinstance(leaf, Ratio) and isinstance(leaf.quantity, Indicator):
                 asked = self.inside(leaf.quantity.where, None)
-                parts += [inside & asked, inside & ~asked]
+                parts += [side for side in (inside & asked, inside & ~asked) if side.any()]
             codes = own or range(len(self.classes))
+            if any(self._names_hidden(leaf.where, inside, k) for k in codes):
+                return task.without_values(self.least)
             if self._are_few(inside) or any(self._tells(p, k) for p in parts for k in codes):
                 return task.without_values(self.least)
         return task
 
 
-def _few(totals: IntArray, least: int) -> frozenset[int]:
-    """Classes of few rows, and others until their sum is enough."""
-    few = [int(k) for k in np.flatnonzero(totals < least)] if least > 1 else []
+def joined_classes(totals: IntArray, least: int) -> frozenset[int]:
+    """Classes that may be told together only: those of few rows, and others until these are enough.
+
+    The rows of all classes sum to the rows that are known, so one class of few rows takes another
+    with it. That no row at all is of a class tells of no row.
+
+    Parameters
+    ----------
+    totals : (classes,) array of int
+        Rows of each class.
+    least : int
+        Fewest rows.
+
+    Returns
+    -------
+    frozenset of int
+        None, or at least two classes with at least `least` rows together, if there are so many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sorted(joined_classes(np.array([500, 3, 80, 200]), 10))
+    [1, 2]
+    >>> joined_classes(np.array([500, 0, 80, 200]), 10)
+    frozenset()
+    """
+    few = [int(k) for k in np.flatnonzero((totals > 0) & (totals < least))]
     if not few:
         return frozenset()
     for k in np.argsort(totals, kind="stable").tolist():
         if len(few) > 1 and int(totals[few].sum()) >= least:
             break
-        if k not in few:
+        if k not in few and totals[k] > 0:
             few.append(int(k))
     return frozenset(few)
 
@@ -388,7 +464,7 @@ def withheld_cells(counts: IntArray, least: int) -> BoolArray:
 
     A cell goes where it, or the rest of its row, holds fewer than `least` rows. Then the smallest
     others go until the withheld cells of every row and every column are none, or at least two with
-    enough rows in sum.
+    enough rows in sum, and no withheld cell follows from all sums together.
 
     Parameters
     ----------
@@ -413,14 +489,42 @@ def withheld_cells(counts: IntArray, least: int) -> BoolArray:
         return np.zeros(counts.shape, dtype=bool)
     rest = counts.sum(axis=1, keepdims=True) - counts
     gone = (counts < least) | (rest < least)
-    for _ in range(counts.size):
-        added = False
-        for axis in (0, 1):
-            table, hidden = (part if axis else part.T for part in (counts, gone))
-            for row, off in zip(table, hidden, strict=True):
-                if off.any() and (off.sum() < 2 or row[off].sum() < least) and not off.all():
-                    off[np.where(off, np.iinfo(np.int64).max, row).argmin()] = True
-                    added = True
-        if not added:
-            break
+    while _hide_alone(counts, gone, least) or _hide_beside(counts, gone):
+        pass
     return np.asarray(gone)
+
+
+def _hide_alone(counts: IntArray, gone: BoolArray, least: int) -> bool:
+    """Hide one more cell of every row and column whose sum would tell; whether there was one."""
+    added = False
+    for axis in (0, 1):
+        table, hidden = (part if axis else part.T for part in (counts, gone))
+        for row, off in zip(table, hidden, strict=True):
+            if off.any() and (off.sum() < 2 or row[off].sum() < least) and not off.all():
+                off[np.where(off, np.iinfo(np.int64).max, row).argmin()] = True
+                added = True
+    return added
+
+
+def _hide_beside(counts: IntArray, gone: BoolArray) -> bool:
+    """Hide one more cell beside a hidden one that all sums together tell; whether there was one.
+
+    Sums tell a hidden cell if the equations of rows and columns have it in their row space.
+    """
+    places = np.argwhere(gone)
+    if not len(places):
+        return False
+    sums = np.zeros((sum(counts.shape), len(places)))
+    sums[places[:, 0], np.arange(len(places))] = 1
+    sums[counts.shape[0] + places[:, 1], np.arange(len(places))] = 1
+    told = np.flatnonzero(np.diag(np.linalg.pinv(sums) @ sums) > 1 - NEAR)
+    for i, j in places[told]:
+        row = np.where(gone[i], np.iinfo(np.int64).max, counts[i])
+        column = np.where(gone[:, j], np.iinfo(np.int64).max, counts[:, j])
+        if not gone[i].all() and row.min() <= column.min():
+            gone[i, row.argmin()] = True
+            return True
+        if not gone[:, j].all():
+            gone[column.argmin(), j] = True
+            return True
+    return False

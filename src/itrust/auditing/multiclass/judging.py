@@ -24,6 +24,7 @@ from itrust.bias import beyond, most_rows
 from itrust.calibration import MulticlassResult
 from itrust.tasks import TaskResult
 
+RARE = 0.01  # classes below this rate do not say what a large tolerance is
 MAX_FINDINGS = 3  # of the test, of one class, among the evidence
 
 
@@ -59,6 +60,9 @@ def judge_classes(
     Judgement
         Its evidence names the class.
     """
+    # A tolerance that suits a class of a few rows would be out of reach for all others.
+    rates = [min(part.mean.predicted, 1 - part.mean.predicted) for part in parts]
+    rates = [rate for rate in rates if rate >= RARE]
     share = min(_share_within(part, tolerance) for part in parts)
     within = share >= NEARLY_ALL
     seen = missed is not None and missed.shift <= tolerance
@@ -67,7 +71,7 @@ def judge_classes(
         "pvalue": test.pvalue,
         "tolerance": tolerance,
         "share_within": share,
-        "rate": min(min(part.mean.predicted, 1 - part.mean.predicted) for part in parts),
+        "rate": min(rates, default=RARE),
         "would_be_seen": seen,
         "clusters": test.clusters,
         "refused": test.refused,

@@ -31,8 +31,9 @@ class ClassPart:
     ----------
     name : object
         The class.
-    rows : int
-        Rows that are of the class.
+    rows : int or None
+        Rows that are of the class; None where they are withheld. Then `mean` has the prediction
+        only, `ece` is NaN, and curve, groups and slices are empty.
     test : ClassResult
         Its part of the test, adjusted for all classes.
     mean : MeanBias
@@ -46,7 +47,7 @@ class ClassPart:
     """
 
     name: Any
-    rows: int
+    rows: int | None
     test: ClassResult
     mean: MeanBias
     ece: float
@@ -54,7 +55,7 @@ class ClassPart:
     diagnosis: Diagnosis
 
     def __repr__(self) -> str:
-        bias = signed(self.mean.bias)
+        bias = "withheld" if self.rows is None else signed(self.mean.bias)
         return f"<ClassPart: {self.name!r}, bias {bias}, p {self.test.pvalue:.3g}>"
 
     def to_dict(self) -> dict[str, Any]:

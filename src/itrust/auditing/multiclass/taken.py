@@ -148,7 +148,7 @@ class ClassMatrix(Result):
     given, expected : (K, K) array
         The matrix: rows of class i give class j this probability, and should on average.
     rows : (K,) array of int
-        Rows of each class.
+        Rows of each class; -1 where they are withheld.
     places : tuple of PairGroup
         Groups where one class is shown to be too high and another too low, the largest first.
     statistic : float
@@ -198,7 +198,7 @@ class ClassMatrix(Result):
     def _facts(self) -> dict[str, Any]:
         return {
             "classes": [str(name) for name in self.classes],
-            "rows": self.rows,
+            "rows": [None if rows < 0 else int(rows) for rows in self.rows],
             "given": self.given,
             "expected": self.expected,
             "pairs": [pair.to_dict() for pair in self.pairs],

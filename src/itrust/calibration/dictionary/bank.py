@@ -192,9 +192,9 @@ def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
         Ready for a pass over the rows.
     """
     points, variances = pilot.points, pilot.variances / unit**2
-    features, index = _numbered(entries)
-    scales = _scales(features, points)
-    centres = _centres(features, scales, points, variances)
+    features, index = numbered(entries)
+    scales = rank_scales(features, points)
+    centres = null_centres(features, scales, points, variances)
     matrix = feature_matrix(features, scales, centres, points, np.float64)
     weighed = [
         _weighed(entry, matrix[rows], variances, pilot.n)
@@ -210,7 +210,7 @@ def make_bank(entries: Sequence[Entry], pilot: Pilot, unit: float) -> Bank:
     )
     alive = np.flatnonzero(lively).tolist()
     kept = [entries[k] for k in alive]
-    features, index = _numbered(kept)
+    features, index = numbered(kept)
     mixtures, selector = _combined([weighed[k] for k in alive], index, len(features))
     return Bank(
         entries=tuple(kept),
@@ -264,7 +264,7 @@ def _combined(
     return tuple(mixtures), csr_array((data, where), shape=(len(columns), width))
 
 
-def _numbered(entries: Sequence[Entry]) -> tuple[tuple[Feature, ...], list[IntArray]]:
+def numbered(entries: Sequence[Entry]) -> tuple[tuple[Feature, ...], list[IntArray]]:
     """The distinct features of some entries, and where each entry finds its own."""
     features = tuple(dict.fromkeys(feature for e in entries for feature in e.features))
     number = {feature: k for k, feature in enumerate(features)}
@@ -338,7 +338,7 @@ def _recipe(features: tuple[Feature, ...]) -> _Recipe:
     return _Recipe(terms, tuple(gates), tuple(others))
 
 
-def _centres(
+def null_centres(
     features: Sequence[Feature],
     scales: Mapping[ColumnName, RankScale],
     points: Points,
@@ -363,7 +363,7 @@ def _centres(
     return centres
 
 
-def _scales(features: Sequence[Feature], pilot: Points) -> dict[ColumnName, RankScale]:
+def rank_scales(features: Sequence[Feature], pilot: Points) -> dict[ColumnName, RankScale]:
     """A rank scale for the prediction and for every number that a feature reads."""
     wanted = {term.column for feature in features for term in feature}
     columns = {column.name: column for column in pilot.columns if not column.is_category}

@@ -19,12 +19,13 @@ from itrust.calibration.dictionary.terms import (
     Absent,
     ColumnName,
     Curve,
+    Inside,
     Is,
     Line,
+    Precision,
     Slope,
     Term,
     Wave,
-    Within,
     fading,
 )
 from itrust.data import Column, Everywhere, Missing, Points, Predicate, is_few, level_of, parts_of
@@ -51,12 +52,26 @@ SHARES_OF_MANY = {**SHARES, "linear": 1.8, "joint": 0.16, "tails": 0.04}
 # Calibration given covariates implies calibration overall, so what speaks against the latter keeps
 # these parts of the whole weight, however many covariates are named.
 KEPT = {"overall": 0.18, "prediction": 0.14}
+# Directions of a test with an interval null: a violation is everywhere first of all.
+DIRECTION_SHARES = {
+    "overall": 0.60,
+    "precision": 0.07,
+    "prediction": 0.08,
+    "linear": 0.11,
+    "curved": 0.015,
+    "parts": 0.04,
+    "tails": 0.015,
+    "with prediction": 0.025,
+    "pairs": 0.015,
+    "crossed groups": 0.03,
+}
 BROAD, FINE = 0.25, 0.08  # widths of smooth entries on the scale of ranks
 FULL_WIDTHS = (1.0, 2.0, 0.5, 0.25)  # times the default widths
 TENTHS, FIFTHS, QUARTERS, FORTIETHS = 10, 5, 4, 40
 MAX_CONTRASTS, MAX_CONTRAST_LEVELS = 60, 20  # checks between classes, and levels of one column
 MIN_TAIL = 5  # rows of a fortieth, among the pilot rows
 MAX_JOINT = 400  # features of a check of all covariates
+MAX_DIRECTIONS = 240  # of a test with an interval null
 FEW_COLUMNS = 20  # up to here every smooth entry gets all its waves
 FEW_NUMBERS = 10  # up to here pairs of numbers get smooth entries, too
 MAX_LEVELS = 100  # of a category that are checked one by one
@@ -121,9 +136,97 @@ def contrast_entries(points: Points) -> tuple[Entry, ...]:
         entries.extend(_plain_checks(column))
     for column in numbers if len(numbers) <= FEW_NUMBERS else ():
         for part in () if column.levels else parts_of(column.column, QUARTERS):
-            feature = (Within(column.name, part.low, part.high),)
+            feature = (Inside(column.name, part.low, part.high),)
             entries.append(_single(str(part), "parts", (column.name,), feature, Shape.PART, part))
     return tuple(_distinct(entries[:MAX_CONTRASTS]))
+
+
+def direction_dictionary(points: Points) -> Dictionary:
+    """Directions of a test with an interval null, built from rows without labels.
+
+    Sums of labels are compared with the largest that the null allows, so a direction that is never
+    negative is better than a centred one: it need not pay for what the null allows elsewhere.
+    The overall level, plain and by precision; slope, quadratic and fifths of the prediction;
+    missing values, levels, trends, quadratics, quarters and tails of the covariates; levels with
+    the slope of the prediction; pairs of levels, of trends and of both.
+
+    Parameters
+    ----------
+    points : Points
+        Rows without labels.
+
+    Returns
+    -------
+    Dictionary
+        Of at most 240 entries of one feature each, the overall level first.
+    """
+    useful = [c for c in map(_Described.of, points.columns) if c.is_useful]
+    numbers = [column for column in useful if column.is_number]
+    categories = [column for column in useful if not column.is_number and len(column.levels) > 1]
+    bent = Shape.QUADRATIC
+    kinds: list[list[Entry]] = [
+        [
+            _single("overall level", "overall", (), (), Shape.LEVEL),
+            _single("overall level, by precision", "precision", (), (Precision(),), Shape.LEVEL),
+            _single("prediction: slope", "prediction", (), (Slope(),), Shape.TREND),
+            _single("prediction: quadratic", "prediction", (), (Curve(None, 2),), Shape.QUADRATIC),
+            *_cut_prediction(points),
+        ],
+        [entry for column in useful for entry in _plain_checks(column)],
+        [entry for column in numbers for entry in _cut_number(column)],
+        [
+            _single(f"{c.name}: quadratic", "curved", (c.name,), (Curve(c.name, 2),), bent)
+            for c in numbers
+        ],
+        [
+            _single(
+                f"prediction: slope where {column.told(value)}",
+                "with prediction",
+                (column.name,),
+                (Is(column.name, value), Slope()),
+                Shape.TREND,
+                column.where(value),
+            )
+            for column in categories
+            for value in column.levels[:MAX_CONTRAST_LEVELS]
+        ],
+        [
+            entry
+            for pair in combinations(categories, 2)
+            if pair[0].is_small and pair[1].is_small
+            for entry in _crossing(*pair)[1:]
+        ],
+        [
+            entry
+            for a in categories
+            if a.is_small
+            for b in numbers
+            for entry in _trends_within(a, b)[1:]
+        ],
+        [entry for pair in combinations(numbers, 2) for entry in _trend_of_two(*pair)],
+    ]
+    kept: list[Entry] = []
+    for entries in kinds:
+        kept.extend(entries[: MAX_DIRECTIONS - len(kept)])
+    left_out = sum(map(len, kinds)) - len(kept)
+    notes = (f"too many covariates for {left_out:,} of the directions",) if left_out else ()
+    return Dictionary(tuple(_distinct(kept)), DIRECTION_SHARES, notes)
+
+
+def _cut_prediction(points: Points) -> Iterator[Entry]:
+    for part in parts_of(replace(points.prediction, name="prediction"), FIFTHS):
+        feature = (Inside(None, part.low, part.high),)
+        yield _single(str(part), "prediction", (), feature, Shape.PART, part)
+
+
+def _cut_number(column: _Described) -> Iterator[Entry]:
+    """Quarters and tails of a number that has many values."""
+    if column.levels:
+        return
+    for part in parts_of(column.column, QUARTERS):
+        feature = (Inside(column.name, part.low, part.high),)
+        yield _single(str(part), "parts", (column.name,), feature, Shape.PART, part)
+    yield from _of_tails(column)
 
 
 def _plain_checks(column: _Described) -> Iterator[Entry]:
@@ -251,7 +354,7 @@ def _of_one(column: _Described, *, many: bool) -> Iterator[Entry]:
     yield _smooth(f"{name} alone", "smooth", only, name, BROAD, 4)
     yield _smooth(f"{name} alone, fine", "smooth", only, name, FINE, 6 if many else 12)
     for part in () if column.levels else parts_of(column.column, FIFTHS if many else TENTHS):
-        feature = (Within(name, part.low, part.high),)
+        feature = (Inside(name, part.low, part.high),)
         yield _single(str(part), "parts", only, feature, Shape.PART, part)
     yield from _of_tails(column)
     across, along = (2, 2) if many else (4, 3)
@@ -269,7 +372,7 @@ def _of_tails(column: _Described) -> Iterator[Entry]:
     for part in (parts[0], parts[-1]):
         rows = np.count_nonzero((present >= part.low) & (present < part.high))
         if MIN_TAIL <= rows <= 2 * present.size / FORTIETHS:
-            feature = (Within(column.name, part.low, part.high),)
+            feature = (Inside(column.name, part.low, part.high),)
             yield _single(str(part), "tails", (column.name,), feature, Shape.PART, part)
 
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logit, ndtri
@@ -21,6 +21,7 @@ from itrust.data import Column, Points
 
 MAX_KNOTS = 512
 STEEPEST_LOGIT = 6.0
+LEAST_VARIANCE = 0.02  # added to p(1 - p), so that a label next to 0 or 1 does not carry all
 
 ColumnName = str | None  # None: the prediction
 
@@ -107,6 +108,7 @@ class Term(ABC):
     """A function of one column."""
 
     column: ColumnName
+    is_positive: ClassVar[bool] = False  # whether it is 0 or more in every row
 
     @abstractmethod
     def of(self, reading: Reading) -> FloatArray:
@@ -178,9 +180,23 @@ class Slope(Term):
 
 
 @dataclass(frozen=True)
-class Within(Term):
+class Precision(Term):
+    """1 / (p(1 - p) + 0.02): the weights with which an equal bias everywhere shows best."""
+
+    is_positive: ClassVar[bool] = True
+    column: ColumnName = None
+
+    def of(self, reading: Reading) -> FloatArray:
+        """Values for the rows of a reading, (n,)."""
+        p = reading.column.values
+        return np.asarray(1 / (p * (1 - p) + LEAST_VARIANCE))
+
+
+@dataclass(frozen=True)
+class Inside(Term):
     """1 where the value is at least `low` and below `high`; 0 where missing."""
 
+    is_positive: ClassVar[bool] = True
     low: float
     high: float
 
@@ -194,6 +210,7 @@ class Within(Term):
 class Is(Term):
     """1 where the value is this one."""
 
+    is_positive: ClassVar[bool] = True
     level: Any
 
     def of(self, reading: Reading) -> FloatArray:
@@ -209,6 +226,8 @@ class Is(Term):
 @dataclass(frozen=True)
 class Absent(Term):
     """1 where the value is missing."""
+
+    is_positive: ClassVar[bool] = True
 
     def of(self, reading: Reading) -> FloatArray:
         """Values for the rows of a reading, (n,)."""

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, ClassVar, TypeAlias, cast
 
 import pyarrow as pa
 
-from itrust._core import InputError, did_you_mean, listed, printable
+from itrust._core import InputError, did_you_mean, first_line, listed
 
 BATCH_ROWS = 65_536
 HEAD_ROWS = 20_000
@@ -234,11 +234,10 @@ def impossible(path: Path, *kinds: type[Exception]) -> Iterator[None]:
 
 def unreadable(path: Path, error: Exception, cure: str = "is it whole?") -> InputError:
     """The sentence for a file that its reader gives up on."""
-    lines = str(error).splitlines() or [type(error).__name__]
     return InputError(
         "{file} cannot be read to its end ({reason}); {cure}",
         file=path.name,
-        details={"reason": printable(lines[0]), "cure": cure},
+        details={"reason": first_line(error), "cure": cure},
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from itrust._core import FloatArray, InputError, IntArray
+from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.recalibrate.multicalibration import (
     CELLS,
     MAX_MEMBERS,
@@ -56,6 +58,12 @@ class PatchedClasses(WrappedMethod):
     are shifted at once, each by what the method would shift it by with two labels, and then every
     row goes to the nearest one that is not negative and sums to 1. The shifts lower the squared
     distance of the rows from their labels, and the way back does not raise it, so it ends.
+
+    With two labels every category counts that is off by more than alpha, be it by chance. Classes
+    times groups times bins are so many categories that chance alone has most of the shifts, and
+    new rows are worse off: so a category has to be off by sqrt(2 log m) standard deviations of
+    redrawn labels, too, which the largest of m means of noise hardly reach (Donoho and Johnstone
+    1994); m counts the categories with enough rows, of groups of as many columns.
     """
 
     _LEARNED = Record(
@@ -83,36 +91,65 @@ class PatchedClasses(WrappedMethod):
         onehot = np.eye(len(rows.classes))[rows.codes]
         pairs = [(group, np.flatnonzero(group.members(codes))) for group in method._groups(codes)]
         pairs = [(group, own) for group, own in pairs if w[own].sum() >= method.gamma * w.sum()]
+        beyond = self._limits(pairs, p, w)
         self.patches_: list[ClassPatch] = []
         self.sweeps_, self.converged_ = 0, False
         while not self.converged_ and self.sweeps_ < method.max_sweeps:
             before = len(self.patches_)
             for group, own in pairs:
                 bins = method._bin(p[own])
-                patch = ClassPatch(group, self._shifts(onehot[own], p[own], bins, w[own]))
+                limit = beyond[len(group.columns)]
+                shifts = self._shifts(onehot[own], p[own], bins, w[own], limit)
+                patch = ClassPatch(group, shifts)
                 if patch.shifts.any():
                     p[own] = patch(p[own], bins)
                     self.patches_.append(patch)
             self.sweeps_ += 1
             self.converged_ = len(self.patches_) == before
 
+    def _limits(
+        self, pairs: Sequence[tuple[Group, IntArray]], p: FloatArray, w: FloatArray
+    ) -> dict[int, float]:
+        """By how many columns a group is made of: 2 log m, for m categories with enough rows."""
+        method, counts = self.patcher_, dict[int, int]()
+        for group, own in pairs:
+            order = len(group.columns)
+            for bins in method._bin(p[own]).T:
+                number = np.bincount(bins, minlength=method.bins)
+                mass = np.bincount(bins, w[own], minlength=method.bins)
+                enough = self._is_enough(number, mass, float(w[own].sum()))
+                counts[order] = counts.get(order, 0) + int(enough.sum())
+        return {order: 2 * math.log(max(number, 2)) for order, number in counts.items()}
+
+    def _is_enough(self, number: IntArray, mass: FloatArray | IntArray, total: float) -> BoolArray:
+        """Which bins of a group have the rows that a category needs, (bins,)."""
+        method = self.patcher_
+        return np.asarray(
+            (number >= method.min_rows) & (mass >= method.alpha / method.bins * total) & (mass > 0)
+        )
+
     def _shifts(
-        self, onehot: FloatArray, p: FloatArray, bins: IntArray, w: FloatArray
+        self, onehot: FloatArray, p: FloatArray, bins: IntArray, w: FloatArray, beyond: float
     ) -> FloatArray:
-        """By how much each class and bin of a group is shifted, (K, bins)."""
+        """By how much each class and bin of a group is shifted, (K, bins).
+
+        Only where the squared gap is more than `beyond` times its variance: by the probabilities,
+        or by the rate of labels where these say more, for shifts may have led to 0 or 1.
+        """
         method = self.patcher_
         shifts = np.zeros((p.shape[1], method.bins))
         for code, shift in enumerate(shifts):
             own = bins[:, code]
             number = np.bincount(own, minlength=method.bins)
-            mass, labels, told = (
+            spread = p[:, code] * (1 - p[:, code])
+            mass, labels, told, squares, noise = (
                 np.bincount(own, v, minlength=method.bins)
-                for v in (w, w * onehot[:, code], w * p[:, code])
+                for v in (w, w * onehot[:, code], w * p[:, code], w**2, w**2 * spread)
             )
-            enough = (number >= method.min_rows) & (mass >= method.alpha / method.bins * w.sum())
-            for k in np.flatnonzero(enough & (mass > 0)):
+            for k in np.flatnonzero(self._is_enough(number, mass, float(w.sum()))):
                 rate, gap = labels[k] / mass[k], (labels[k] - told[k]) / mass[k]
-                if abs(gap) > method._tolerance(rate):
+                variance = max(noise[k], rate * (1 - rate) * squares[k]) / mass[k] ** 2
+                if abs(gap) > method._tolerance(rate) and gap**2 > beyond * variance:
                     shift[k] = method._step() * gap
         return shifts
 

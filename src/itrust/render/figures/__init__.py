@@ -10,6 +10,7 @@ from itrust.render.figures.auditing import AuditDisplay
 from itrust.render.figures.calibration import NullDisplay, ReliabilityDisplay
 from itrust.render.figures.curves import BiasCurveDisplay, CubicDisplay, LocalBiasDisplay
 from itrust.render.figures.dots import DotsDisplay
+from itrust.render.figures.drift import DriftDisplay
 from itrust.render.figures.forests import (
     ComparisonDisplay,
     GroupDisplay,
@@ -18,6 +19,7 @@ from itrust.render.figures.forests import (
     TaskDisplay,
 )
 from itrust.render.figures.maps import BiasMapDisplay
+from itrust.render.figures.overturn import RobustnessDisplay
 from itrust.render.figures.style import BIAS as BIAS
 from itrust.render.figures.style import CYCLE as CYCLE
 from itrust.render.figures.style import FAINT as FAINT
@@ -34,6 +36,7 @@ from itrust.render.figures.style import Display
 from itrust.render.figures.style import detached as detached
 from itrust.render.figures.style import draw as draw
 from itrust.render.figures.validation import DecisionDisplay
+from itrust.render.figures.watch import WatchDisplay
 
 __all__ = [
     "AuditDisplay",
@@ -44,12 +47,15 @@ __all__ = [
     "DecisionDisplay",
     "Display",
     "DotsDisplay",
+    "DriftDisplay",
     "GroupDisplay",
     "LocalBiasDisplay",
     "NullDisplay",
     "PartDisplay",
     "ReliabilityDisplay",
+    "RobustnessDisplay",
     "SliceDisplay",
     "TaskDisplay",
+    "WatchDisplay",
 ]
 __dir__ = __all__.copy  # what tab completion offers

@@ -5,10 +5,13 @@ from itrust.render.notebook import (
     balance,
     bias,
     calibration,
+    drift,
+    overturn,
     recalibrate,
     scores,
     tasks,
     validation,
+    watch,
 )
 from itrust.render.notebook.picture import in_notebook as in_notebook
 from itrust.render.showing import as_html
@@ -19,8 +22,11 @@ __all__ = [
     "balance",
     "bias",
     "calibration",
+    "drift",
+    "overturn",
     "recalibrate",
     "scores",
     "tasks",
     "validation",
+    "watch",
 ]

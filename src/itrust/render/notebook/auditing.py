@@ -11,6 +11,7 @@ from itrust.auditing import (
     Audit,
     ClassesComparison,
     ClassMatrix,
+    ClassPart,
     Comparison,
     Difference,
     MulticlassAudit,
@@ -18,11 +19,19 @@ from itrust.auditing import (
     PairBias,
 )
 from itrust.bias import SIGN
+from itrust.overturn import NumberRobustness
 from itrust.render.notebook.bias import PART_HEAD, part_cells
 from itrust.render.notebook.tasks import TASK_HEAD, task_cells
 from itrust.render.showing import as_html
 from itrust.render.text import class_words, classes_judged_on, classes_missed_words
 from itrust.render.text.auditing import by_cluster, judged_on, numbers_of, seen, short_pvalue
+from itrust.render.text.overturning import (
+    NAMES,
+    TITLE,
+    number_sentence,
+    overturning_lines,
+    untold_words,
+)
 
 MAX_PARTS = 5
 MAX_PAIRS = 20
@@ -51,6 +60,7 @@ def audit_card(audit: Audit) -> str:
             ["shown to be miscalibrated", *PART_HEAD[1:]],
             [part_cells(part) for part in audit.diagnosis.shown[:MAX_PARTS]],
         ),
+        html.table([TITLE], [(line,) for line in overturning_lines(audit)]),
         html.notes(
             [
                 f"{audit.n:,} rows{by_cluster(audit)}, judged on {judged_on(audit)}",
@@ -64,6 +74,21 @@ def audit_card(audit: Audit) -> str:
 
 def _overall_pvalue(overall: Overall) -> str:
     return "none" if overall.test.refused is not None else f"{overall.pvalue:.3g}"
+
+
+@as_html.register
+def number_card(found: NumberRobustness) -> str:
+    """Show what would overturn the finding about one number."""
+    ends = [
+        (NAMES[own.kind], html.number(own.point, ".3g"), "yes" if own.beyond else "no")
+        for own in found.tippings
+        if own.point is not None
+    ]
+    return html.card(
+        f"{found.name}: {found.finding}",
+        html.sentence(number_sentence(found)),
+        html.table(["violation", "stands up to", "more than that"], ends),
+    )
 
 
 @as_html.register
@@ -101,15 +126,7 @@ def _differences(found: Sequence[Difference]) -> list[tuple[str, ...]]:
 def classes_card(audit: MulticlassAudit) -> str:
     """Show the verdict over all classes, every class, pairs, tasks, and where classes are off."""
     classes = [
-        (
-            str(part.name),
-            f"{part.rows:,}",
-            f"{part.mean.predicted:.3f}",
-            f"{part.mean.observed:.3f}",
-            signed_in(part.mean.bias, part.mean.lower, part.mean.upper),
-            html.interval(part.mean.lower, part.mean.upper, "+.3f"),
-            html.number(part.test.pvalue, ".3g"),
-        )
+        (str(part.name), *_class_cells(part), html.number(part.test.pvalue, ".3g"))
         for part in audit.parts
     ]
     shown = [(part.name, own) for part in audit.parts for own in part.diagnosis.shown]
@@ -129,6 +146,7 @@ def classes_card(audit: MulticlassAudit) -> str:
                 f"{audit.n:,} rows, judged on {classes_judged_on(audit)}",
                 f"all classes given the covariates: p {_short(audit.test.pvalue)}",
                 classes_missed_words(audit),
+                *_untold(audit),
                 FAMILY,
                 SIGN,
                 *audit.test.warnings,
@@ -138,8 +156,29 @@ def classes_card(audit: MulticlassAudit) -> str:
     return html.card(f"Verdict: {audit.verdict}", *parts, colour=audit.verdict.tone.light)
 
 
+def _untold(audit: MulticlassAudit) -> list[str]:
+    found = audit.robustness
+    if found is None or found.untold is None:
+        return []
+    return [f"{TITLE}: {untold_words(found.untold)}"]
+
+
 CLASS_HEAD = ["class", "rows", "predicted", "observed", "bias", "interval", "p given covariates"]
 PAIR_HEAD = ["rows of", "give", "on average", "expected", "difference", "interval", "adjusted p"]
+
+
+def _class_cells(part: ClassPart) -> tuple[str, ...]:
+    """Rows and the mean of a class, as far as they are told."""
+    mean, predicted = part.mean, f"{part.mean.predicted:.3f}"
+    if part.rows is None:
+        return "few", predicted, "withheld", "", ""
+    return (
+        f"{part.rows:,}",
+        predicted,
+        f"{mean.observed:.3f}",
+        signed_in(mean.bias, mean.lower, mean.upper),
+        html.interval(mean.lower, mean.upper, "+.3f"),
+    )
 
 
 def _short(pvalue: float) -> str:

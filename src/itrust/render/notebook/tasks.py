@@ -5,7 +5,7 @@ from __future__ import annotations
 from itrust._core import counted, html, rounded
 from itrust.render.showing import as_html
 from itrust.render.text.balance import resemblance_warnings
-from itrust.render.text.estimates import resemblance_lines
+from itrust.render.text.estimates import refusal_sentence, resemblance_lines
 from itrust.render.text.tasks import (
     TASK_SIGN,
     WAYS,
@@ -94,6 +94,10 @@ def _(result: TaskEstimates) -> str:
         html.notes(
             [
                 *resemblance_lines(result),
+                *(
+                    f"{task_words(own.task)}: no estimate. {refusal_sentence(own)}"
+                    for own in result.refused
+                ),
                 *(f"{task} is withheld" for task in result.withheld),
             ]
         ),

@@ -1,8 +1,9 @@
-"""Self-contained HTML pages: about an audit, and about estimates on a population."""
+"""Self-contained HTML pages: about an audit, about estimates on a population, about a watch."""
 
 from itrust.render.page.content import content
 from itrust.render.page.estimates import estimates_content, estimates_page, write_estimates
 from itrust.render.page.html import page, rendered, write
+from itrust.render.page.watch import watch_content, watch_page, write_watch
 
 __all__ = [
     "content",
@@ -10,6 +11,9 @@ __all__ = [
     "estimates_page",
     "page",
     "rendered",
+    "watch_content",
+    "watch_page",
     "write",
     "write_estimates",
+    "write_watch",
 ]

@@ -15,6 +15,7 @@ from itrust import __version__
 from itrust._core import InputError, counted, cut, printable
 from itrust.auditing import BAD, GOOD, MIN_CELL, OPEN, SCHEMA, Audit, Disclosure, tone_of
 from itrust.calibration import Autocorrelation
+from itrust.render.page.overturning import overturning_content
 from itrust.render.page.population import population_content
 from itrust.render.text import in_words
 from itrust.render.text.auditing import in_time, marked_pictures
@@ -87,6 +88,7 @@ def content(audit: Audit | Mapping[str, Any], *, min_cell: int | None = None) ->
         "steps": [found["tolerance"] * times for times in (-2, -1, -0.5, 0.5, 1, 2)],
         "validation": _validation(found),
         "population": population_content(found.get("resemblance")),
+        "overturning": overturning_content(found.get("robustness"), found["alpha"]),
         "notes": _notes(found),
         "by_design": _by_design(found),
         "versions": versions(),

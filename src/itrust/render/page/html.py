@@ -82,15 +82,15 @@ def page(audit: Audit | MulticlassAudit | Mapping[str, Any], *, min_cell: int | 
     """
     if is_of_classes(audit):
         told = classes_content(audit, min_cell=min_cell)
-        script = _inline(_own("classes.js"))
-        return assembled("classes.html.j2", told, told["audit"], _own("classes.css"), [script])
+        script = _inline(own_file("classes.js"))
+        return assembled("classes.html.j2", told, told["audit"], own_file("classes.css"), [script])
     assert not isinstance(audit, MulticlassAudit)
     return rendered(content(audit, min_cell=min_cell))
 
 
 def rendered(told: Mapping[str, Any]) -> str:
     """Put what `content` gathered into HTML."""
-    scripts = [_inline(chart_library()), _inline(_own("page.js"))]
+    scripts = [_inline(chart_library()), _inline(own_file("page.js"))]
     return _template().render(
         c=told,
         a=told["audit"],
@@ -133,7 +133,7 @@ def assembled(
         c=told,
         a=facts,
         policy=_policy(list(scripts)),
-        style=Markup(_style() + _own("estimates.css") + style),
+        style=Markup(_style() + own_file("estimates.css") + style),
         scripts=[Markup(script) for script in scripts],
     )
 
@@ -148,7 +148,8 @@ def embedded(value: Any) -> str:
     return text.translate(HARMLESS)
 
 
-def _own(name: str) -> str:
+def own_file(name: str) -> str:
+    """The text of a file that stands beside this module: a template, a style sheet or a script."""
     return resources.files("itrust.render.page").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -186,15 +187,15 @@ def _style() -> str:
     )
     tones = " ".join(f".{tone.name} {{ --tone: var(--{tone.name}); }}" for tone in TONES)
     in_the_dark = f"@media screen and (prefers-color-scheme: dark) {{ {dark} }}"
-    return "\n".join([light, in_the_dark, tones, _own("page.css")])
+    return "\n".join([light, in_the_dark, tones, own_file("page.css")])
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=6)
 def _template(name: str = "page.html.j2") -> Template:
     made = Environment(
         **SETTINGS,
         undefined=StrictUndefined,
-        loader=FunctionLoader(_own),
+        loader=FunctionLoader(own_file),
         bytecode_cache=CompiledTemplates(SETTINGS),
     )
     made.filters |= {"shown": shown, "fact": fact, "cell": cell, "told": told_fact, "at": _at}

@@ -6,12 +6,15 @@ from itrust.render.text import (
     balance,
     bias,
     calibration,
+    drift,
     estimates,
     multiclass,
+    overturning,
     recalibrate,
     scores,
     tasks,
     validation,
+    watch,
 )
 from itrust.render.text.auditing import (
     UNKNOWN,
@@ -31,6 +34,7 @@ from itrust.render.text.auditing import (
 )
 from itrust.render.text.balance import resemblance_warnings
 from itrust.render.text.bias import rows_of
+from itrust.render.text.drift import drift_sentence
 from itrust.render.text.estimates import estimate_facts, estimates_told
 from itrust.render.text.layout import NARROW, fitted
 from itrust.render.text.multiclass import (
@@ -44,6 +48,7 @@ from itrust.render.text.multiclass import (
     pair_words,
     place_words,
 )
+from itrust.render.text.overturning import overturning_facts, untold_facts
 from itrust.render.text.stages import step_words
 from itrust.render.text.tasks import task_sentence, task_title
 from itrust.render.text.validation import validation_sentence
@@ -53,6 +58,13 @@ from itrust.render.text.verdict import (
     evidence_words,
     in_words,
     sentence_of,
+)
+from itrust.render.text.watch import (
+    watch_check_lines,
+    watch_gate_words,
+    watch_headline,
+    watch_told,
+    watch_words,
 )
 
 __all__ = [
@@ -76,6 +88,8 @@ __all__ = [
     "classes_notes",
     "classes_sections",
     "classes_summary",
+    "drift",
+    "drift_sentence",
     "estimate_facts",
     "estimates",
     "estimates_told",
@@ -87,6 +101,8 @@ __all__ = [
     "judged_on",
     "multiclass",
     "numbers_of",
+    "overturning",
+    "overturning_facts",
     "pair_words",
     "place_words",
     "recalibrate",
@@ -103,7 +119,14 @@ __all__ = [
     "task_title",
     "tasks",
     "told",
+    "untold_facts",
     "validation",
     "validation_sentence",
     "verdict_line",
+    "watch",
+    "watch_check_lines",
+    "watch_gate_words",
+    "watch_headline",
+    "watch_told",
+    "watch_words",
 ]

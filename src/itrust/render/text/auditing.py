@@ -26,6 +26,7 @@ from itrust.render.text.balance import difference_words, resemblance_warnings
 from itrust.render.text.bias import bias_and_interval
 from itrust.render.text.calibration import kind_text
 from itrust.render.text.layout import Section, fitted, laid_out, more, seconds, spelt
+from itrust.render.text.overturning import TITLE, margins_words, overturning_lines
 from itrust.render.text.tasks import bias_text, pvalue_words, task_sentence, task_title
 from itrust.render.text.verdict import (
     OWN_PVALUES,
@@ -131,10 +132,12 @@ def gate_words(found: Gate) -> str:
         "model": f"the model is judged {found.verdict}",
         "tasks": biased if found.biased else "no number is shown to be biased",
     }
-    asked = ("model", "tasks") if found.asked == "any" else (found.asked,)
+    asked: tuple[str, ...] = ("model", "tasks") if found.asked == "any" else (found.asked,)
     if found.asked == "any" and not found.biased:
         asked = ("model",)
-    why = "; ".join(told[part] for part in asked)
+    if found.asked == "tasks" and found.spared and not found.biased:
+        asked = ()
+    why = "; ".join([*(told[part] for part in asked), *margins_words(found)])
     if not found.closed and "model" in asked and not found.verdict.conclusive:
         why += ", which is no proof that it is calibrated"
     return f"gate {'closed' if found.closed else 'open'}: {why}"
@@ -199,9 +202,16 @@ def sections(audit: Audit) -> list[Section]:
         Section("test", f"Calibration given {given} (competency)", _test(audit)),
         Section("overall", "Overall calibration (reliance)", _overall(audit)),
         Section("missed", "What this audit could have missed (confidence)", _missed(audit)),
+        *_overturning(audit),
         *_population(audit),
         Section("rows", "Rows", [_rows(audit), *_at_hand(audit), *in_time(audit.autocorrelation)]),
     ]
+
+
+def _overturning(audit: Audit) -> list[Section]:
+    """What would overturn what was found, unless it was left out."""
+    lines = overturning_lines(audit)
+    return [Section("robustness", TITLE, lines)] if lines else []
 
 
 def _population(audit: Audit) -> list[Section]:

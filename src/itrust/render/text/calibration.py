@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from itrust._core import counted, signed, wrapped
 from itrust.calibration import (
+    BoundFinding,
     CalibrationResult,
     ClassFinding,
+    ClassResult,
     Detectable,
     Finding,
     MulticlassResult,
@@ -21,6 +23,7 @@ from itrust.calibration import (
     WitnessResult,
 )
 from itrust.data import Everywhere
+from itrust.nulls import IntervalNull
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.layout import seconds
 from itrust.render.text.verdict import (
@@ -50,6 +53,35 @@ def finding_text(finding: Finding, width: int = WIDTH) -> str:  # noqa: ARG001
     if finding.family == "all classes":
         return f"the shares of the classes are off {_along(finding.shape, finding)}"
     return f"{_shown(finding)}{_extremes(finding)}{_shared(finding)}"
+
+
+@as_text.register
+def bound_finding_text(finding: BoundFinding, width: int = WIDTH) -> str:  # noqa: ARG001
+    """What speaks against an interval null, in one sentence without a full stop.
+
+    Directions are not centred where they are never negative: the sentence is about the rows that
+    they name, and not about how these differ from others.
+    """
+    more = "more" if finding.direction > 0 else "fewer"
+    low = "low" if finding.direction > 0 else "high"
+    if finding.shape is Shape.LEVEL:
+        return f"the predictions are too {low} overall"
+    if finding.shape in (Shape.GROUP, Shape.PART):
+        return f"the predictions are too {low} where {finding.where}"
+    where = "" if finding.where == Everywhere() else f" where {finding.where}"
+    what = "the prediction" if finding.family == "with prediction" else _what(finding)
+    if finding.shape is Shape.TREND:
+        other = "fewer" if more == "more" else "more"
+        bias = f"{more} labels of 1 than predicted where {what} is high, {other} where it is low"
+    elif finding.shape is Shape.QUADRATIC:
+        other = "fewer" if more == "more" else "more"
+        bias = f"{more} labels of 1 than predicted at both ends of {what}, {other} between"
+    elif finding.shape is Shape.PRODUCT:
+        both = " and ".join(finding.covariates)
+        bias = f"{more} labels of 1 than predicted where {both} are both high or both low"
+    else:
+        bias = f"{more} labels of 1 than predicted along {finding.name}"
+    return f"{bias}{where}"
 
 
 @as_text.register
@@ -160,6 +192,8 @@ def _(result: CalibrationResult, width: int = WIDTH) -> str:
         if result.names
         else "Is the model calibrated?   H0: P(y = 1 | p) = p"
     )
+    if isinstance(result.null, IntervalNull):
+        title = title.replace(" = p", f" within {result.null!r}")
     rows = [
         ("rows", rows_text(result)),
         ("covariates", covariates_text(result)),
@@ -238,6 +272,8 @@ def covariates_text(result: CalibrationResult) -> str:
 
 def null_text(result: CalibrationResult) -> str:
     """What the statistic was compared with."""
+    if isinstance(result.null, IntervalNull):
+        return f"{result.null!r}: {result.null.meaning}; sums of labels along directions alone"
     return f"{type(result.null).__name__}: {result.null.meaning}"
 
 
@@ -279,6 +315,8 @@ def _origin(result: CalibrationResult) -> str:
 
 def _spread(result: CalibrationResult) -> str:
     summary = result.null_summary()
+    if summary is None and result.null_distribution is not None:
+        return "not drawn: the null leaves the probabilities room"
     if summary is None:
         return "no draws: a formula"
     return f"sd {summary['sd']:.3g}, 95 % of draws below {summary['q95']:.3g}"
@@ -288,7 +326,9 @@ def meaning(result: CalibrationResult) -> str:
     """What the p-value means, in a sentence."""
     given = f" given {in_words(result.judged_on)}" if result.judged_on else ""
     calibrated = f"If the probabilities were calibrated{given}"
-    if not result.null.is_local_calibration:
+    if isinstance(result.null, IntervalNull):
+        calibrated = f"With {result.null.meaning} ({result.null!r})"
+    elif not result.null.is_local_calibration:
         calibrated = f"If {result.null.meaning} were what a calibrated model gives (it is not)"
     if result.refused is not None:
         return "Whether the probabilities are calibrated cannot be told with so few clusters."
@@ -298,6 +338,9 @@ def meaning(result: CalibrationResult) -> str:
         return f"{calibrated}, {what} would have probability {pvalue_text(result)}{at_most}."
     if result.at_least == 0:
         return f"{calibrated}, {what} would be rare: none of {result.draws:,} draws has it."
+    if isinstance(result.null, IntervalNull):
+        share = f"at most about {100 * result.pvalue:.3g} %"
+        return f"{calibrated}, {what} would come up in {share} of samples."
     return f"{calibrated}, {what} would come up in about {100 * result.pvalue:.3g} % of samples."
 
 
@@ -312,7 +355,7 @@ def _(result: MulticlassResult, width: int = WIDTH) -> str:  # noqa: ARG001
         "",
         f"  {'class':<{names}}  {'rows':>8}  {'KLCE^2':>10}  {'p adjusted':>10}",
         *(
-            f"  {c.name!s:<{names}}  {c.positives:>8,}  {c.statistic:>10.3g}  {c.pvalue:>10.3g}"
+            f"  {c.name!s:<{names}}  {_class_numbers(c)}  {c.pvalue:>10.3g}"
             for c in (result.together, *result.classes)
         ),
     ]
@@ -322,6 +365,13 @@ def _(result: MulticlassResult, width: int = WIDTH) -> str:  # noqa: ARG001
     lines.extend(["", "  evidence (adjusted p-value)"] if told else [])
     lines.extend(f"  {pvalue:.3g}  {sentence}" for _, pvalue, sentence in told)
     return "\n".join([*lines, *_warnings_and_notes(result.warnings, result.notes)])
+
+
+def _class_numbers(part: ClassResult) -> str:
+    """Rows and statistic of a class, unless disclosure control withholds them."""
+    if part.positives < 0:
+        return f"{'few':>8}  {'withheld':>10}"
+    return f"{part.positives:>8,}  {part.statistic:>10.3g}"
 
 
 def classes_provenance(result: MulticlassResult) -> str:

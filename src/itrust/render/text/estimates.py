@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from itrust._core import counted, rounded, wrapped
+from itrust._core import counted, in_door_sentence, rounded, wrapped
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.balance import (
     difference_words,
@@ -21,7 +21,7 @@ from itrust.render.text.tasks import (
     scope_words,
     task_words,
 )
-from itrust.tasks import Estimate, TaskEstimate, TaskEstimates
+from itrust.tasks import Estimate, RefusedTask, TaskEstimate, TaskEstimates
 
 OUTSIDE, INSIDE, NONE = "differs from the plug-in", "near the plug-in", "no number to report"
 UNLESS, SAME_ROWS = "what you would have published", "on the same rows"
@@ -53,7 +53,32 @@ def estimate_facts(found: TaskEstimates) -> dict[str, Any]:
         "excluded": found.excluded,
         "resemblance": alike,
         "estimates": [_estimate_facts(own) for own in found.estimates],
+        "refused": [
+            {
+                "task": str(own.task),
+                "title": task_words(own.task),
+                "formula": own.task.formula,
+                "reason": refusal_sentence(own),
+            }
+            for own in found.refused
+        ],
     }
+
+
+def refusal_sentence(own: RefusedTask) -> str:
+    """Why a number cannot be given, without a full stop.
+
+    Parameters
+    ----------
+    own : RefusedTask
+        A number and what is wrong.
+
+    Returns
+    -------
+    str
+        A sentence in the words of where the user stands.
+    """
+    return in_door_sentence(own.error)
 
 
 def _estimate_facts(own: TaskEstimate) -> dict[str, Any]:
@@ -180,6 +205,9 @@ def estimates_told(found: TaskEstimates, width: int = WIDTH) -> str:
         lines += wrapped(text, width, "    ", "  ")
     for own in found.estimates:
         lines += ["", *_number(own, width)]
+    for refused in found.refused:
+        said = f"{task_words(refused.task)}: no estimate. {refusal_sentence(refused)}"
+        lines += ["", *wrapped(said, width, "  ", "    ")]
     if found.withheld:
         told = ", ".join(spelt(str(task)) for task in found.withheld)
         few = f"withheld, for they would tell of fewer than {found.min_cell} rows: {told}"

@@ -27,6 +27,7 @@ from itrust.render.text.auditing import (
 )
 from itrust.render.text.bias import bias_and_interval
 from itrust.render.text.layout import Section, fitted, laid_out, more, seconds, spelt
+from itrust.render.text.overturning import TITLE, untold_words
 from itrust.render.text.tasks import task_sentence
 from itrust.render.text.verdict import class_words, untold
 
@@ -115,6 +116,8 @@ def classes_missed_words(audit: MulticlassAudit) -> str:
 def class_line(part: ClassPart) -> str:
     """The mean of one class: prediction, rate, bias and interval."""
     mean = part.mean
+    if part.rows is None:
+        return f"predicted {mean.predicted:.3f}; its rate is withheld"
     ends = mean.lower, mean.upper
     bias, lower, upper = (signed_in(value, *ends) for value in (mean.bias, *ends))
     return (
@@ -128,11 +131,12 @@ def _class_table(audit: MulticlassAudit, width: int) -> Iterator[str]:
     parts = audit.parts[:MAX_CLASSES]
     names = [spelt(str(part.name)) for part in parts]
     longest = min(max(map(len, [*names, "class"])), 24)
-    rows = max(len(f"{part.rows:,}") for part in audit.parts)
-    for part, name in zip(parts, names, strict=True):
+    counts = ["few" if part.rows is None else f"{part.rows:,}" for part in audit.parts]
+    rows = max(map(len, counts))
+    for part, name, count in zip(parts, names, counts, strict=False):
         mark = "*" if part.test.pvalue <= audit.alpha else " "
         shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
-        first = f"    {mark} {shown:<{longest}}  {part.rows:>{max(rows, 4)},} rows  "
+        first = f"    {mark} {shown:<{longest}}  {count:>{max(rows, 4)}} rows  "
         first += f"p {_pvalue(part.test.pvalue):<6}"
         second = class_line(part)
         if len(first) + 2 + len(second) <= width:
@@ -172,8 +176,17 @@ def classes_sections(audit: MulticlassAudit) -> list[Section]:
         Section("test", f"All classes given {given}", _test(audit)),
         Section("overall", "Overall calibration", _overall(audit)),
         Section("missed", "What this audit could have missed", [classes_missed_words(audit)]),
+        *_overturning(audit),
         Section("rows", "Rows", [f"{audit.n:,}, judged on {classes_judged_on(audit)}"]),
     ]
+
+
+def _overturning(audit: MulticlassAudit) -> list[Section]:
+    """Why it is not told what would overturn what was found, unless that was left out."""
+    found = audit.robustness
+    if found is None or found.untold is None:
+        return []
+    return [Section("robustness", TITLE, [untold_words(found.untold)])]
 
 
 def _after_classes(audit: MulticlassAudit) -> list[str]:
@@ -315,7 +328,17 @@ def classes_notes(audit: MulticlassAudit) -> list[str]:
         rest = "rests" if hidden.total == 1 else "rest"
         few = f"{rest} on fewer than {hidden.min_cell} rows or would give such away"
         withheld = [f"{counted(hidden.total, 'result')} withheld that {few}"]
+        withheld += joined_words(audit)
     return [FAMILY, SIGN, made, *withheld, *(f"note: {note}" for note in audit.test.notes)]
+
+
+def joined_words(audit: MulticlassAudit) -> list[str]:
+    """Say which classes are told together only, and why; nothing where there are none."""
+    gone = [class_words(part.name) for part in audit.parts if part.rows is None]
+    if audit.withheld is None or not gone:
+        return []
+    few = f"one of them or more has fewer than {audit.withheld.min_cell} rows"
+    return [f"rows and rates of {' and '.join(gone)} are withheld: {few}"]
 
 
 def class_check_lines(check: Check, audit: MulticlassAudit) -> list[str]:

@@ -16,6 +16,7 @@ WORDS = {
     Stage.PARTS: "comparing groups and searching slices",
     Stage.TASKS: "computing your numbers",
     Stage.CHARTS: "computing curves and maps",
+    Stage.OVERTURN: "finding out what would overturn it",
     Stage.CLASSES: "judging one class after the other",
     Stage.PAIRS: "finding out which class is taken for which",
 }

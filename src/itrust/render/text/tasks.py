@@ -148,7 +148,10 @@ def _label_name(positives: str) -> str:
 
 def _called(task: Leaf, positives: str) -> str:
     """What the rows of a leaf are called: its class, if it names one."""
-    return positives if task.label is None else f"{_label_name(positives)} = {task.label}"
+    if task.label is None:
+        return positives
+    whole = isinstance(task.label, float) and task.label.is_integer()  # as typed: 1, not 1.0
+    return f"{_label_name(positives)} = {int(task.label) if whole else task.label}"
 
 
 def _coefficient_words(task: Coefficient, positives: str) -> str:

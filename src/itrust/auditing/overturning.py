@@ -1,0 +1,245 @@
+"""What would overturn an audit: tipping points of its evidence and of its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from itrust.auditing.hiding import Hidden
+from itrust.calibration import Finding
+from itrust.data import Sample
+from itrust.engines import EngineChoice
+from itrust.overturn import (
+    KINDS,
+    NumberRobustness,
+    PrudentResult,
+    Tipping,
+    number_robustness,
+    of_kind,
+    robustness,
+)
+from itrust.tasks import TaskResult
+
+MAX_ROWS = 20_000  # random ones of more: they tell tipping points closely, in a few seconds
+ENOUGH_DRAWS = 199  # for an alpha of 0.05; tipping points of more differ by less than their error
+DRAWS_ABOVE = 10  # draws that an alpha has to leave above the critical value
+
+
+class Untold(StrEnum):
+    """Why it is not told what would overturn the evidence against the model."""
+
+    NOT_REJECTED = "calibration is not rejected, so there is nothing to overturn"
+    DEPENDENT = (
+        "rows are not independent draws, and it is not known how a violation would act on rows "
+        "that go together"
+    )
+    SEVERAL_CLASSES = (
+        "probabilities of several classes cannot move one by one; ask robustness about one class "
+        "at a time, sample.one_class(name), with alpha divided by the number of classes"
+    )
+    NOT_IN_SUMS = (
+        "sums of labels alone do not reject calibration, and nothing else can be judged under a "
+        "violation"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Overturning:
+    """What would overturn an audit.
+
+    Attributes
+    ----------
+    violations : tuple of Tipping
+        For each kind of violation the size up to which calibration is rejected, with p-values;
+        empty where `untold` says why.
+    prudence : PrudentResult or None
+        Whether a probability is shown to be too low somewhere; None where `untold` says why.
+    numbers : tuple of NumberRobustness
+        What would overturn the findings about the user's numbers.
+    untold : Untold or None
+        Why there are no violations; None where there are.
+    rows : int
+        Rows that violations were judged on: all, or random ones of them.
+    draws : int
+        How often labels were drawn for that; 0 where they were not.
+    checks : int
+        Directions along which labels were compared; p-values are adjusted for all.
+    """
+
+    violations: tuple[Tipping, ...]
+    prudence: PrudentResult | None
+    numbers: tuple[NumberRobustness, ...]
+    untold: Untold | None = None
+    rows: int = 0
+    draws: int = 0
+    checks: int = 0
+
+    def violation(self, kind: str) -> Tipping:
+        """Look one kind of violation up.
+
+        Parameters
+        ----------
+        kind : str
+            Such as "selection".
+
+        Returns
+        -------
+        Tipping
+            Its curve and its tipping point, as of `Robustness.violation`. Refused where nothing is
+            told: `untold` says why.
+        """
+        why = "" if self.untold is None else self.untold.value
+        return of_kind(self.violations, kind, why)
+
+    def point(self, kind: str) -> float | None:
+        """Say up to which size calibration is rejected.
+
+        Parameters
+        ----------
+        kind : str
+            Such as "selection".
+
+        Returns
+        -------
+        float or None
+            None where nothing is told.
+        """
+        if self.untold is not None and kind in KINDS:
+            return None
+        return self.violation(kind).point
+
+    @staticmethod
+    def largest(kind: str) -> float:
+        """Say up to which size a kind of violation is looked at.
+
+        Parameters
+        ----------
+        kind : str
+            Such as "selection".
+
+        Returns
+        -------
+        float
+            What "more than" is said of.
+        """
+        return KINDS[kind].end
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all facts, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes.
+        """
+        return {
+            "untold": None if self.untold is None else self.untold.value,
+            "rows": self.rows,
+            "draws": self.draws,
+            "checks": self.checks,
+            "violations": [found.to_dict() for found in self.violations],
+            "prudence": None if self.prudence is None else self.prudence.to_dict(),
+            "numbers": [found.to_dict() for found in self.numbers],
+        }
+
+
+def overturning_of(
+    rows: Sample,
+    judged: Sample,
+    tasks: Sequence[TaskResult],
+    *,
+    refuted: bool,
+    is_all: bool,
+    alpha: float,
+    draws: int,
+    seed: int,
+    engine: EngineChoice,
+) -> Overturning:
+    """Find what would overturn an audit.
+
+    Parameters
+    ----------
+    rows : Sample
+        The rows at hand, with all covariates.
+    judged : Sample
+        The same rows with those that the model was judged on.
+    tasks : sequence of TaskResult
+        What was found about the user's numbers.
+    refuted : bool
+        Whether the audit rejects calibration.
+    is_all : bool
+        Whether these are all rows.
+    alpha : float
+        Error that is allowed.
+    draws, seed : int
+        Draws of the audit, and what they come from.
+    engine : "auto" or an engine
+        Who goes over the rows.
+
+    Returns
+    -------
+    Overturning
+        Violations only where the audit rejects calibration, so that nothing here can say more
+        than the verdict does.
+    """
+    numbers = number_robustness(rows, tasks, is_all=is_all)
+    if not refuted:
+        return Overturning((), None, numbers, Untold.NOT_REJECTED)
+    if not rows.design.is_simple:
+        return Overturning((), None, numbers, Untold.DEPENDENT)
+    enough = min(draws, max(ENOUGH_DRAWS, math.ceil(DRAWS_ABOVE / alpha) - 1))
+    chosen = _some(judged, seed)
+    found = robustness(chosen, alpha=alpha, draws=enough, rng=seed, engine=engine, progress=False)
+    told: dict[str, Any] = {"rows": found.n, "draws": found.draws, "checks": found.checks}
+    if found.pvalue > alpha:
+        return Overturning((), None, numbers, Untold.NOT_IN_SUMS, **told)
+    return Overturning(found.violations, found.prudence, numbers, **told)
+
+
+def _some(sample: Sample, seed: int) -> Sample:
+    """The rows, or random ones of many, chosen without a look at labels."""
+    if sample.n <= MAX_ROWS:
+        return sample
+    chosen = np.random.default_rng([seed, sample.n]).choice(sample.n, MAX_ROWS, replace=False)
+    return sample.take(np.sort(chosen))
+
+
+def disclosed_overturning(
+    found: Overturning | None, tasks: Sequence[TaskResult], hidden: Hidden
+) -> Overturning | None:
+    """Take out what few rows stand behind: findings about such parts, and withheld numbers.
+
+    Parameters
+    ----------
+    found : Overturning or None
+        Before disclosure control.
+    tasks : sequence of TaskResult
+        As they are shown.
+    hidden : Hidden
+        What must not be shown.
+
+    Returns
+    -------
+    Overturning or None
+        The same sizes and p-values, which all rows give.
+    """
+    if found is None:
+        return None
+
+    def kept(own: Finding | None) -> Finding | None:
+        return None if own is None or hidden.covers(own.where) else own
+
+    numbers = tuple(
+        own if task.withheld is None else own.without_values(task.withheld)
+        for own, task in zip(found.numbers, tasks, strict=True)
+    )
+    violations = tuple(replace(own, finding=kept(own.finding)) for own in found.violations)
+    prudence = found.prudence
+    if prudence is not None:
+        prudence = replace(prudence, finding=kept(prudence.finding))
+    return replace(found, violations=violations, prudence=prudence, numbers=numbers)

@@ -1,0 +1,146 @@
+"""Directions along which labels are summed and compared with the largest sums a null allows.
+
+A direction has one weight for every row, made without labels. It is taken with both signs. Those
+that are never negative (levels, parts, the overall level) stay as they are; others are centred as
+in the dictionary, and cut into their positive and their negative part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from itrust._core import AnyArray, BoolArray, FloatArray, InputError
+from itrust.calibration.dictionary.bank import (
+    feature_matrix,
+    null_centres,
+    numbered,
+    rank_scales,
+)
+from itrust.calibration.dictionary.default import direction_dictionary
+from itrust.calibration.dictionary.entries import Dictionary, Entry, Feature
+from itrust.calibration.dictionary.terms import ColumnName, RankScale
+from itrust.data import Points
+from itrust.engines import Survey
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Directions that are ready for rows.
+
+    Attributes
+    ----------
+    dictionary : Dictionary
+        Their entries, of one feature each.
+    weights : (K,) array
+        Of the entries; they sum to 1.
+    features : tuple
+        One for each entry.
+    scales : mapping
+        How numbers are put on the scale of their ranks.
+    centres : (K,) array
+        Taken off; 0 where a direction is never negative.
+    is_signed : (K,) array of bool
+        Whether a direction has rows of either sign.
+    """
+
+    dictionary: Dictionary
+    weights: FloatArray
+    features: tuple[Feature, ...]
+    scales: Mapping[ColumnName, RankScale]
+    centres: FloatArray
+    is_signed: BoolArray
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What the directions are called."""
+        return self.dictionary.entries
+
+    @property
+    def width(self) -> int:
+        """Numbers that a row has: positive parts of all directions, negative parts of some."""
+        return len(self.features) + int(self.is_signed.sum())
+
+    def parts(self, points: Points, dtype: DTypeLike) -> AnyArray:
+        """Positive parts of all directions, then negative parts of the signed ones, (width, n)."""
+        whole = feature_matrix(self.features, self.scales, self.centres, points, dtype)
+        negative = np.maximum(-whole[self.is_signed], 0)
+        return np.concatenate([np.maximum(whole, 0, out=whole), negative])
+
+    def both_signs(self, high: AnyArray, low: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Put sums of the parts together, with labels at their highest and lowest.
+
+        Parameters
+        ----------
+        high, low : (width, ...) arrays
+            What the parts sum to with one and with the other.
+
+        Returns
+        -------
+        tuple of two (K, ...) arrays
+            Positive parts at `high` less negative ones at `low`, and the other way round.
+        """
+        k = len(self.features)
+        up, down = high[:k].copy(), -low[:k]
+        up[self.is_signed] -= low[k:]
+        down[self.is_signed] += high[k:]
+        return up, down
+
+
+def make_directions(survey: Survey, checks: Dictionary | None) -> Directions:
+    """Choose the directions from predictions and covariates alone.
+
+    Parameters
+    ----------
+    survey : Survey
+        The rows.
+    checks : Dictionary or None
+        Whose features are taken, one by one; entries that are kernels are left out, with a note.
+        None: `direction_dictionary`.
+
+    Returns
+    -------
+    Directions
+        Ready for rows.
+    """
+    pilot = survey.pilot
+    dictionary = direction_dictionary(survey.points) if checks is None else _one_by_one(checks)
+    features = tuple(entry.features[0] for entry in dictionary.entries)
+    distinct, index = numbered(dictionary.entries)
+    scales = rank_scales(distinct, pilot.points)
+    centres = null_centres(distinct, scales, pilot.points, pilot.variances)
+    is_signed = np.array([not all(t.is_positive for t in feature) for feature in features])
+    own = np.array([centres[rows[0]] for rows in index])
+    return Directions(
+        dictionary=dictionary,
+        weights=np.array(dictionary.weights()),
+        features=features,
+        scales=scales,
+        centres=np.where(is_signed, own, 0.0),
+        is_signed=is_signed,
+    )
+
+
+def _one_by_one(checks: Dictionary) -> Dictionary:
+    """A dictionary of the same features, each an entry of its own."""
+    entries = []
+    kernels = [entry.name for entry in checks.entries if entry.kernel is not None]
+    for entry in checks.entries:
+        for number, feature in enumerate(entry.features if entry.kernel is None else (), 1):
+            name = entry.name if len(entry.features) == 1 else f"{entry.name}, part {number}"
+            entries.append(replace(entry, name=name, features=(feature,), scales=(1.0,)))
+    if not entries:
+        raise InputError(
+            "an interval null takes sums of labels along features, and none of the checks has any: "
+            "a kernel's quadratic form is not monotone in the labels",
+            argument="kernel",
+            value=checks,
+            hint="leave kernel= out, or pass a Dictionary with features",
+        )
+    notes = checks.notes
+    if kernels:
+        notes = (*notes, f"kernels take no part with an interval null: {', '.join(kernels)}")
+    return Dictionary(tuple(entries), checks.shares, notes)

@@ -1,0 +1,501 @@
+"""The test of an interval null: sums of labels against the largest that the null allows.
+
+With y = 1{U < pi} and lo <= pi <= hi, the sum of phi y is at most the sum of phi+ 1{U < hi} less
+that of phi- 1{U < lo}, for all directions phi at once. So the largest standardised sum of the data
+is at most that of a draw made with its own U, which is exchangeable with the other draws: the
+p-value is valid for every law inside the interval. Sums are standardised by the mean, the standard
+deviation and the skewness of the law that favours their direction, in which there is no label.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.special import log_ndtr
+
+from itrust._core import AnyArray, FloatArray, InputError, IntArray, Rng, as_seed, progress_bar
+from itrust.calibration.dictionary.entries import Dictionary
+from itrust.calibration.directions import Directions, make_directions
+from itrust.calibration.evidence import impossible_labels
+from itrust.calibration.inputs import checked_draws, checked_source, null_warnings, resolved_kernel
+from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
+from itrust.calibration.results import CalibrationResult, Finding
+from itrust.calibration.tails import normal_score
+from itrust.data import Chunk, Sample, Scan, Source
+from itrust.engines import (
+    Additive,
+    Drawn,
+    Engine,
+    EngineChoice,
+    Outcome,
+    Survey,
+    amount_of_work,
+    as_engine,
+    finite,
+    tally_notes,
+)
+from itrust.kernels import Kernel, LocalKernel
+from itrust.nulls import IntervalNull, label_bits, labels_below
+
+BEYOND_DOUBT = 690.0  # minus the log of a tail that is next to nothing
+SMALL_WORK = 2e9  # multiply-adds up to which double precision costs nothing
+DRAWS_AT_ONCE = 512
+CHUNK_BYTES, MIN_CHUNK = 2**26, 256
+NO_SPREAD = 1e-12  # standard deviation, relative to the largest possible sum
+TIE, TIE_OF_SINGLES = 1e-9, 1e-6
+
+
+@dataclass(frozen=True, repr=False)
+class BoundFinding(Finding):
+    """What one direction shows against an interval null.
+
+    `direction` is +1 where labels of 1 are more frequent along the check than the null allows, and
+    -1 where they are fewer. P-values are for the whole null: they say what speaks against it.
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalSums(Additive):
+    """What a pass adds up for G nulls: sums of A parts, the data first, and moments of their law.
+
+    Attributes
+    ----------
+    observed : (A, 1) array
+        Sums of the labels.
+    high, low : (G, A, draws) arrays
+        Sums of labels drawn at the upper and at the lower bounds.
+    moments : (G, 2, 3, A) array
+        Mean, variance and third central moment at the upper and at the lower bounds.
+    largest : (A,) array
+        Sums if all labels were 1.
+    impossible : (G,) array of int
+        Rows with a label that a null gives probability 0.
+    """
+
+    observed: FloatArray
+    high: FloatArray
+    low: FloatArray
+    moments: FloatArray
+    largest: FloatArray
+    impossible: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalWork:
+    """Sums along directions for several nulls at once, on the same uniform numbers.
+
+    Attributes
+    ----------
+    directions : Directions
+        Along which labels are summed.
+    nulls : tuple of IntervalNull
+        G of them.
+    draws : range
+        Numbers of the draws; empty where moments alone are wanted.
+    seed : int
+        Draw b of row i depends on (seed, i, b) alone.
+    unit : float
+        Weights are divided by this.
+    dtype : numpy type
+        Of the products.
+    """
+
+    directions: Directions
+    nulls: tuple[IntervalNull, ...]
+    draws: range
+    seed: int
+    unit: float
+    dtype: DTypeLike
+
+    @property
+    def max_rows(self) -> int:
+        """Most rows in hand at a time, so that their features and draws fit into memory."""
+        numbers = max(8 * self.directions.width, 6 * DRAWS_AT_ONCE)
+        return max(MIN_CHUNK, CHUNK_BYTES // numbers)
+
+    def begin(self, chunk: Chunk, weights: FloatArray, columns: int) -> _IntervalPart:  # noqa: ARG002
+        """Start on a chunk."""
+        return _IntervalPart(self, chunk, weights)
+
+
+class _IntervalPart:
+    """What one chunk contributes; it makes its own draws, two label matrices for each null."""
+
+    def __init__(self, work: IntervalWork, chunk: Chunk, weights: FloatArray) -> None:
+        self.work, self.chunk, self.weights = work, chunk, weights
+
+    def add(self, drawn: Drawn) -> None:
+        """Draws of another null are not looked at."""
+
+    def finished(self) -> IntervalSums:
+        """The sums of the chunk."""
+        work, chunk = self.work, self.chunk
+        parts = work.directions.parts(chunk.points, work.dtype)
+        if chunk.weights is not None:
+            parts *= self.weights.astype(parts.dtype)
+        bounds = [null.bounds(chunk.p, chunk.rows) for null in work.nulls]
+        observed, high, low = self._drawn(parts, bounds)
+        return IntervalSums(
+            observed=observed,
+            high=high,
+            low=low,
+            moments=_moments(parts, bounds),
+            largest=parts.sum(axis=1, dtype=np.float64),
+            impossible=np.array([_impossible(chunk.y, lo, hi) for lo, hi in bounds]),
+        )
+
+    def _drawn(
+        self, parts: AnyArray, bounds: Sequence[tuple[FloatArray, FloatArray]]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Sums of the data, and of the draws at the upper and at the lower bounds."""
+        work, rows = self.work, self.chunk.rows
+        shape = len(bounds), len(parts), len(work.draws)
+        high, low = np.empty(shape), np.empty(shape)
+        numbers = np.empty((len(rows), 1 + min(DRAWS_AT_ONCE, len(work.draws))), parts.dtype)
+        numbers[:, 0] = self.chunk.y == 1  # a column of every product, so that ties stay ties
+        sums = parts @ numbers[:, :1]
+        for at in range(0, len(work.draws), DRAWS_AT_ONCE):
+            block = work.draws[at : at + DRAWS_AT_ONCE]
+            columns = slice(at, at + len(block))
+            bits = label_bits(rows, block, work.seed)
+            known: dict[bytes, AnyArray] = {}  # bounds that nulls share are multiplied once
+            for number, (lo, hi) in enumerate(bounds):
+                for out, level in ((low, lo), (high, hi)):
+                    key = level.tobytes()
+                    if key not in known:
+                        drawn = numbers[:, : 1 + len(block)]
+                        drawn[:, 1:] = labels_below(bits, level, rows, block, work.seed)
+                        known[key] = parts @ drawn
+                        sums = known[key][:, :1]
+                    out[number, :, columns] = known[key][:, 1:]
+        return sums.astype(np.float64), high, low
+
+
+def _moments(parts: AnyArray, bounds: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """Mean, variance and third central moment at both bounds, (G, 2, 3, A)."""
+    found = np.empty((len(bounds), 2, 3, len(parts)))
+    levels = np.array([[hi, lo] for lo, hi in bounds]).reshape(2 * len(bounds), -1).T
+    variances = levels * (1 - levels)
+    power = parts
+    for k, column in enumerate((levels, variances, variances * (1 - 2 * levels))):
+        if k:
+            power = power * parts
+        sums = power @ column.astype(parts.dtype)
+        found[:, :, k] = sums.T.reshape(len(bounds), 2, -1)
+    return found
+
+
+def _impossible(y: FloatArray, lo: FloatArray, hi: FloatArray) -> int:
+    return int(np.count_nonzero(((hi == 0) & (y == 1)) | ((lo == 1) & (y == 0))))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundScores:
+    """Scores of all directions for one null, the data first.
+
+    Attributes
+    ----------
+    tails : (K, 1 + draws) array
+        Minus the log of the approximate tail of the larger of both signs, 0 where neither varies.
+    signs : (K,) array
+        The sign of the data.
+    weights : (K,) array
+        Of the directions.
+    impossible : int
+        Rows with a label that the null gives probability 0.
+    """
+
+    tails: FloatArray
+    signs: IntArray
+    weights: FloatArray
+    impossible: int
+
+    @property
+    def combined(self) -> FloatArray:
+        """The largest score of the data and of every draw, (1 + draws,)."""
+        found: FloatArray = (self.tails + np.log(self.weights)[:, None]).max(axis=0)
+        if self.impossible:  # no draw has such a label
+            found[0] = max(float(found.max()), 0.0) + BEYOND_DOUBT
+        return found
+
+    def critical(self, alpha: float) -> float:
+        """The score that data need for a p-value of at most alpha; infinite with too few draws."""
+        drawn = np.sort(self.combined[1:])
+        allowed = int(alpha * (1 + drawn.size) + 1e-9) - 1  # draws that may reach the data
+        return float(drawn[-1 - allowed]) if allowed >= 0 else np.inf
+
+    @property
+    def pvalue(self) -> float:
+        """(1 + draws at least as large) / (1 + draws)."""
+        return float(unadjusted_pvalues(self.combined[None])[0])
+
+
+def scores_of(directions: Directions, sums: IntervalSums, number: int) -> BoundScores:
+    """Bring the sums of one null to one scale.
+
+    Parameters
+    ----------
+    directions : Directions
+        Along which labels were summed.
+    sums : IntervalSums
+        Of all rows.
+    number : int
+        Which of the nulls.
+
+    Returns
+    -------
+    BoundScores
+        Of the data and of every draw.
+    """
+    high = np.concatenate([sums.observed, sums.high[number]], axis=1)
+    low = np.concatenate([sums.observed, sums.low[number]], axis=1)
+    both = directions.both_signs(high, low)
+    moments = _of_directions(directions, sums.moments[number])
+    largest, _ = directions.both_signs(sums.largest, -sums.largest)
+    up, down = (_tails(values, own, largest) for values, own in zip(both, moments, strict=True))
+    signs = np.where(up[:, 0] >= down[:, 0], 1, -1)
+    return BoundScores(
+        np.maximum(up, down), signs, directions.weights, int(sums.impossible[number])
+    )
+
+
+def _of_directions(directions: Directions, moments: FloatArray) -> list[FloatArray]:
+    """Mean, variance and third moment of both signs of all directions, (3, K) each."""
+    (mean_high, var_high, third_high), (mean_low, var_low, third_low) = moments
+    means = directions.both_signs(mean_high, mean_low)
+    variances = directions.both_signs(var_high, -var_low)  # variances add up
+    thirds = directions.both_signs(third_high, third_low)
+    return [np.array([m, v, t]) for m, v, t in zip(means, variances, thirds, strict=True)]
+
+
+def _tails(values: FloatArray, moments: FloatArray, largest: FloatArray) -> FloatArray:
+    """Minus the log of the tails, which rise with the values, (K, columns)."""
+    mean, variance, third = moments[:, :, None]
+    sd = np.sqrt(np.maximum(variance, 0.0))
+    varies = sd > NO_SPREAD * np.maximum(largest[:, None], 1.0)
+    sd = np.where(varies, sd, 1.0)
+    score = normal_score((values - mean) / sd, third / sd**3)
+    return np.where(varies, -log_ndtr(-score), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalRun:
+    """Rows and directions, ready to be compared with any interval null.
+
+    Attributes
+    ----------
+    engine : Engine
+        Who computes.
+    survey : Survey
+        The rows.
+    directions : Directions
+        Along which labels are summed.
+    draws, seed : int
+        How many draws are made, and from what.
+    """
+
+    engine: Engine
+    survey: Survey
+    directions: Directions
+    draws: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        checks: Dictionary | None,
+        draws: int,
+        seed: int,
+        engine: EngineChoice,
+    ) -> IntervalRun:
+        """Choose the directions; no label is looked at."""
+        refuse_dependence(source)
+        chosen = as_engine(engine)
+        survey = chosen.survey(source)
+        return cls(chosen, survey, make_directions(survey, checks), draws, seed)
+
+    def work(self, nulls: Iterable[IntervalNull], draws: int | None = None) -> IntervalWork:
+        """What a pass adds up for some nulls, with all draws or the first of them."""
+        amount = float(self.survey.n) * self.directions.width * 2 * (1 + self.draws)
+        return IntervalWork(
+            directions=self.directions,
+            nulls=tuple(nulls),
+            draws=range(self.draws if draws is None else min(draws, self.draws)),
+            seed=self.seed,
+            unit=self.survey.unit,
+            dtype=np.float64 if amount <= SMALL_WORK else np.float32,
+        )
+
+    def run(
+        self,
+        nulls: Iterable[IntervalNull],
+        draws: int | None = None,
+        *,
+        progress: bool | None = None,
+    ) -> tuple[list[BoundScores], Outcome]:
+        """Scores for some nulls, by one pass over the rows.
+
+        Parameters
+        ----------
+        nulls : iterable of IntervalNull
+            Any.
+        draws : int, optional
+            The first draws only; 0 for the data alone. Default: all.
+        progress : bool, optional
+            Default: a bar in a terminal once the work has taken a second.
+
+        Returns
+        -------
+        list of BoundScores, and Outcome
+            One for each null, and what the pass tells beside.
+        """
+        work = self.work(nulls, draws)
+        for null in work.nulls:
+            null.refuse_other_rows(self.survey.n)
+        with progress_bar("drawing", amount_of_work(self.survey, (), [work]), progress) as advance:
+            outcome = self.engine.run(self.survey, [], works=[work], advance=advance)
+        (sums,) = outcome.works
+        for field in fields(sums):
+            finite(getattr(sums, field.name))
+        found = [scores_of(self.directions, sums, k) for k in range(len(work.nulls))]
+        return found, outcome
+
+
+def refuse_dependence(source: Source) -> None:
+    """Refuse rows that are not independent: the coupling is one of independent labels."""
+    sample = source.in_memory
+    alone = source.clusters is None if sample is None else sample.design.rows_are_independent
+    if not alone:
+        raise InputError(
+            "an interval null needs independent rows, and these come in clusters: labels would "
+            "have to be drawn alike within clusters, by a correlation that is not known",
+            argument="null",
+            hint="keep one row of every cluster",
+        )
+
+
+def interval_test(
+    sample: Sample | Scan,
+    kernel: LocalKernel | Dictionary | Mapping[str, LocalKernel | Kernel] | None,
+    null: IntervalNull,
+    *,
+    draws: int,
+    rng: Rng = None,
+    engine: EngineChoice = "auto",
+    progress: bool | None = None,
+) -> CalibrationResult:
+    """Test an interval null along many directions.
+
+    Parameters
+    ----------
+    sample, draws, rng, engine, progress
+        As for `klce_test`.
+    kernel : Dictionary, optional
+        Whose features are the directions; default: `direction_dictionary`. Kernels are refused.
+    null : IntervalNull
+        What the labels are compared with.
+
+    Returns
+    -------
+    CalibrationResult
+        `statistic` is KLCE^2 of the default kernel, for the data alone.
+    """
+    begun = time.perf_counter()
+    if kernel is not None and not isinstance(kernel, Dictionary):
+        raise InputError(
+            "an interval null takes sums of labels along features, not {value}: a kernel's "
+            "quadratic form is not monotone in the labels",
+            argument="kernel",
+            value=kernel,
+            hint="leave kernel= out, or pass a Dictionary with features",
+        )
+    source = checked_source(sample, "klce_test")
+    run = IntervalRun.of(source, kernel, checked_draws(draws), as_seed(rng), engine)
+    warnings = null_warnings(source, null)
+    (scores,), outcome = run.run([null], progress=progress)
+    default = resolved_kernel(None, run.survey)
+    plan = run.engine.plan(run.survey, default)
+    alone = run.engine.run(run.survey, [plan], diagonals=False)
+    combined = scores.combined
+    combined.flags.writeable = False
+    (found,) = alone.kernels
+    notes = run.survey.notes
+    if source.in_memory is None:
+        notes = (*tally_notes(outcome.tally), *notes)
+    return CalibrationResult(
+        statistic=float(finite(found.over_pairs)[0]) / alone.pair_weight,
+        score=float(combined[0]),
+        null_distribution=combined[1:],
+        statistic_draws=None,
+        tail=None,
+        findings=bound_findings(run.directions, scores),
+        checks=len(run.directions.entries),
+        dictionary=run.directions.dictionary,
+        is_adaptive=True,
+        n=outcome.tally.rows,
+        draws=run.draws,
+        names=source.names,
+        kernel=default,
+        null=null,
+        seed=run.seed,
+        engine=run.engine.describe(run.survey, plan),
+        certificate=found.certificate(alone.pair_weight),
+        elapsed=time.perf_counter() - begun,
+        weighted=source.weights is not None,
+        clusters=None,
+        impossible=scores.impossible,
+        independent=_unfolded(source),
+        assumption_warnings=warnings,
+        notes=(*notes, *run.directions.dictionary.notes),
+    )
+
+
+def _unfolded(source: Source) -> bool:
+    """Whether no probability was made from labels of other rows."""
+    return source.in_memory is None or not source.in_memory.folds
+
+
+def bound_findings(directions: Directions, scores: BoundScores) -> tuple[Finding, ...]:
+    """What every direction shows, the largest score first.
+
+    Parameters
+    ----------
+    directions : Directions
+        Along which labels were summed.
+    scores : BoundScores
+        Of one null.
+
+    Returns
+    -------
+    tuple of Finding
+        Impossible labels first, where there are any.
+    """
+    shift = np.log(scores.weights)
+    observed = scores.tails[:, 0] + shift
+    adjusted = step_down(scores.tails, shift)
+    own = unadjusted_pvalues(scores.tails)
+    found: list[Finding] = []
+    if scores.impossible:
+        found.append(impossible_labels(float(scores.combined[0]), scores.tails.shape[1] - 1))
+    for k in np.argsort(-observed, kind="stable").tolist():
+        entry = directions.entries[k]
+        found.append(
+            BoundFinding(
+                name=entry.name,
+                family=entry.family,
+                covariates=entry.covariates,
+                where=entry.where,
+                shape=entry.shape,
+                direction=int(scores.signs[k]),
+                weight=float(scores.weights[k]),
+                score=float(observed[k]),
+                unadjusted_pvalue=float(own[k]),
+                pvalue=float(adjusted[k]),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,339 @@
+"""`itrust watch start | update | status`: a watch in a file, one batch after the other.
+
+The state keeps which column is what, so that updates name none. It is replaced together with page
+and other outputs, or not at all, and by one command at a time (`watch_state`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import itrust as it
+from itrust import render
+from itrust._core import Setting, Write, checked_alpha, checked_count, counted, write_all, writer_of
+from itrust.auditing import BAD, OPEN
+from itrust.cli.audit import dated, small_products, told_in_the_result
+from itrust.cli.columns import text_form
+from itrust.cli.console import Log, answer, width
+from itrust.cli.exit import CLOSED, DONE, load
+from itrust.cli.inputs import SPOOLED, InputFiles, opened
+from itrust.cli.options import (
+    BY_KEY,
+    STANDARD,
+    WATCH_START,
+    WATCH_STATUS,
+    WATCH_UPDATE,
+    Options,
+)
+from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
+from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
+from itrust.cli.streams import after_writing
+from itrust.cli.watch_dates import Closing, closing_of
+from itrust.cli.watch_levels import levels_of, new_level_notes
+from itrust.cli.watch_state import KEPT, Remembered, held, read_state, state_place
+from itrust.tasks import TaskFinding
+from itrust.watch import (
+    Waiting,
+    Watch,
+    WatchProvenance,
+    WatchReport,
+    number_finding,
+    text_of,
+    watch_gate,
+    watch_report,
+)
+
+
+def run(options: Options) -> int:
+    """Do what was asked for; the exit code."""
+    work = {WATCH_START: _start, WATCH_UPDATE: _update, WATCH_STATUS: _status}
+    return work[options.command](options)
+
+
+def _start(options: Options) -> int:
+    log = Log(options.quiet)
+    tasks = [it.tasks.parse(text) for text in options.task]  # before anything is read
+    checked_alpha(options.alpha)
+    if len(options.prob) > 1:
+        raise it.InputError("{argument}: one model is watched; name it once", argument="prob")
+    place = state_place(options)
+    refuse_bad_places(options.outputs, [options.settings])
+    if options.new_model:
+        return _go_on(options, place, log)
+    undo_interrupted_writes(options.outputs, log)
+    if place.exists():
+        raise it.InputError(
+            "{argument}: {file} is there already, and a watch is not begun twice; name another "
+            "file, or go on with another model in it ({new_model})",
+            argument="state",
+            file=str(place),
+            details={"new_model": Setting("new_model")},
+        )
+    asked = _complete(options)
+    with opened(str(options.file), text_form(asked)) as source, told_in_the_result():
+        refuse_bad_places(options.outputs, source.places)
+        roles, covariates, rows = _reference(source, asked, tasks, log)
+        load("itrust.watch.watching", "itrust.render.text")
+        with small_products():
+            watch = Watch.start(
+                rows,
+                tasks,
+                alpha=options.alpha,
+                tolerance=options.tolerance,
+                promise=options.promise.replace("-", " "),
+                name=options.name,
+            )
+        kept = Remembered.of(asked, roles, covariates, levels_of(rows))
+        watch = watch.with_source(kept.to_dict())
+        if place.exists():  # somebody else has begun one meanwhile
+            raise it.InputError("{file} has appeared meanwhile; look at it", file=str(place))
+        write_all({place: writer_of(lambda: text_of(watch))})
+    return _told(options, watch_report(watch), log, {"--state": place})
+
+
+def _go_on(options: Options, place: Path, log: Log) -> int:
+    """Another model in a watch that is there; what is not said of columns is as it was."""
+    with held(place, options.outputs, log) as state:
+        watch, kept = read_state(place, state.text)
+        _refuse_other_promises(options, watch)
+        named = {name: getattr(options, name) for name in KEPT if _is_given(options, name)}
+        asked = replace(_complete(options), values={**kept.options, **named})
+        with opened(str(options.file), text_form(asked)) as source, told_in_the_result():
+            refuse_bad_places(options.outputs, source.places)
+            tasks = [own.task for own in watch.tasks]
+            roles, covariates, rows = _reference(source, asked, tasks, log)
+            load("itrust.watch.watching", "itrust.render.text")
+            with small_products():
+                watch = watch.new_model(rows, name=options.name)
+            log.say(*_left_behind(kept.waiting, watch.segments[-2].number))
+            new = Remembered.of(asked, roles, covariates, levels_of(rows))
+            kept = replace(new, waiting=kept.waiting)
+            watch = watch.with_source(kept.to_dict())
+            state.replace({place: writer_of(lambda: text_of(watch))})
+    return _told(options, watch_report(watch, waiting=kept.waiting), log, {"--state": place})
+
+
+def _is_given(options: Options, name: str) -> bool:
+    """Whether something was typed or set, be it the default."""
+    option = BY_KEY[name]
+    value = options.values.get(name)
+    return name in options.typed or value not in (None, (), [], option.default_in(options.command))
+
+
+def _refuse_other_promises(options: Options, watch: Watch) -> None:
+    """A segment has the numbers and the promise of the watch that it goes on with."""
+    tasks = [own.task.formula for own in watch.tasks]
+    held = {
+        "task": tasks,
+        "alpha": watch.alpha,
+        "tolerance": watch.tolerance,
+        "promise": watch.promise.value.replace(" ", "-"),
+    }
+    for name, own in held.items():
+        typed = getattr(options, name)
+        if name == "task":
+            typed = [it.tasks.parse(text).formula for text in typed]
+        if name in options.typed and typed != own:
+            told = ", ".join(own) if isinstance(own, list) else own
+            raise it.InputError(
+                "{argument}: another model keeps what the watch was begun with ({kept}); leave it "
+                "out, or begin another watch, without {new_model}",
+                argument=name,
+                details={"kept": told or "none", "new_model": Setting("new_model")},
+            )
+
+
+def _left_behind(waiting: Sequence[Waiting], segment: int) -> list[str]:
+    """What is said of rows that an earlier model predicted."""
+    rows = sum(own.rows for own in waiting if own.segment == segment)
+    told = "waited for the model before, which predicted them: they will not be counted"
+    return [f"{counted(rows, 'row')} {told}"] if rows else []
+
+
+def _reference(
+    source: InputFiles, asked: Options, tasks: Sequence[it.tasks.Task], log: Log
+) -> tuple[Roles, tuple[str, ...], Any]:
+    """Which column is what, the covariates, and the rows."""
+    dates = [] if asked.date_column is None else [source.require("date_column", asked.date_column)]
+    roles = settle(source, log, asked, not_on=dates)
+    covariates = needed_columns(source, tasks, roles)
+    more = [name for name in covariates if name not in roles.on]
+    if more:
+        log.say(f"judged on {', '.join(map(repr, more))}, too, which your numbers need")
+    rows = _rows(source, roles, covariates, asked)
+    log.say(*rows.notes)
+    return roles, covariates, rows
+
+
+def _rows(source: InputFiles, roles: Roles, covariates: Sequence[str], asked: Options) -> Any:
+    read = read_class_samples if roles.classes else read_samples
+    (rows,) = read(source, roles, covariates, asked).values()
+    return rows
+
+
+def _complete(options: Options) -> Options:
+    """The options with what only other commands take, so that columns are read as theirs are."""
+    absent = {"strata": (), "replicate_weights": (), "replicate_method": None}
+    return replace(options, values={**absent, **options.values})
+
+
+def _update(options: Options) -> int:
+    log = Log(options.quiet)
+    checked_count(options.min_cell, "min_cell")
+    place = state_place(options)
+    refuse_bad_places(options.outputs, [options.settings])
+    with held(place, options.outputs, log) as state:
+        watch, kept = read_state(place, state.text)
+        asked = replace(options, command=WATCH_START, values=kept.options)
+        with opened(str(options.file), text_form(asked)) as source, told_in_the_result():
+            refuse_bad_places(options.outputs, source.places)
+            roles = settle(source, log, asked)
+            called = _called(options, source)
+            segment = watch.segments[-1].number
+            closing = closing_of(source, roles, asked, options, kept, called, segment)
+            log.say(*closing.notes)
+            only = replace(asked, values={**asked.values, "where": closing.where})
+            log.say(*source.about_checksum)
+            checksum = source.checksum  # of what is read next
+            rows = _batch(source, roles, only)
+            page = ["itrust.render.page"] if options.report is not None else []
+            load("itrust.watch.watching", "itrust.render.text", *page)
+            name = _batch_name(options, called, watch)
+            with small_products():
+                watch = _taken_in(watch, rows, name, options.late, closing)
+            log.say(*new_level_notes(rows, kept.levels))
+            if name != called and not options.late:
+                log.say(f"a batch is called {called!r} already; this one is called {name!r}")
+            kept = kept.after(closing, called, segment)
+            watch = watch.with_source(kept.to_dict())
+            made = _provenance(options, place, source.name, checksum)
+            report = watch_report(
+                watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made
+            )
+            writers = {place: writer_of(lambda: text_of(watch)), **_writers(options, report)}
+            state.replace(writers)
+    return _told(options, report, log, options.outputs)
+
+
+def _batch(source: InputFiles, roles: Roles, asked: Options) -> Any:
+    """The rows of a batch; what is missing cannot be mended here by an option about columns."""
+    try:
+        return _rows(source, roles, roles.on, asked)
+    except it.InputError as error:
+        if error.details.get("cure") != Setting("missing", "drop"):
+            raise
+        hint = "the rule for missing values is that of the start of the watch"
+        if error.column == roles.label:
+            hint = (
+                "a row enters when its outcome is known, whatever it is: let it wait with {}, or "
+                "keep it for a later file"
+            )
+        known = [Setting("closed_before", ...)] if "{}" in hint else []
+        told = "rows without {title}: {count} (first: {row})"
+        raise error.at(problem=told, hint=hint, settings=tuple(known)) from None
+
+
+def _taken_in(watch: Watch, rows: Any, name: str | None, late: bool, closing: Closing) -> Watch:
+    try:
+        return watch.update(rows, name=name, at=closing.times, late=late)
+    except it.InputError as error:
+        if error.argument == "at" and closing.times is not None and not late:
+            raise it.InputError(
+                "the first of these rows closes on {first}, before the last one that was counted; "
+                "outcomes that came late are taken in with {late}",
+                argument="date_column",
+                details={"first": closing.times[0], "late": Setting("late")},
+            ) from None
+        raise
+
+
+def _called(options: Options, source: InputFiles) -> str | None:
+    """What the batch is called: as it was said, or as its file is, if it is one."""
+    if options.name is not None:
+        return str(options.name)
+    if source.name == SPOOLED or len(source.files) != 1:
+        return None
+    return source.files[0].name.split(".")[0] or None
+
+
+def _batch_name(options: Options, name: str | None, watch: Watch) -> str | None:
+    """A name that no batch of this model has; one that was typed is left to be refused."""
+    if name is None:
+        return None
+    number = watch.segments[-1].number
+    taken = {record.name for record in watch.history if record.segment == number}
+    if options.late:
+        tries = [f"{name} (late)", *(f"{name} (late {k})" for k in range(2, len(taken) + 3))]
+        return next(one for one in tries if one not in taken)
+    if options.name is not None or name not in taken:
+        return name
+    tries = [f"{name} ({k})" for k in range(2, len(taken) + 3)]
+    return next(one for one in tries if one not in taken)
+
+
+def _status(options: Options) -> int:
+    log = Log(options.quiet)
+    checked_count(options.min_cell, "min_cell")
+    place = state_place(options)
+    outputs = {name: path for name, path in options.outputs.items() if name != "--state"}
+    refuse_bad_places(outputs, [options.settings, place])
+    undo_interrupted_writes(options.outputs, log)
+    watch, kept = read_state(place)
+    page = ["itrust.render.page"] if options.report is not None else []
+    load("itrust.watch.watching", "itrust.render.text", *page)
+    made = _provenance(options, place, None, None)
+    report = watch_report(watch, min_cell=options.min_cell, waiting=kept.waiting, provenance=made)
+    write_all(_writers(options, report))
+    return _told(options, report, log, outputs)
+
+
+def _provenance(
+    options: Options, place: Path, file: str | None, checksum: str | None
+) -> WatchProvenance:
+    date = dated(options.date)
+    command = options.echo({"date": date})
+    return WatchProvenance(command, place.name, file, checksum, options.title, options.model, date)
+
+
+def _writers(options: Options, report: WatchReport) -> dict[Path, Write]:
+    """What to write where, beside the state; all of it renders the same values."""
+    made = report.provenance
+    name = str(made.file or made.state) if made is not None else ""
+    asked: Any = options.gate or "any"  # one of the choices
+    texts = {
+        "--report": lambda: render.page.watch_page(report),
+        "--json": lambda: _as_json(report.to_dict()),
+        "--junit": lambda: render.watch_junit_xml(report, name, asked=asked),
+        "--summary": lambda: render.watch_markdown(report, name, asked=asked),
+    }
+    places = options.outputs.items()
+    return {path: writer_of(texts[key]) for key, path in places if path and key in texts}
+
+
+def _as_json(facts: Mapping[str, Any]) -> str:
+    return json.dumps(facts, indent=2, allow_nan=False) + "\n"
+
+
+def _told(
+    options: Options, report: WatchReport, log: Log, written: Mapping[str, Path | None]
+) -> int:
+    with after_writing(written.values()):
+        if options.values.get("json") == STANDARD:
+            answer(_as_json(report.to_dict()).rstrip("\n"))
+        else:
+            tone = BAD if report.alarm else OPEN
+            line = render.watch_headline(report)
+            answer(render.watch_told(report, width()), tone.terminal, line)
+    log.say(*(f"{option[2:]} in {path}" for option, path in written.items() if path))
+    if not options.values.get("gate"):
+        return DONE
+    found = watch_gate(report, options.gate)
+    log.say(render.watch_gate_words(found))
+    few = [own for own in report.numbers if number_finding(own) is TaskFinding.WITHHELD]
+    if few and options.gate != "model":
+        log.say(f"{counted(len(few), 'number')} withheld and not judged; --min-cell 1 judges all")
+    return CLOSED if found.closed else DONE

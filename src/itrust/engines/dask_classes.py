@@ -1,0 +1,166 @@
+"""Rows of several classes on a Dask cluster: the pieces that rows of two classes are cut into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from itrust._core import Advance
+from itrust.data import (
+    FACT_ROWS,
+    ClassChunk,
+    ClassHarvest,
+    ClassSurvey,
+    FilePart,
+    MulticlassScan,
+    SelectionCounts,
+)
+from itrust.engines.allocator import memory_kept
+from itrust.engines.cluster import Cluster, while_wanted
+from itrust.engines.dask import (
+    COUNT_BYTES,
+    Dask,
+    _bounds,
+    _bytes,
+    _lots,
+    _parts,
+    _pass_on,
+    _pieces,
+    _placed,
+    _seen,
+    _told_rows,
+)
+from itrust.engines.passes import Additive
+from itrust.engines.products import Scratch
+from itrust.engines.threads import one_blas_thread
+
+ClassWork = Callable[[ClassChunk, Scratch], Additive]
+
+
+def class_survey(
+    engine: Dask, scan: MulticlassScan, size: int, advance: Advance | None = None
+) -> tuple[ClassSurvey, tuple[FilePart, ...]]:
+    """Count rows of several classes and choose random ones, on the workers.
+
+    Parameters
+    ----------
+    engine : Dask
+        Whose workers read.
+    scan : MulticlassScan
+        The files.
+    size : int
+        How many rows are kept at most.
+    advance : callable, optional
+        Told the number of rows that were read.
+
+    Returns
+    -------
+    tuple
+        The survey that one machine makes, and the pieces of the files for `class_total`.
+    """
+    with scan.scan.file_set.same_files(), engine.cluster() as cluster:
+        parts, counts = _counted_parts(cluster, scan)
+        if counts.kept < 2:
+            return scan.survey_of((), counts, size), parts  # which refuses them
+        max_ticket = min(1.0, 1.5 * size / counts.kept + 1e-3)  # so that few rows travel
+        pieces = _pieces(scan.scan, parts, FACT_ROWS)
+        how = {"size": size, "stretch": FACT_ROWS, "max_ticket": max_ticket}
+        asked = cluster.map(_harvest, [replace(scan, scan=piece) for piece in pieces], **how)
+        found = cluster.answers(asked, _told_rows(pieces, advance))
+    return scan.survey_of(found, counts, size), parts
+
+
+def class_total(
+    engine: Dask,
+    scan: MulticlassScan,
+    parts: tuple[FilePart, ...],
+    size: int,
+    work: ClassWork,
+    advance: Advance | None = None,
+) -> Any:
+    """Add up what chunks of rows contribute, on the workers.
+
+    Parameters
+    ----------
+    engine : Dask
+        Whose workers read.
+    scan : MulticlassScan
+        The files.
+    parts : tuple of FilePart
+        From `class_survey`.
+    size : int
+        Rows of a chunk, which are those of one machine.
+    work : callable
+        One that can be sent; takes a chunk and arrays to use again.
+    advance : callable, optional
+        Told the number of rows done.
+
+    Returns
+    -------
+    Additive
+        The sum, up to the order of summation that of one machine.
+    """
+    pieces = _pieces(scan.scan, parts, size)
+    with scan.scan.file_set.same_files(), engine.cluster() as cluster:
+        (shared,) = cluster.map(_pass_on, [work])
+        cluster.spread(shared)
+        own = [replace(scan, scan=piece) for piece in pieces]
+        done = _told_rows(pieces, advance)
+        return cluster.sum(_summed, own, done, work=shared, chunk=size)
+
+
+def partitions_of(parts: tuple[FilePart, ...]) -> int:
+    """Into how many partitions workers divide the rows.
+
+    Parameters
+    ----------
+    parts : tuple of FilePart
+        From `class_survey`.
+
+    Returns
+    -------
+    int
+        Before their ends are moved to those of chunks.
+    """
+    return len(_bounds(parts))
+
+
+def _counted_parts(
+    cluster: Cluster, scan: MulticlassScan
+) -> tuple[tuple[FilePart, ...], SelectionCounts]:
+    """All parts of the files with the rows that count, and what became of the others."""
+    parts = _parts(scan.scan)
+    if scan.scan.selection.is_all and all(part.rows is not None for part in parts):
+        n = sum(part.rows or 0 for part in parts)
+        return _placed(parts), SelectionCounts(n, n, n)
+    lots = _lots(parts, [_bytes(part) for part in parts], COUNT_BYTES)
+    pieces = [[replace(scan, scan=scan.scan.only(part)) for part in lot] for lot in lots]
+    found = [own for lot in cluster.answers(cluster.map(_counts, pieces)) for own in lot]
+    counted = [replace(part, rows=own.kept) for part, own in zip(parts, found, strict=True)]
+    total = reduce(lambda one, other: one.plus(other), found, SelectionCounts())
+    return _placed(counted), total
+
+
+def _counts(pieces: list[MulticlassScan]) -> list[SelectionCounts]:
+    return [_found(piece).counts() for piece in while_wanted(pieces)]
+
+
+def _harvest(piece: MulticlassScan, size: int, stretch: int, max_ticket: float) -> ClassHarvest:
+    return _found(piece).harvest(size, stretch, max_ticket)
+
+
+def _summed(piece: MulticlassScan, work: ClassWork, chunk: int) -> Additive:
+    scratch = Scratch()
+    with one_blas_thread(), memory_kept():
+        parts = (work(rows, scratch) for rows in while_wanted(_found(piece).chunks(chunk)))
+        total = next(parts)
+        for part in parts:
+            total = total.absorbed(part)
+    return total
+
+
+def _found(piece: MulticlassScan) -> MulticlassScan:
+    _seen(piece.scan)
+    return piece

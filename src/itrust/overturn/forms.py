@@ -1,0 +1,380 @@
+"""Numbers as functions of what stands for labels: ranges over laws, and what a label moves.
+
+Rates, shares, means, gaps between rates and quotients of rates are one affine function of the
+labels divided by another. Whether such a fraction can be above a value is a question about one sum,
+for laws and for flipped labels. What is made of several fractions is put together from these.
+
+Where labels follow a violated law, the law without the violation lies between two functions of the
+violated one in every row, the lower one convex and the upper one concave. By Jensen's inequality a
+weighted sum of it over some rows lies between these functions of the weighted mean, which the
+labels tell, whatever the single rows are (`reach`).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+
+import numpy as np
+
+from itrust._core import BoolArray, FloatArray
+from itrust.overturn.roots import crossing
+from itrust.tasks import (
+    Bounds,
+    Coefficient,
+    Combined,
+    Linearised,
+    Named,
+    Ratio,
+    Task,
+    TaskRows,
+)
+
+Value = TypeVar("Value", Linearised, Bounds)
+# From probabilities with a violation to the smallest and the largest without it.
+Origins = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+MOST_STEPS = 1e9  # times the value, beyond which a number has no end
+
+
+class RangePrecision(StrEnum):
+    """How well is known what a number may be without a violation.
+
+    Attributes
+    ----------
+    EXACT
+        Some law that has the weighted means of the labels gives each end.
+    BOUND
+        No law goes beyond the ends; the number may keep its finding longer than is said.
+    FIRST_ORDER
+        The number is replaced by its tangent, as coefficients of regressions are.
+    """
+
+    EXACT = "exact"
+    BOUND = "bound"
+    FIRST_ORDER = "first order"
+
+
+class Form(ABC):
+    """A number as a function of what stands for the labels of some rows.
+
+    Attributes
+    ----------
+    precision : RangePrecision
+        How well `reach` is known.
+    """
+
+    precision: RangePrecision
+
+    @abstractmethod
+    def leaning(self, stand_in: FloatArray) -> Linearised:
+        """Give the number and its derivatives in the stand-ins.
+
+        Parameters
+        ----------
+        stand_in : (n,) array
+            Labels or probabilities.
+
+        Returns
+        -------
+        Linearised
+            NaN where there is nothing to divide by.
+        """
+
+    @abstractmethod
+    def reach(self, y: FloatArray, origins: Origins) -> Bounds:
+        """Bound what the number may be without a violation, from labels with it.
+
+        Parameters
+        ----------
+        y : (n,) array
+            Labels; only weighted means of them count.
+        origins : callable
+            From probabilities with the violation to the smallest, a convex function, and the
+            largest, a concave one, without it.
+
+        Returns
+        -------
+        Bounds
+            No law goes beyond them, up to the error of the weighted means.
+        """
+
+    @property
+    @abstractmethod
+    def moved_by(self) -> BoolArray:
+        """Mark the rows whose labels count, (n,)."""
+
+    @abstractmethod
+    def undefined_after(self, y: FloatArray) -> float:
+        """Say how many positives must be flipped until there is nothing to divide by.
+
+        Parameters
+        ----------
+        y : (n,) array
+            Labels.
+
+        Returns
+        -------
+        float
+            Infinity where the denominator is not made of labels.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Fraction(Form):
+    """(top0 + sum of top s) / (bottom0 + sum of bottom s), with a bottom that is not negative.
+
+    Attributes
+    ----------
+    top, bottom : (n,) arrays
+        What a row adds to numerator and denominator.
+    top0, bottom0 : float
+        What does not depend on labels.
+    precision : RangePrecision
+        `FIRST_ORDER` for a tangent.
+
+    Examples
+    --------
+    A rate of 0.5, if the odds of labels may be off by a factor of 1.5:
+
+    >>> import itrust as it
+    >>> import numpy as np
+    >>> rate = Fraction(np.ones(4), 0.0, np.zeros(4), 4.0)
+    >>> found = rate.reach(np.array([0.0, 1.0, 1.0, 0.0]), it.nulls.Selection(1.5).origins)
+    >>> round(found.lower, 2), round(found.upper, 2)
+    (0.4, 0.6)
+    """
+
+    top: FloatArray
+    top0: float
+    bottom: FloatArray
+    bottom0: float
+    precision: RangePrecision = RangePrecision.EXACT
+
+    @property
+    def is_number(self) -> bool:
+        """Whether no label counts."""
+        return not (self.top.any() or self.bottom.any())
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether the denominator is a number."""
+        return not self.bottom.any()
+
+    @property
+    def scaled(self) -> Fraction:
+        """The same over 1, where the denominator is a number."""
+        if not self.is_affine or self.bottom0 == 0:
+            return self
+        return replace(self, top=self.top / self.bottom0, top0=self.top0 / self.bottom0, bottom0=1)
+
+    def leaning(self, stand_in: FloatArray) -> Linearised:
+        """Divide, and take the derivatives."""
+        below = self.bottom0 + float(self.bottom @ stand_in)
+        if not below > 0:
+            return Linearised(math.nan, np.full(self.top.size, math.nan))
+        value = (self.top0 + float(self.top @ stand_in)) / below
+        return Linearised(value, (self.top - value * self.bottom) / below)
+
+    def reach(self, y: FloatArray, origins: Origins) -> Bounds:
+        """Move the sum of the rows that raise it up and that of the others down."""
+        mirrored = replace(self, top=-self.top, top0=-self.top0)
+        return Bounds(-mirrored._farthest(y, origins), self._farthest(y, origins))
+
+    def _farthest(self, y: FloatArray, origins: Origins) -> float:
+        """The value at which the most that the numerator less it times the denominator can be is 0.
+
+        That most falls as the value rises, and is not negative at the value of the labels.
+        """
+        start = float(self.leaning(y).value)
+        if math.isnan(start):
+            return math.inf
+        if self.is_affine:
+            return start + self._excess(start, y, origins) / self.bottom0
+        step = max(abs(start), 1e-3)
+        above = start + step
+        while self._excess(above, y, origins) > 0:
+            step *= 2
+            above = start + step
+            if step > MOST_STEPS * max(abs(start), 1.0):
+                return math.inf
+        if self._excess(start, y, origins) <= 0:
+            return start
+        precision = 1e-12 * max(abs(start), abs(above))
+        # The outer end of the bracket is never short of the crossing.
+        return (
+            crossing(lambda value: self._excess(value, y, origins), start, above, precision)
+            + precision
+        )
+
+    def _excess(self, value: float, y: FloatArray, origins: Origins) -> float:
+        """Most that top0 + top s - value (bottom0 + bottom s) can be without the violation."""
+        moved = self.top - value * self.bottom
+        found = self.top0 - value * self.bottom0 + float(moved @ y)
+        for part, end in ((np.maximum(moved, 0.0), 1), (np.maximum(-moved, 0.0), 0)):
+            mass = float(part.sum())
+            if mass > 0:
+                seen = np.clip(np.array([float(part @ y) / mass]), 0.0, 1.0)
+                found += mass * abs(float(origins(seen)[end][0] - seen[0]))
+        return found
+
+    @property
+    def moved_by(self) -> BoolArray:
+        """Rows that add something above or below."""
+        return np.asarray((self.top != 0) | (self.bottom != 0))
+
+    def undefined_after(self, y: FloatArray) -> float:
+        """All positives that the denominator is made of."""
+        if self.bottom0 > 0 or self.is_affine:
+            return math.inf
+        return float(np.count_nonzero(self.bottom * y))
+
+
+@dataclass(frozen=True, eq=False)
+class Joined(Form):
+    """Two numbers and an arithmetic sign.
+
+    Attributes
+    ----------
+    left, right : Form
+        Both sides.
+    sign : {"+", "-", "*", "/"}
+        What joins them.
+    apart : bool
+        Whether no label counts on both sides, so that each side can be at its end.
+    """
+
+    left: Form
+    sign: str
+    right: Form
+
+    @property
+    def apart(self) -> bool:
+        """Whether no label counts on both sides."""
+        return not (self.left.moved_by & self.right.moved_by).any()
+
+    @property
+    def precision(self) -> RangePrecision:  # type: ignore[override]
+        """Exact where both sides are and no label counts twice."""
+        sides = {self.left.precision, self.right.precision}
+        return (
+            RangePrecision.EXACT
+            if self.apart and sides == {RangePrecision.EXACT}
+            else RangePrecision.BOUND
+        )
+
+    def leaning(self, stand_in: FloatArray) -> Linearised:
+        """Join values and derivatives."""
+        return _joined(self.sign, self.left.leaning(stand_in), self.right.leaning(stand_in))
+
+    def reach(self, y: FloatArray, origins: Origins) -> Bounds:
+        """Join what both sides may be by the arithmetic of intervals."""
+        return _joined(self.sign, self.left.reach(y, origins), self.right.reach(y, origins))
+
+    @property
+    def moved_by(self) -> BoolArray:
+        """Rows that move either side."""
+        return np.asarray(self.left.moved_by | self.right.moved_by)
+
+    def undefined_after(self, y: FloatArray) -> float:
+        """As many as make one side undefined."""
+        return min(self.left.undefined_after(y), self.right.undefined_after(y))
+
+
+def form_of(task: Task, rows: TaskRows) -> Form:
+    """Write a task as a function of what stands for labels.
+
+    Parameters
+    ----------
+    task : Task
+        Of positives: without names of classes.
+    rows : TaskRows
+        Covariates and weights; where the task has coefficients of regressions, its tangent is
+        taken at their stand-ins.
+
+    Returns
+    -------
+    Form
+        A fraction where the task is one.
+    """
+    if any(isinstance(leaf, Coefficient) for leaf in task.leaves()):
+        tangent = task.leaning(rows)
+        slope = tangent.influence
+        offset = tangent.value - float(slope @ rows.stand_in)
+        return Fraction(slope, offset, np.zeros(slope.size), 1.0, RangePrecision.FIRST_ORDER)
+    while isinstance(task, Named):
+        task = task.task
+    if isinstance(task, Ratio):
+        return _of_ratio(task, rows)
+    if not isinstance(task, Combined):  # a number
+        none = np.zeros(rows.weights.size)
+        return Fraction(none, task.linear(rows).value, none, 1.0)
+    left, right = form_of(task.left, rows), form_of(task.right, rows)
+    if isinstance(left, Fraction) and isinstance(right, Fraction):
+        one = _one_fraction(left.scaled, task.sign, right.scaled)
+        if one is not None:
+            return one
+    return Joined(left, task.sign, right)
+
+
+def _of_ratio(task: Ratio, rows: TaskRows) -> Fraction:
+    g, h = task.terms_of(rows.points, rows.weights)
+    top, below = rows.weights * g, rows.weights * h
+    if task.among_positives:
+        return Fraction(top, 0.0, below, 0.0)
+    return Fraction(top, 0.0, np.zeros(top.size), float(below.sum()))
+
+
+def _one_fraction(left: Fraction, sign: str, right: Fraction) -> Fraction | None:
+    """Two fractions joined to one, where arithmetic lets them be one."""
+    if sign in ("+", "-"):
+        turn = 1.0 if sign == "+" else -1.0
+        if right.is_number:
+            added = turn * right.top0
+            return replace(
+                left,
+                top=left.top + added * left.bottom,
+                top0=left.top0 + added * left.bottom0,
+            )
+        if left.is_number:
+            turned = replace(right, top=turn * right.top, top0=turn * right.top0)
+            return _one_fraction(turned, "+", left)
+        if not _same_below(left, right):
+            return None
+        return replace(left, top=left.top + turn * right.top, top0=left.top0 + turn * right.top0)
+    if sign == "*":
+        if left.is_number:
+            left, right = right, left
+        if not right.is_number:
+            return None
+        return replace(left, top=left.top * right.top0, top0=left.top0 * right.top0)
+    return _quotient(left, right)
+
+
+def _quotient(left: Fraction, right: Fraction) -> Fraction | None:
+    if right.is_number:
+        if right.top0 == 0:
+            return None
+        return replace(left, top=left.top / right.top0, top0=left.top0 / right.top0)
+    if left.is_number:
+        left = replace(right, top=left.top0 * right.bottom, top0=left.top0 * right.bottom0)
+    elif not _same_below(left, right):
+        return None
+    if min(float(right.top.min()), right.top0) < 0:
+        return None  # the denominator may change its sign
+    return replace(left, bottom=right.top, bottom0=right.top0)
+
+
+def _same_below(left: Fraction, right: Fraction) -> bool:
+    return left.bottom0 == right.bottom0 and bool(np.array_equal(left.bottom, right.bottom))
+
+
+def _joined(sign: str, left: Value, right: Value) -> Value:
+    if sign == "+":
+        return left + right
+    if sign == "-":
+        return left - right
+    return left * right if sign == "*" else left / right

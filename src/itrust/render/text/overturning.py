@@ -1,0 +1,445 @@
+"""What would overturn the evidence, an audit and its numbers, in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from itrust._core import counted, wrapped
+from itrust.auditing import Audit, Gate, Margin, Overturning, Untold, Verdict
+from itrust.overturn import (
+    FlippedLabels,
+    NumberRobustness,
+    PrudentResult,
+    RangePrecision,
+    Robustness,
+    Tipping,
+)
+from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.layout import seconds
+from itrust.render.text.tasks import task_words
+from itrust.tasks import TaskFinding
+
+TITLE = "What would overturn this"
+ONE_LINE = 10_000  # characters: what is wrapped later
+NAMES = {
+    "selection": "selection",
+    "label_error": "label error",
+    "false_positives": "false labels 1",
+    "false_negatives": "false labels 0",
+    "tolerance": "tolerance",
+}
+OF_NUMBERS = ("selection", "label_error")  # what is told of every number; the JSON has all
+HOLDS = "calibration is still rejected if"
+
+
+def size_words(kind: str, size: float) -> str:
+    """Write the size of a violation, rounded down so that nothing is said to hold too long.
+
+    Parameters
+    ----------
+    kind : str
+        What is violated.
+    size : float
+        By how much.
+
+    Returns
+    -------
+    str
+        Odds with two decimals, shares in percent, a bias with three decimals.
+
+    Examples
+    --------
+    >>> size_words("selection", 1.2789), size_words("label_error", 0.0319)
+    ('1.27', '3.1 %')
+    >>> size_words("tolerance", 0.0529)
+    '0.052'
+    """
+    if kind == "selection":
+        return f"{_down(size, 2):.2f}"
+    if kind == "tolerance":
+        return f"{_down(size, 3):.3f}"
+    return f"{_down(100 * size, 1):.1f} %"
+
+
+def _down(value: float, digits: int) -> float:
+    """Round down, but for what rounding of numbers in memory takes away."""
+    unit: float = 10.0**digits
+    return math.floor(value * unit + 1e-6) / unit
+
+
+CLAUSES: dict[str, Callable[[str], str]] = {
+    "selection": lambda size: f"the odds of a label are off by a factor of up to {size}",
+    "label_error": lambda size: f"up to {size} of labels are in error, in whichever rows",
+    "false_positives": lambda size: f"up to {size} of the rows that should have label 0 have 1",
+    "false_negatives": lambda size: f"up to {size} of the rows that should have label 1 have 0",
+}
+NOTHING: dict[str, str] = {
+    "selection": "the slightest selection of rows",
+    "label_error": "the slightest error of labels",
+    "false_positives": "the fewest labels 1 that should be 0",
+    "false_negatives": "the fewest labels 0 that should be 1",
+}
+
+
+def violation_sentence(found: Tipping, audit: Audit | None = None) -> str:
+    """Say how large a violation would have to be to explain the evidence.
+
+    Parameters
+    ----------
+    found : Tipping
+        Of one kind of violation.
+    audit : Audit, optional
+        That it is a part of, with whose verdict the sentence is in line.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    if found.point is None:
+        return "nothing to overturn: calibration itself is not rejected"
+    size = size_words(found.kind, found.point)
+    more = "more than " if found.beyond else ""
+    if found.kind == "tolerance":
+        return _tolerance_sentence(found.point, more, audit)
+    if size == size_words(found.kind, found.neutral):
+        return f"{NOTHING[found.kind]} could explain what was found"
+    told = CLAUSES[found.kind](size)
+    if found.beyond:
+        told = f"{told}, the most that was looked at"
+    return f"{HOLDS} {told}"
+
+
+def _tolerance_sentence(point: float, more: str, audit: Audit | None) -> str:
+    """Say which bias the test shows, in line with the verdict."""
+    size = size_words("tolerance", point)
+    if size == size_words("tolerance", 0.0):
+        return "the test alone shows no size: the slightest bias everywhere could explain it"
+    told = f"a bias of {more or 'at least '}{size} is shown somewhere by the test alone"
+    if audit is None:
+        return told
+    large, verdict = point >= audit.tolerance, audit.verdict
+    if verdict is Verdict.MISCALIBRATED and not large:
+        return f"{told}; that it reaches {audit.tolerance:g} is what the verdict's evidence shows"
+    if verdict is Verdict.SIZE_NOT_ESTABLISHED and large:
+        return f"{told}, though in no place that can be named"
+    if verdict is Verdict.WITHIN_TOLERANCE and large:
+        return f"{told}, in few rows: nearly all lie within {audit.tolerance:g}"
+    return told
+
+
+def prudence_sentence(found: PrudentResult, alpha: float) -> str:
+    """Say whether a probability is shown to be too low, which is what prudence asks.
+
+    Parameters
+    ----------
+    found : PrudentResult
+        Of the one-sided question.
+    alpha : float
+        Error that is allowed.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    shown = "show" if found.pvalue <= alpha else "do not show"
+    return f"sums of labels alone {shown} that probabilities are too low somewhere ({_test(found)})"
+
+
+def prudence_words(found: PrudentResult) -> str:
+    """Give the p-value of the question of prudence as that of a test.
+
+    Parameters
+    ----------
+    found : PrudentResult
+        Of the one-sided question.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+
+    Examples
+    --------
+    >>> prudence_words(PrudentResult(0.005, None, 0))
+    'test of whether probabilities are too low somewhere: p = 0.005'
+    """
+    return f"test of whether probabilities are too low somewhere: {_test(found)}"
+
+
+def _test(found: PrudentResult) -> str:
+    return f"p = {found.pvalue:.3g}"
+
+
+def flips_words(found: FlippedLabels) -> str:
+    """Say how many labels would have to be flipped.
+
+    Parameters
+    ----------
+    found : FlippedLabels
+        The fewest, or bounds.
+
+    Returns
+    -------
+    str
+        A part of a sentence.
+
+    Examples
+    --------
+    >>> flips_words(FlippedLabels(14, 14, 14, 0))
+    '14 labels flipped from 1 to 0'
+    >>> flips_words(FlippedLabels(3, 5, 2, 3))
+    '3 to 5 flipped labels'
+    """
+    if not found.is_exact:
+        return f"{found.at_least:,} to {found.at_most:,} flipped labels"
+    if found.to_negative and found.to_positive:
+        return counted(found.at_most, "flipped label")
+    way = "1 to 0" if found.to_negative else "0 to 1"
+    return f"{counted(found.at_most, 'label')} flipped from {way}"
+
+
+def number_sentence(found: NumberRobustness) -> str:
+    """Say what would overturn the finding about a number.
+
+    Parameters
+    ----------
+    found : NumberRobustness
+        Of one number.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    if found.finding is TaskFinding.WITHHELD:
+        return "withheld"
+    if not found.is_decided:
+        return "undecided, so there is nothing to overturn"
+    least = "at least " if found.precision is RangePrecision.BOUND else ""
+    about = "to first order " if found.precision is RangePrecision.FIRST_ORDER else ""
+    parts = []
+    for kind in OF_NUMBERS:
+        own = found.tipping(kind)
+        size = size_words(kind, own.neutral if own.point is None else own.point)
+        more = "more than " if own.beyond else least
+        what = "a factor of {} in the odds" if kind == "selection" else "{} of labels in error"
+        parts.append(what.format(f"{more}{size}"))
+    told = f"{about}{found.finding.value} up to {' or '.join(parts)}"
+    if found.flips is not None:
+        return f"{told}; {flips_words(found.flips)} would make it undecided"
+    if not found.flips_counted:
+        return f"{told}; flipped labels are not counted on files of this size"
+    return f"{told}; no flipped labels would make it undecided"
+
+
+@as_text.register
+def number_told(found: NumberRobustness, width: int = WIDTH) -> str:
+    """Give the number and what would overturn the finding about it."""
+    return "\n".join(
+        wrapped(f"{task_words(found.task)}: {number_sentence(found)}", width, "", "  ")
+    )
+
+
+@as_text.register
+def _(result: Tipping, width: int = WIDTH) -> str:  # noqa: ARG001
+    return f"{NAMES[result.kind]}: {violation_sentence(result)}"
+
+
+@as_text.register
+def _(result: PrudentResult, width: int = WIDTH) -> str:  # noqa: ARG001
+    return prudence_words(result)
+
+
+@as_text.register
+def _(result: Robustness, width: int = WIDTH) -> str:
+    exact = f"exact; {counted(result.checks, 'check')}, adjusted for all of them"
+    rows = [
+        ("rows", f"{result.n:,}"),
+        ("covariates", ", ".join(result.names) or "none"),
+        ("calibrated?", f"p = {result.pvalue:.3g}   ({exact})"),
+        *((NAMES[tipping.kind], violation_sentence(tipping)) for tipping in result.violations),
+        ("prudence", prudence_sentence(result.prudence, result.alpha)),
+        *(("number", as_text(number, ONE_LINE)) for number in result.numbers),
+        ("made with", f"{result.draws:,} draws, seed {result.seed}, {seconds(result.elapsed)}"),
+    ]
+    told = [tipping.finding for tipping in result.violations if tipping.finding is not None]
+    if told:
+        rows.insert(3, ("carried by", str(told[0])))
+    lines = [f"What would overturn it?   (alpha = {result.alpha:g})", ""]
+    for name, text in rows:
+        lines += wrapped(f"{name:<15}  {text}", width, "  ", " " * 17)
+    marked = [*(f"! {said}" for said in result.warnings), *(f"note: {n}" for n in result.notes)]
+    return "\n".join([*lines, *(line for text in marked for line in wrapped(text, width, "  "))])
+
+
+def overturning_lines(audit: Audit) -> list[str]:
+    """Say what would overturn an audit, line by line.
+
+    Parameters
+    ----------
+    audit : Audit
+        With `robustness`.
+
+    Returns
+    -------
+    list of str
+        For the terminal, and whoever shows lines.
+    """
+    found = audit.robustness
+    if found is None:
+        return []
+    lines = [] if found.untold is None else [untold_words(found.untold)]
+    lines += [f"{NAMES[own.kind]}: {violation_sentence(own, audit)}" for own in found.violations]
+    if found.prudence is not None:
+        lines.append(f"prudence: {prudence_sentence(found.prudence, audit.alpha)}")
+    lines += judged_with(found, audit.n)
+    for own, task in zip(found.numbers, audit.tasks, strict=True):
+        lines.append(f"{task_words(own.task, task.positives)}: {number_sentence(own)}")
+    return lines
+
+
+def judged_with(found: Overturning, n: int) -> list[str]:
+    """Say on how many rows and with how many draws violations were judged.
+
+    Parameters
+    ----------
+    found : Overturning
+        What would overturn an audit.
+    n : int
+        Rows of the audit.
+
+    Returns
+    -------
+    list of str
+        One sentence without a full stop; none where nothing was drawn.
+    """
+    if not found.draws:
+        return []
+    rows = f"{found.rows:,} random rows of {n:,}" if found.rows < n else f"all {n:,} rows"
+    return [f"judged on {rows} with {counted(found.draws, 'draw')}"]
+
+
+def untold_words(why: Untold) -> str:
+    """Say why nothing is told about the evidence against the model."""
+    if why is Untold.NOT_REJECTED:
+        return why.value
+    return f"of the evidence against the model this is not known: {why.value}"
+
+
+def untold_facts(found: Overturning | None) -> dict[str, Any] | None:
+    """Give why nothing is told about what would overturn an audit, ready for JSON.
+
+    Parameters
+    ----------
+    found : Overturning or None
+        Of an audit of several classes.
+
+    Returns
+    -------
+    dict or None
+        The reason, and the same as a sentence; None where it was left out.
+    """
+    if found is None or found.untold is None:
+        return None
+    return {"untold": found.untold.value, "sentence": untold_words(found.untold)}
+
+
+def overturning_facts(audit: Audit) -> dict[str, Any] | None:
+    """Give what would overturn an audit, with its sentences, ready for JSON.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+
+    Returns
+    -------
+    dict or None
+        None where it was left out.
+    """
+    found = audit.robustness
+    if found is None:
+        return None
+    facts = found.to_dict()
+    facts["sentence"] = None if found.untold is None else untold_words(found.untold)
+    facts["violations"] = [
+        {**told, "sentence": violation_sentence(own, audit)}
+        for told, own in zip(facts["violations"], found.violations, strict=True)
+    ]
+    if found.prudence is not None:
+        sentence = prudence_sentence(found.prudence, audit.alpha)
+        facts["prudence"] = {**facts["prudence"], "sentence": sentence}
+    facts["numbers"] = [
+        {
+            **told,
+            "title": task_words(own.task, task.positives),
+            "sentence": number_sentence(own),
+        }
+        for told, own, task in zip(facts["numbers"], found.numbers, audit.tasks, strict=True)
+    ]
+    return facts
+
+
+def margin_words(margin: Margin) -> str:
+    """Say which violation evidence has to survive.
+
+    Parameters
+    ----------
+    margin : Margin
+        What was asked for.
+
+    Returns
+    -------
+    str
+        A part of a sentence.
+
+    Examples
+    --------
+    >>> margin_words(Margin("odds", 1.2)), margin_words(Margin("label-error", 0.02))
+    ('odds off by a factor of 1.2', '2 % of labels in error')
+    """
+    percent = f"{100 * margin.size:.3g} %"
+    return {
+        "odds": f"odds off by a factor of {margin.size:g}",
+        "label-error": f"{percent} of labels in error",
+        "false-positives": f"{percent} of labels 0 turned into 1",
+        "false-negatives": f"{percent} of labels 1 turned into 0",
+        "tolerance": f"a bias of {margin.size:g} everywhere",
+    }[margin.name]
+
+
+def margins_words(found: Gate) -> list[str]:
+    """Say what margins did to a gate.
+
+    Parameters
+    ----------
+    found : Gate
+        With margins.
+
+    Returns
+    -------
+    list of str
+        Parts of a sentence; empty where there are no margins, or they did nothing.
+    """
+    if not found.margins:
+        return []
+    said = []
+    asked = " and with ".join(margin_words(own) for own in found.margins)
+    model = found.asked != "tasks" and found.verdict.closes_gate
+    if model and found.unjudged is not None:
+        evidence = "whether the evidence against the model survives"
+        said.append(f"{evidence} {asked} could not be judged: {found.unjudged.value}")
+    elif model and found.explained:
+        why = " or ".join(margin_words(own) for own in found.explained)
+        said.append(f"{why} could explain that")
+    elif model or (found.biased and found.asked != "model"):
+        said.append(f"also with {asked}")
+    if found.spared and found.asked != "model":
+        numbers = counted(len(found.spared), "number")
+        verb = "is" if len(found.spared) == 1 else "are"
+        said.append(f"{numbers} {verb} biased, which {asked} could explain")
+    return said

@@ -1,0 +1,677 @@
+"""A watch as plain text: alarm or none, since when, findings, numbers so far, the last batches."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from itrust._core import counted, rounded, wrapped
+from itrust.calibration import Shape
+from itrust.render.showing import WIDTH, as_text
+from itrust.render.text.layout import Section, laid_out, more, spelt
+from itrust.render.text.tasks import pvalue_words
+from itrust.tasks import TaskFinding
+from itrust.watch import (
+    BatchRecord,
+    LevelSoFar,
+    NumberSoFar,
+    Onset,
+    Promise,
+    RaisedAlarm,
+    Segment,
+    Waiting,
+    WatchCondition,
+    WatchedModel,
+    WatchFinding,
+    WatchGate,
+    WatchReport,
+    number_finding,
+    watch_report,
+)
+
+MAX_FINDINGS, MAX_BATCHES = 5, 8
+MAX_PLACES = 12  # behind the point
+LARGEST_EXPONENT = 7  # digits of an evidence that are written out
+NO_PROOF = "no alarm is no proof that the model is calibrated"
+NUMBERS = (
+    "each interval holds at all times together, and under drift: it is about what the true "
+    "probabilities of the very rows that were counted give; each number has an error of its own"
+)
+ACTION = (
+    "look at the findings, audit the rows{since}, and recalibrate or replace the model; then begin "
+    "a new segment, which keeps this history"
+)
+TOP_LABEL = (
+    "of several classes: how often the label is the class with the largest probability, and the "
+    "mean of that probability"
+)
+TITLES = {
+    "findings": "WHAT CARRIES THE EVIDENCE",
+    "numbers": "YOUR NUMBERS SO FAR",
+    "batches": "LAST BATCHES",
+    "promise": "WHAT IS PROMISED",
+    "waiting": "ROWS THAT WAIT",
+}
+
+
+def evidence_text(log_evalue: float) -> str:
+    """Evidence for people, from its logarithm.
+
+    Parameters
+    ----------
+    log_evalue : float
+        Natural logarithm; NaN where it is withheld.
+
+    Returns
+    -------
+    str
+        Three digits, or a power of ten.
+
+    Examples
+    --------
+    >>> evidence_text(0.0), evidence_text(math.log(34.56)), evidence_text(100.0)
+    ('1', '34.6', '2.7e+43')
+    >>> evidence_text(math.inf), evidence_text(math.log(0.0001))
+    ('infinite', 'below 0.01')
+    """
+    if math.isnan(log_evalue):
+        return "withheld"
+    if log_evalue == math.inf:
+        return "infinite"
+    if log_evalue < math.log(0.01):
+        return "below 0.01"
+    digits = log_evalue / math.log(10)
+    if digits < LARGEST_EXPONENT:
+        value = math.exp(log_evalue)
+        return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+    exponent = math.floor(digits)
+    return f"{10 ** (digits - exponent):.1f}e+{exponent}"
+
+
+def promise_words(report: WatchReport) -> str:
+    """Say what is promised of a model that stays calibrated.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    stays = "stays calibrated given the covariates"
+    if report.tolerance:
+        stays = f"never has a local bias above {report.tolerance:g}"
+    if report.promise is Promise.RUN_LENGTH:
+        length = f"{1 / report.alpha:,.4g}"
+        return (
+            f"as long as the model {stays}, it takes {length} batches or more on average until a "
+            "false alarm; after each alarm the watch begins anew"
+        )
+    return (
+        f"if the model {stays}, the probability that this watch ever raises an alarm, however "
+        f"often one looks, is at most {report.alpha:g}"
+    )
+
+
+def since_words(since: Onset) -> str:
+    """Since when, in words.
+
+    Parameters
+    ----------
+    since : Onset
+        Estimate and interval.
+
+    Returns
+    -------
+    str
+        Such as "since batch 11 'week 11' (between batch 9 and batch 12)".
+    """
+    named = "" if since.name is None else f" {spelt(since.name)!r}"
+    if since.lower == since.upper:
+        return f"since batch {since.batch}{named}"
+    between = f"between batch {since.lower} and batch {since.upper}"
+    return f"since batch {since.batch}{named} ({between})"
+
+
+def action_words(report: WatchReport) -> str:
+    """What to do after an alarm, with the batches to look at.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch that has raised an alarm.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    if report.since is None:
+        return ACTION.format(since="")
+    since, last = report.since, report.history[-1]
+    first = f"batch {since.batch}" + ("" if since.name is None else f" {spelt(since.name)!r}")
+    if last.number == since.batch:
+        return ACTION.format(since=f" of {first}")
+    end = f"batch {last.number}" + ("" if last.name is None else f" {spelt(last.name)!r}")
+    return ACTION.format(since=f" of {first} to {end}")
+
+
+def headline(report: WatchReport) -> str:
+    """Whether there is an alarm, in a few words.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch.
+
+    Returns
+    -------
+    str
+        Without a full stop.
+    """
+    if report.alarm:
+        return "alarm: the model is miscalibrated"
+    if not report.batches:
+        return "started: no batch yet"
+    return "no alarm"
+
+
+def watch_sentence(report: WatchReport) -> str:
+    """Say how things stand, to be quoted.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    line, now, peak = (
+        evidence_text(own) for own in (report.log_line, report.log_evalue, report.log_peak)
+    )
+    seen = f"{counted(report.batches, 'batch')} with {counted(report.rows, 'row')}"
+    if not report.batches:
+        return f"nothing has been watched yet; an alarm is raised when the evidence reaches {line}"
+    if report.impossible:
+        times = counted(report.impossible, "label")
+        return f"after {seen}: {times} occurred that the model had given probability 0"
+    told = f"after {seen} the evidence against calibration is {now}"
+    if math.isnan(report.log_evalue):
+        told += f", since the last batch has fewer than {report.min_cell} rows"
+    elif peak != now:
+        told += f" (largest so far: {peak})"
+    if report.pvalue is not None:
+        told += f", p {pvalue_words(report.pvalue)} at any time"
+    if report.alarm:
+        when = "" if report.since is None else f"; {since_words(report.since)}"
+        return f"{told}; the alarm is raised at {line}{when}"
+    return f"{told}; an alarm is raised at {line}; {NO_PROOF}"
+
+
+def withheld_words(report: WatchReport) -> str:
+    """Say how much is not shown, and why.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    return (
+        f"withheld: {report.withheld:,} of the batches, numbers, findings and levels, which would "
+        f"tell of fewer than {report.min_cell} rows"
+    )
+
+
+def finding_words(found: WatchFinding) -> str:
+    """What a check found, in words.
+
+    Parameters
+    ----------
+    found : WatchFinding
+        A check that carries evidence by itself.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop; bias is observed less predicted.
+    """
+    told = _found(found)
+    return told if found.label is None else f"{spelt(str(found.label))}: {told}"
+
+
+def _found(found: WatchFinding) -> str:
+    up, names = found.direction > 0, [spelt(name) for name in found.covariates]
+    way, side = ("low", "higher") if up else ("high", "lower")
+    what = names[-1] if names else "the prediction"
+    if found.shape is Shape.LEVEL:
+        return f"the predictions are too {way} overall"
+    if found.shape in (Shape.GROUP, Shape.PART):
+        return f"the predictions are too {way} where {spelt(str(found.where))}"
+    if found.shape is Shape.TREND:
+        bias = f"the bias {'rises' if up else 'falls'} with {what}"
+        extreme = "not extreme enough" if up else "too extreme"
+        return bias if names else f"the predictions are {extreme}: {bias}"
+    if found.shape is Shape.QUADRATIC:
+        return f"the bias is {side} at both ends of {what} than between"
+    if found.shape is Shape.IMPOSSIBLE:
+        return "labels occurred that the model gave probability 0"
+    if found.shape is Shape.PRODUCT and len(names) > 1:
+        return f"the bias along {names[0]} differs with {names[1]} ({spelt(found.name)})"
+    return f"the bias varies with {' and '.join(names) or 'the prediction'} ({spelt(found.name)})"
+
+
+def finding_line(found: WatchFinding) -> str:
+    """A finding with its evidence and adjusted p-value.
+
+    Parameters
+    ----------
+    found : WatchFinding
+        A check that carries evidence by itself.
+
+    Returns
+    -------
+    str
+        A line.
+    """
+    own = math.log(found.evalue) if found.evalue > 0 else -math.inf
+    pvalue = "" if found.pvalue is None else f", adjusted p {pvalue_words(found.pvalue)}"
+    return f"{finding_words(found)} (evidence {evidence_text(own)} by itself{pvalue})"
+
+
+def number_values(own: NumberSoFar) -> tuple[str, str, str, str]:
+    """With labels, with probabilities, bias and its interval, for people.
+
+    Parameters
+    ----------
+    own : NumberSoFar
+        A number of the user.
+
+    Returns
+    -------
+    four str
+        A dash where there is nothing to tell.
+    """
+    ends = own.lower, own.upper
+    size = own.task.tolerance
+    known = all(math.isfinite(end) for end in ends)
+    told = [
+        "-" if math.isnan(value) else rounded(value, *ends)
+        for value in (own.with_labels, own.with_probabilities)
+    ]
+    bias = "-" if math.isnan(own.bias) else rounded(own.bias, *ends, "+")
+    interval = " to ".join(ends_text(*ends, size)) if known else "nothing yet"
+    if math.isnan(own.lower) and own.rows:
+        interval = "withheld"
+    return told[0], told[1], bias, interval
+
+
+def ends_text(lower: float, upper: float, tolerance: float | None) -> tuple[str, str]:
+    """Both ends of an interval of a bias, which stand to its tolerance as the numbers do.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The ends.
+    tolerance : float or None
+        Bias that does not matter.
+
+    Returns
+    -------
+    two str
+        Two digits of the width, more where an end would read as reaching the tolerance.
+
+    Examples
+    --------
+    >>> ends_text(0.0481, 0.18, None), ends_text(0.0481, 0.18, 0.05)
+    (('+0.05', '+0.18'), ('+0.048', '+0.180'))
+    """
+    ends = lower, upper
+    told = [rounded(end, *ends, "+") for end in ends]
+    places = max(len(text.partition(".")[2]) for text in told)
+    while tolerance is not None and places < MAX_PLACES:
+        written = [float(text.replace(",", "")) for text in told]
+        if [_side(end, tolerance) for end in ends] == [_side(end, tolerance) for end in written]:
+            break
+        places += 1
+        told = [f"{end:+,.{places}f}" for end in ends]
+    return told[0], told[1]
+
+
+def _side(bias: float, tolerance: float) -> int:
+    """Whether a bias lies within, at or beyond a tolerance."""
+    return (abs(bias) > tolerance) - (abs(bias) < tolerance)
+
+
+def number_words(own: NumberSoFar) -> str:
+    """Whether a number may be relied on so far.
+
+    Parameters
+    ----------
+    own : NumberSoFar
+        A number of the user.
+
+    Returns
+    -------
+    str
+        A finding and, where it needs one, the reason.
+    """
+    found = number_finding(own)
+    if not own.rows:
+        return "no rows yet"
+    if found is TaskFinding.BIASED:
+        way = "understates" if own.bias > 0 else "overstates"
+        return f"biased: the model {way} it"
+    size = own.task.tolerance
+    if found is TaskFinding.UNDECIDED and (own.lower > 0 or own.upper < 0):
+        return f"undecided: a bias is shown, but not that it reaches {size:g}"
+    if found is TaskFinding.UNDECIDED:
+        told = "no bias is shown"
+        return told if size is None else f"undecided: {told}, nor that it stays within {size:g}"
+    return str(found)
+
+
+def number_line(own: NumberSoFar) -> str:
+    """A number so far as a line.
+
+    Parameters
+    ----------
+    own : NumberSoFar
+        A number of the user.
+
+    Returns
+    -------
+    str
+        A line.
+    """
+    if not own.rows:
+        return f"{spelt(str(own.task))}: no rows yet"
+    if number_finding(own) is TaskFinding.WITHHELD:
+        return f"{spelt(str(own.task))}: withheld"
+    labels, predicted, bias, interval = number_values(own)
+    values = f"{labels} with labels, {predicted} with probabilities"
+    return f"{spelt(str(own.task))}: {number_words(own)} ({values}: bias {bias}, {interval})"
+
+
+def batch_line(record: BatchRecord, report: WatchReport | None = None) -> str:
+    """A batch as a line.
+
+    Parameters
+    ----------
+    record : BatchRecord
+        Of the history.
+    report : WatchReport, optional
+        Where it stands, which knows whether there are several classes.
+
+    Returns
+    -------
+    str
+        A line.
+    """
+    named = "" if record.name is None else f" {spelt(record.name)}"
+    late = ", late" if record.late else ""
+    rows = counted(record.rows, "row")
+    if math.isnan(record.log_evalue):
+        return f"batch {record.number}{named}{late}: {rows}, too few to be shown"
+    several = (  # of the present model; those before may have had two
+        report is not None and bool(report.classes) and record.segment == report.segments[-1].number
+    )
+    what = ("top label right", "mean top probability") if several else ("observed", "predicted")
+    means = f"{what[0]} {record.mean_label:.3f}, {what[1]} {record.mean_prediction:.3f}"
+    raised = ", ALARM" if record.raised else ""
+    evidence = evidence_text(record.log_evalue)
+    return f"batch {record.number}{named}{late}: {rows}, {means}, evidence {evidence}{raised}"
+
+
+def segment_words(part: Segment) -> str:
+    """The time of one model in words.
+
+    Parameters
+    ----------
+    part : Segment
+        Of a watch.
+
+    Returns
+    -------
+    str
+        A line.
+    """
+    named = "" if part.name is None else f" {spelt(part.name)!r}"
+    alarms = [str(own.batch) for own in part.alarms]
+    raised = f", alarm at batch {', '.join(alarms)}" if alarms else ", no alarm"
+    return (
+        f"model{named}: {counted(part.batches, 'batch')} from batch {part.first}{raised}, "
+        f"reference of {part.reference_rows:,} rows"
+    )
+
+
+def waiting_words(own: Waiting, report: WatchReport) -> str:
+    """What becomes of rows that wait.
+
+    Parameters
+    ----------
+    own : Waiting
+        Of the report.
+    report : WatchReport
+        Of a watch.
+
+    Returns
+    -------
+    str
+        Part of a sentence.
+    """
+    if own.segment < len(report.segments) - 1:
+        return "an earlier model predicted them, so they are not counted"
+    return "they enter later, as late outcomes"
+
+
+def watch_sections(report: WatchReport) -> list[Section]:
+    """The parts of the text, in order.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch.
+
+    Returns
+    -------
+    list of Section
+        Those that have something to tell.
+    """
+    found = report.findings
+    findings = [finding_line(own) for own in found[:MAX_FINDINGS]]
+    if report.alarm and not findings and not report.impossible:
+        findings = ["no check by itself: many small biases, or a recalibration, carry it together"]
+        if report.withheld:
+            findings = ["no check of enough rows by itself"]
+    parts = {
+        "findings": [*findings, *more(len(found) - MAX_FINDINGS)],
+        "numbers": [number_line(own) for own in report.numbers],
+        "waiting": [
+            f"{counted(own.rows, 'row')} of {spelt(own.name)}: not closed before "
+            f"{spelt(own.closed_before)}; {waiting_words(own, report)}"
+            for own in report.waiting
+        ],
+        "batches": [batch_line(own, report) for own in report.history[-MAX_BATCHES:]],
+        "promise": [promise_words(report)],
+    }
+    if report.numbers:
+        parts["numbers"].append(NUMBERS)
+    hidden = report.batches - MAX_BATCHES
+    if hidden > 0:
+        parts["batches"].append(f"and {hidden:,} before these")
+    if len(report.segments) > 1:
+        parts["batches"] += [segment_words(own) for own in report.segments]
+    return [Section(key, TITLES[key], lines) for key, lines in parts.items() if lines]
+
+
+def watch_told(report: WatchReport, width: int = WIDTH) -> str:
+    """A watch as text for a terminal.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch.
+    width : int
+        Most characters in a line.
+
+    Returns
+    -------
+    str
+        Lines.
+    """
+    lines = wrapped(watch_headline(report), width, "", "  ")
+    lines += wrapped(watch_sentence(report), width, "  ", "  ")
+    if report.alarm:
+        lines += wrapped(action_words(report), width, "  ", "  ")
+    for part in watch_sections(report):
+        lines += ["", *laid_out(part, width)]
+    if report.withheld:
+        lines += ["", *wrapped(withheld_words(report), width, "  ", "  ")]
+    return "\n".join(lines)
+
+
+def watch_headline(report: WatchReport) -> str:
+    """The first line of the text.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch.
+
+    Returns
+    -------
+    str
+        In capitals up to the colon.
+    """
+    return f"WATCH: {headline(report)}"
+
+
+def watch_words(report: WatchReport) -> dict[str, Any]:
+    """All sentences of a report, for JSON and page.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch.
+
+    Returns
+    -------
+    dict
+        "headline", "sentence", "action", "promise" and others.
+    """
+    return {
+        "headline": headline(report),
+        "sentence": watch_sentence(report),
+        "action": action_words(report) if report.alarm else None,
+        "promise": promise_words(report),
+        "since": None if report.since is None else since_words(report.since),
+        "withheld": withheld_words(report) if report.withheld else None,
+        "findings": [finding_words(own) for own in report.findings],
+        "numbers": [number_words(own) for own in report.numbers],
+        "segments": [segment_words(own) for own in report.segments],
+        "waiting": [waiting_words(own, report) for own in report.waiting],
+    }
+
+
+def watch_gate_words(found: WatchGate) -> str:
+    """Say whether the gate of a watch is closed, and by what.
+
+    Parameters
+    ----------
+    found : WatchGate
+        Of `watch_gate`.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    failed = [check for check in found.checks if check.outcome == "failed"]
+    biased = [str(check.number.task) for check in failed if check.number is not None]
+    why = ["the watch has raised an alarm"] if any(own.key == "alarm" for own in failed) else []
+    if biased:
+        why.append(f"biased so far: {', '.join(map(spelt, biased))}")
+    if not why:
+        why = ["no number is shown to be biased"] if found.asked == "tasks" else [NO_PROOF]
+    return f"gate {'closed' if found.closed else 'open'}: {'; '.join(why)}"
+
+
+def watch_check_lines(check: WatchCondition, report: WatchReport) -> list[str]:
+    """What a check of the gate found.
+
+    Parameters
+    ----------
+    check : WatchCondition
+        Of the gate.
+    report : WatchReport
+        Of the same watch.
+
+    Returns
+    -------
+    list of str
+        The first is the message.
+    """
+    if check.number is not None:
+        return [number_line(check.number)]
+    return [watch_sentence(report), *(finding_line(own) for own in report.findings)]
+
+
+@as_text.register
+def _(result: WatchReport, width: int = WIDTH) -> str:
+    return watch_told(result, width)
+
+
+@as_text.register
+def _(result: WatchedModel, width: int = WIDTH) -> str:
+    return watch_told(watch_report(result), width)
+
+
+@as_text.register
+def _(result: Onset, width: int = WIDTH) -> str:  # noqa: ARG001
+    label = "" if result.label is None else f" of {spelt(str(result.label))}"
+    return f"{since_words(result)}, by the check {spelt(result.check)!r}{label}"
+
+
+@as_text.register
+def _(result: RaisedAlarm, width: int = WIDTH) -> str:  # noqa: ARG001
+    when = "" if result.since is None else f", {since_words(result.since)}"
+    evidence = evidence_text(result.log_evalue)
+    return f"alarm at batch {result.batch}: evidence {evidence}{when}"
+
+
+@as_text.register
+def _(result: WatchFinding, width: int = WIDTH) -> str:  # noqa: ARG001
+    return finding_line(result)
+
+
+@as_text.register
+def _(result: NumberSoFar, width: int = WIDTH) -> str:  # noqa: ARG001
+    return number_line(result)
+
+
+@as_text.register
+def _(result: BatchRecord, width: int = WIDTH) -> str:  # noqa: ARG001
+    return batch_line(result)
+
+
+@as_text.register
+def _(result: LevelSoFar, width: int = WIDTH) -> str:  # noqa: ARG001
+    label = "" if result.label is None else f"{spelt(str(result.label))}: "
+    told = f"{result.excess:+,.1f} labels beyond what the model predicted"
+    return f"{label}{spelt(str(result.where))}: {told} (by chance {result.chance:,.1f})"
+
+
+@as_text.register
+def _(result: Segment, width: int = WIDTH) -> str:  # noqa: ARG001
+    return segment_words(result)

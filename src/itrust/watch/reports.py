@@ -1,0 +1,400 @@
+"""What of a watch may be shown, as values: renderings and files read nothing else.
+
+Fingerprints stay behind: whoever knows most of a small batch could find its labels by trying.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from itrust import __version__
+from itrust._core import Result, checked_choice, checked_count
+from itrust.tasks import TaskFinding
+from itrust.watch.disclosure import FewRows
+from itrust.watch.levels import LevelSoFar, levels_so_far
+from itrust.watch.results import (
+    BatchRecord,
+    NumberSoFar,
+    Onset,
+    Promise,
+    Segment,
+    WatchFinding,
+)
+
+if TYPE_CHECKING:
+    from itrust.watch.watched import WatchedModel
+
+REPORT_SCHEMA = "itrust-watch-report/1"
+MIN_CELL = 10
+Asked = Literal["model", "tasks", "any"]
+
+
+@dataclass(frozen=True)
+class WatchProvenance:
+    """How a report was made.
+
+    Attributes
+    ----------
+    command : str
+        The command line.
+    state : str or None
+        Name of the file that keeps the watch.
+    file : str or None
+        Name of the file with the last batch.
+    sha256 : str or None
+        Its checksum.
+    title, model, date : str or None
+        What is to stand on the page.
+    """
+
+    command: str
+    state: str | None = None
+    file: str | None = None
+    sha256: str | None = None
+    title: str | None = None
+    model: str | None = None
+    date: str | None = None
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Rows of a batch whose outcome window had not closed when the others were counted.
+
+    Attributes
+    ----------
+    name : str
+        Of the batch.
+    rows : int
+        How many.
+    closed_before : str
+        The date that they had to be before, as it was given.
+    segment : int
+        Number of the segment whose model predicted them; they enter into no other.
+    """
+
+    name: str
+    rows: int
+    closed_before: str
+    segment: int = 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WatchReport(Result):
+    """A watch as it may be shown.
+
+    Attributes
+    ----------
+    on : tuple of str
+        Covariates that it judges on.
+    classes : tuple
+        Of the present model; empty for two classes.
+    alpha : float
+        Error that is allowed.
+    tolerance : float or None
+        Bias that is let pass; None: any bias counts.
+    promise : Promise
+        What is promised of a model that stays calibrated.
+    checks : int
+        How many checks are bet on.
+    alarm : bool
+        Whether the model has been shown to be miscalibrated.
+    log_evalue, log_peak : float
+        Logarithms of the evidence now, and of its largest value in this segment; NaN where the last
+        batch is a small one.
+    pvalue : float or None
+        One over the largest evidence, at most 1; None where the promise is a run length, or the
+        last batch is a small one.
+    since : Onset or None
+        Since when.
+    findings : tuple of WatchFinding
+        Checks that carry the evidence by themselves.
+    levels : tuple of LevelSoFar
+        Labels beyond what the model predicted, by level, since bets began.
+    numbers : tuple of NumberSoFar
+        The user's numbers so far.
+    history : tuple of BatchRecord
+        Every batch, without fingerprints; means and evidence of small ones are NaN, and labels of
+        theirs that the model had given probability 0 are not counted.
+    segments : tuple of Segment
+        The models, one after the other.
+    waiting : tuple of Waiting
+        Rows that are to enter later.
+    min_cell : int
+        Fewest rows behind what is shown; 1 shows everything.
+    withheld : int
+        How many batches, numbers, findings and levels are not shown, because they would tell of
+        fewer.
+    provenance : WatchProvenance or None
+        How it was made.
+    """
+
+    on: tuple[str, ...]
+    classes: tuple[Any, ...]
+    alpha: float
+    tolerance: float | None
+    promise: Promise
+    checks: int
+    alarm: bool
+    log_evalue: float
+    log_peak: float
+    pvalue: float | None
+    since: Onset | None
+    findings: tuple[WatchFinding, ...]
+    levels: tuple[LevelSoFar, ...]
+    numbers: tuple[NumberSoFar, ...]
+    history: tuple[BatchRecord, ...]
+    segments: tuple[Segment, ...]
+    waiting: tuple[Waiting, ...] = ()
+    min_cell: int = 1
+    withheld: int = 0
+    provenance: WatchProvenance | None = None
+
+    @property
+    def log_line(self) -> float:
+        """Logarithm of the evidence that raises an alarm."""
+        return -math.log(self.alpha)
+
+    @property
+    def batches(self) -> int:
+        """How many batches there have been, of all segments."""
+        return len(self.history)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there have been, of all segments."""
+        return sum(record.rows for record in self.history)
+
+    @property
+    def impossible(self) -> int:
+        """Labels of this segment that the model had given probability 0."""
+        last = len(self.segments) - 1
+        return sum(record.impossible for record in self.history if record.segment == last)
+
+    def __repr__(self) -> str:
+        told = "alarm" if self.alarm else "no alarm"
+        return f"<WatchReport: {told}, batches {self.batches}>"
+
+    def _facts(self) -> Mapping[str, Any]:
+        from itrust.render import watch_words
+
+        plain_fields = ("on", "alpha", "tolerance", "checks", "alarm", "pvalue", "min_cell")
+        return {
+            "schema": REPORT_SCHEMA,
+            "version": __version__,
+            "classes": list(self.classes),
+            **{name: getattr(self, name) for name in plain_fields},
+            "promise": self.promise.value,
+            "batches": self.batches,
+            "rows": self.rows,
+            "impossible": self.impossible,
+            **{name: _number(getattr(self, name)) for name in ("log_evalue", "log_peak")},
+            "log_line": self.log_line,
+            "since": None if self.since is None else self.since.to_dict(),
+            "findings": [found.to_dict() for found in self.findings],
+            "levels": [own.to_dict() for own in self.levels],
+            "numbers": [
+                {**own.to_dict(), "finding": number_finding(own).value} for own in self.numbers
+            ],
+            "history": [_record(record) for record in self.history],
+            "segments": [_segment(part) for part in self.segments],
+            "waiting": [dict(vars(part)) for part in self.waiting],
+            "withheld": self.withheld,
+            "provenance": None if self.provenance is None else dict(vars(self.provenance)),
+            "words": watch_words(self),
+        }
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [_record(record) for record in self.history]
+
+
+def _number(value: float) -> float | str | None:
+    """A logarithm for JSON, which has no word for infinity; None where there is no evidence."""
+    return "infinite" if value == math.inf else value if math.isfinite(value) else None
+
+
+def _record(record: BatchRecord) -> dict[str, Any]:
+    facts = record.to_dict()
+    facts.pop("digest", None)
+    return {**facts, "log_evalue": _number(record.log_evalue), "log_peak": _number(record.log_peak)}
+
+
+def _segment(part: Segment) -> dict[str, Any]:
+    facts = part.to_dict()
+    facts.pop("reference_digest", None)
+    alarms = [{**own.to_dict(), "log_evalue": _number(own.log_evalue)} for own in part.alarms]
+    return {**facts, "alarms": alarms}
+
+
+def number_finding(own: NumberSoFar) -> TaskFinding:
+    """What interval and tolerance of a number so far come to.
+
+    Parameters
+    ----------
+    own : NumberSoFar
+        A number of the user.
+
+    Returns
+    -------
+    TaskFinding
+        Biased where the interval excludes 0 and, if the number has a tolerance, shows at least
+        that; safe where it lies within the tolerance; otherwise undecided.
+    """
+    size = own.task.tolerance
+    if math.isnan(own.lower) or math.isnan(own.upper):
+        return TaskFinding.WITHHELD
+    if size is not None and max(-own.lower, own.upper) <= size:
+        return TaskFinding.SAFE
+    least = max(own.lower, -own.upper)
+    return TaskFinding.BIASED if least > 0 and least >= (size or 0.0) else TaskFinding.UNDECIDED
+
+
+def watch_report(
+    watch: WatchedModel,
+    *,
+    min_cell: int = 1,
+    waiting: Sequence[Waiting] = (),
+    provenance: WatchProvenance | None = None,
+) -> WatchReport:
+    """Take of a watch what may be shown.
+
+    Left out is what would tell of fewer than `min_cell` rows: means and evidence of batches;
+    numbers whose conditions keep or leave out as few, or that as few positives carry; findings; and
+    levels, also where they would follow from others that are shown. An alarm is told in any case.
+    Not protected: reports of successive batches, and numbers with conditions that differ in a few
+    rows, can be subtracted from each other, so let each batch have `min_cell` rows or more.
+
+    Parameters
+    ----------
+    watch : Watch
+        Not changed.
+    min_cell : int
+        Fewest rows behind what is shown; 1 shows everything.
+    waiting : sequence of Waiting
+        Rows that are to enter later.
+    provenance : WatchProvenance, optional
+        How it was made.
+
+    Returns
+    -------
+    WatchReport
+        For text, page and files.
+    """
+    rule = FewRows(checked_count(min_cell, "min_cell"))
+    own = [record for record in watch.history if record.segment == len(watch.segments) - 1]
+    history = tuple(rule.batch(record) for record in watch.history)
+    hidden = rule.hidden_rows(own)
+    numbers = tuple(rule.number(one, hidden) for one in watch.tasks)
+    findings, levels = watch.findings(), levels_so_far(watch)
+    shown_findings = rule.findings(findings)
+    shown_levels = rule.levels(levels, rule.hidden_rows(watch.running))
+    is_few = bool(own) and rule.is_few(own[-1].rows)
+    peak = own[-1].log_peak if own else watch.log_evalue
+    withheld = sum(rule.is_few(record.rows) for record in history)
+    withheld += sum(number_finding(one) is TaskFinding.WITHHELD for one in numbers)
+    withheld += len(findings) - len(shown_findings) + len(levels) - len(shown_levels)
+    return WatchReport(
+        on=tuple(name for name, *_ in watch.schema.columns),
+        classes=watch.schema.classes,
+        alpha=watch.alpha,
+        tolerance=watch.tolerance,
+        promise=Promise(watch.promise),
+        checks=sum(len(panel.checks) for panel in watch.panels),
+        alarm=watch.alarm,
+        log_evalue=math.nan if is_few else watch.log_evalue,
+        log_peak=math.nan if is_few else peak,
+        pvalue=None if is_few else watch.pvalue,
+        since=rule.onset(watch.since, rule.known(watch)),
+        findings=shown_findings,
+        levels=shown_levels,
+        numbers=numbers,
+        history=history,
+        segments=rule.segments(watch),
+        waiting=tuple(waiting),
+        min_cell=rule.min_cell,
+        withheld=withheld,
+        provenance=provenance,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class WatchCondition:
+    """One condition of the gate of a watch.
+
+    Attributes
+    ----------
+    key : {"alarm", "task"}
+        What it is about.
+    name : str
+        The check in words.
+    outcome : {"passed", "failed", "skipped"}
+        "failed" only where it closes the gate; "skipped" where nothing is decided, or the gate was
+        not asked about it.
+    number : NumberSoFar or None
+        Of a task.
+    """
+
+    key: str
+    name: str
+    outcome: Literal["passed", "failed", "skipped"]
+    number: NumberSoFar | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class WatchGate:
+    """What a build, or a scheduler, is told about a watch.
+
+    Attributes
+    ----------
+    asked : {"model", "tasks", "any"}
+        What can close the gate.
+    checks : tuple of WatchCondition
+        The alarm, then every number.
+    """
+
+    asked: Asked
+    checks: tuple[WatchCondition, ...]
+
+    @property
+    def closed(self) -> bool:
+        """Whether there is an alarm, or a number is shown to be biased, as far as asked for."""
+        return any(check.outcome == "failed" for check in self.checks)
+
+
+def watch_gate(report: WatchReport, asked: Asked = "any") -> WatchGate:
+    """Decide whether work may go on.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch.
+    asked : {"model", "tasks", "any"}
+        What can close the gate: an alarm, a number that is biased so far, or either. Every number
+        has an error alpha of its own, beside that of the alarm, and "any" adds them all up.
+
+    Returns
+    -------
+    WatchGate
+        Whether it is closed, and by what.
+    """
+    asked = checked_choice(asked, "asked", get_args(Asked))
+    alarm: Literal["passed", "failed", "skipped"] = "failed" if report.alarm else "passed"
+    first = WatchCondition(
+        "alarm", "no alarm of the watch", alarm if asked != "tasks" else "skipped"
+    )
+    numbers = []
+    for own in report.numbers:
+        found = number_finding(own)
+        outcome: Literal["passed", "failed", "skipped"] = "skipped"
+        if asked != "model" and found is not TaskFinding.WITHHELD:
+            outcome = "failed" if found.closes_gate else "passed"
+        if (
+            found is TaskFinding.UNDECIDED
+            and outcome == "passed"
+            and own.task.tolerance is not None
+        ):
+            outcome = "skipped"
+        numbers.append(WatchCondition("task", f"task {own.task}", outcome, own))
+    return WatchGate(asked, (first, *numbers))

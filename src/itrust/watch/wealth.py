@@ -1,0 +1,339 @@
+"""The evidence: bets on all checks, begun at every batch, in one mixture.
+
+A bet may begin at any batch k. With the weight pi_k of an onset, the sum over onsets of pi_k times
+the product of a bet's factors since k obeys A_t = (A_(t-1) + pi_t) L_t, so one number a bet is all
+that is kept. Those onsets that are still to come stand for 1 each. The mixture of all bets is a
+supermartingale that begins at 1, and by Ville's inequality it ever reaches 1 / alpha with
+probability alpha at most. With pi_t = 1 and nothing to come it is a Shiryaev-Roberts sum instead:
+its mean is at most the number of batches, so that on average it takes 1 / alpha batches or more
+until it reaches 1 / alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from itrust._core import FloatArray
+from itrust.watch.bets import LOG_CHANCES, STAKES, BatchRows, bet_sums, log_factors
+from itrust.watch.components import CheckPanel
+from itrust.watch.recalibrations import MEMORIES, RIDGES, Recalibrations, ratios_of
+from itrust.watch.results import Promise
+
+EARLY = 8.0  # onsets up to about this batch share half of the weight
+RECALIBRATED = 0.2  # share of the recalibrations in the stake of a panel
+MAX_BLOCKS, RECENT = 48, 32  # groups of batches whose sums are kept, and single ones among them
+
+MatrixPart = tuple[FloatArray, BatchRows]
+
+
+def log_onset(batch: int, promise: Promise) -> float:
+    """Log weight of an onset at a batch of a segment, from 1.
+
+    Parameters
+    ----------
+    batch : int
+        Number of the batch in the segment.
+    promise : Promise
+        With a run length every batch weighs 1.
+
+    Returns
+    -------
+    float
+        Weights of all batches together are 1, where the promise is for ever.
+    """
+    if promise is Promise.RUN_LENGTH:
+        return 0.0
+    return math.log(EARLY) - math.log(batch + EARLY - 1) - math.log(batch + EARLY)
+
+
+def log_to_come(batches: int, promise: Promise) -> float:
+    """Log weight of all onsets after so many batches.
+
+    Parameters
+    ----------
+    batches : int
+        How many are behind.
+    promise : Promise
+        With a run length nothing is to come.
+
+    Returns
+    -------
+    float
+        Minus infinity for nothing.
+    """
+    if promise is Promise.RUN_LENGTH:
+        return -math.inf
+    return math.log(EARLY) - math.log(batches + EARLY)
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Sums of earlier batches, the older ones in groups, from which an onset is read.
+
+    Attributes
+    ----------
+    first : (B,) array of int
+        The first batch of each group, in the segment.
+    sums : (B, 3, 2, K) array of float32
+        Their u, a and b.
+    """
+
+    first: tuple[int, ...]
+    sums: FloatArray
+
+    @classmethod
+    def empty(cls, checks: int) -> Self:
+        """No batches yet.
+
+        Parameters
+        ----------
+        checks : int
+            How many checks there are.
+
+        Returns
+        -------
+        Blocks
+            Of no batch.
+        """
+        return cls((), np.zeros((0, 3, 2, checks), dtype=np.float32))
+
+    def after(self, batch: int, sums: FloatArray) -> Blocks:
+        """Add a batch; where there are too many groups, join the two shortest neighbours.
+
+        Parameters
+        ----------
+        batch : int
+            Its number in the segment.
+        sums : (3, 2, K) array
+            Of the batch.
+
+        Returns
+        -------
+        Blocks
+            At most 48 groups, of which the last 32 are single batches.
+        """
+        first = (*self.first, batch)
+        held = np.concatenate([self.sums, sums[None].astype(np.float32)])
+        if len(first) <= MAX_BLOCKS:
+            return Blocks(first, held)
+        old = len(first) - RECENT
+        lengths = [first[k + 2] - first[k] for k in range(old - 1)]
+        at = lengths.index(min(lengths))
+        held[at] += held[at + 1]
+        return Blocks(first[: at + 1] + first[at + 2 :], np.delete(held, at + 1, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class PanelWealth:
+    """What the bets of one panel have become.
+
+    Attributes
+    ----------
+    log_bets : (2, K, L) array
+        Of both sides of every check and every stake, mixed over onsets so far.
+    log_moved : (M * R,) array
+        Of every recalibration; empty where there are none.
+    peaks : (K,) array
+        The largest log evidence of every check by itself, so far.
+    known : Recalibrations
+        Of earlier rows.
+    blocks : Blocks
+        Sums of earlier batches.
+    rows : (K,) array
+        How many rows every check has bet on: those where its function is not 0.
+    """
+
+    log_bets: FloatArray
+    log_moved: FloatArray
+    peaks: FloatArray
+    known: Recalibrations
+    blocks: Blocks
+    rows: FloatArray
+
+    @classmethod
+    def begun(cls, panel: CheckPanel, promise: Promise, *, moved: bool) -> Self:
+        """Before the first batch.
+
+        Parameters
+        ----------
+        panel : CheckPanel
+            The checks.
+        promise : Promise
+            What is promised.
+        moved : bool
+            Whether recalibrations bet, too.
+
+        Returns
+        -------
+        PanelWealth
+            Nothing has begun.
+        """
+        checks = len(panel.checks)
+        bets = np.full((2, checks, STAKES.size), -np.inf)
+        return cls(
+            bets,
+            np.full(len(MEMORIES) * len(RIDGES) if moved else 0, -np.inf),
+            np.full(checks, log_to_come(0, promise)),
+            Recalibrations.empty(len(panel.joint)),
+            Blocks.empty(checks),
+            np.zeros(checks),
+        )
+
+    def by_check(self, batches: int, promise: Promise) -> FloatArray:
+        """Log evidence of every check by itself, (K,).
+
+        Parameters
+        ----------
+        batches : int
+            How many batches of the segment are behind.
+        promise : Promise
+            What is promised.
+
+        Returns
+        -------
+        (K,) array
+            Mixed over sides, stakes and onsets.
+        """
+        to_come = log_to_come(batches, promise)
+        return _mixed(np.logaddexp(self.log_bets, to_come) + LOG_CHANCES, (0, 2))
+
+    def total(self, panel: CheckPanel, batches: int, promise: Promise) -> float:
+        """Log evidence of the whole panel.
+
+        Parameters
+        ----------
+        panel : CheckPanel
+            Its weights.
+        batches : int
+            How many batches of the segment are behind.
+        promise : Promise
+            What is promised.
+
+        Returns
+        -------
+        float
+            The mixture of all bets.
+        """
+        share = RECALIBRATED if self.log_moved.size else 0.0
+        parts = [self.by_check(batches, promise) + np.log(panel.weights * (1 - share))]
+        if self.log_moved.size:
+            to_come = log_to_come(batches, promise)
+            each = math.log(share / self.log_moved.size)
+            parts.append(np.logaddexp(self.log_moved, to_come) + each)
+        return float(_mixed(np.concatenate(parts), 0))
+
+    def after(
+        self,
+        panel: CheckPanel,
+        parts: Iterable[MatrixPart],
+        batch: int,
+        promise: Promise,
+        tolerance: float = 0.0,
+        *,
+        restarts: bool = False,
+        keeps_blocks: bool = True,
+    ) -> PanelWealth:
+        """Take in a batch.
+
+        Parameters
+        ----------
+        panel : CheckPanel
+            The checks.
+        parts : iterable of ((K, m) array, BatchRows)
+            The rows of the batch, some at a time: functions of the checks, and labels.
+        batch : int
+            Its number in the segment, or since bets were begun anew, from 1.
+        promise : Promise
+            What is promised.
+        tolerance : float
+            Bias that is let pass.
+        restarts : bool
+            Whether bets begin anew with this batch.
+        keeps_blocks : bool
+            Whether sums are kept for the onset.
+
+        Returns
+        -------
+        PanelWealth
+            After the batch.
+        """
+        begun = PanelWealth.begun(panel, promise, moved=bool(self.log_moved.size))
+        held = replace(begun, known=self.known) if restarts else self
+        sums, ratios, known, rows = _read(panel, held, parts, tolerance)
+        held = replace(held, rows=held.rows + rows)
+        return held.moved_by(sums, ratios, known, batch, promise, keeps_blocks=keeps_blocks)
+
+    def moved_by(
+        self,
+        sums: FloatArray,
+        ratios: FloatArray,
+        known: Recalibrations,
+        batch: int,
+        promise: Promise,
+        *,
+        keeps_blocks: bool = True,
+    ) -> PanelWealth:
+        """Take in a batch whose sums are known.
+
+        Parameters
+        ----------
+        sums : (3, 2, K) array
+            u, a and b of the batch.
+        ratios : (M * R,) array
+            Log-likelihood ratios of the recalibrations.
+        known : Recalibrations
+            After the batch.
+        batch : int
+            Its number, from 1.
+        promise : Promise
+            What is promised.
+        keeps_blocks : bool
+            Whether sums are kept for the onset.
+
+        Returns
+        -------
+        PanelWealth
+            After the batch.
+        """
+        onset = log_onset(batch, promise)
+        found = replace(
+            self,
+            log_bets=np.logaddexp(self.log_bets, onset) + log_factors(sums),
+            log_moved=np.logaddexp(self.log_moved, onset) + ratios,
+            known=known,
+            blocks=self.blocks.after(batch, sums) if keeps_blocks else self.blocks,
+        )
+        return replace(found, peaks=np.maximum(self.peaks, found.by_check(batch, promise)))
+
+
+def _read(
+    panel: CheckPanel, held: PanelWealth, parts: Iterable[MatrixPart], tolerance: float
+) -> tuple[FloatArray, FloatArray, Recalibrations, FloatArray]:
+    """Sums of a batch, its likelihood ratios, what is known after it, and rows of every check."""
+    counts = np.zeros(len(panel.checks))
+    sums, ratios = np.zeros((3, 2, len(panel.checks))), np.zeros(held.log_moved.size)
+    has_moves, joint = bool(held.log_moved.size), list(panel.joint)
+    moves = held.known.moves() if has_moves else None
+    known = held.known.faded() if has_moves else held.known
+    for matrix, rows in parts:
+        counts += np.count_nonzero(matrix, axis=1)
+        sums += bet_sums(matrix, rows, tolerance)
+        if moves is not None:
+            phi = matrix[joint]
+            ratios += ratios_of(moves, phi, rows)
+            known = known.plus(phi, rows)
+    return sums, ratios, known, counts
+
+
+def _mixed(logs: FloatArray, axis: int | tuple[int, ...]) -> FloatArray:
+    """Log of the sum of exponentials; minus infinity for nothing."""
+    top = logs.max(axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        found = np.log(np.exp(logs - top).sum(axis=axis))
+    return np.asarray(found + np.squeeze(top, axis=axis))

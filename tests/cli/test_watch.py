@@ -1,0 +1,497 @@
+"""`itrust watch`: one file of state, one batch after the other, nothing counted twice."""
+
+import datetime as dt
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from xml.etree import ElementTree as Xml
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import itrust as it
+from fuzz.kills import killed_at_a_move
+from itrust.cli.console import Log
+from itrust.cli.watch_state import held
+from shell import invoke
+
+ROWS, WEEKS, DRIFT = 150, 10, 4
+COLUMNS = ["--label", "y", "--prob", "p", "--on", "age,region"]
+STATE = ["--state", "watch.json"]
+
+
+def weeks() -> pa.Table:
+    """A calibrated model for some weeks; then the south has more positives than it says."""
+    rng = np.random.default_rng(0)
+    week = np.repeat(np.arange(-4, WEEKS), ROWS)
+    p, south = rng.uniform(0.2, 0.7, week.size), rng.random(week.size) < 0.4
+    q = np.clip(p + 0.28 * (south & (week >= DRIFT)), 0, 1)
+    closes = [dt.date(2024, 1, 1) + dt.timedelta(int(7 * w + d % 7)) for d, w in enumerate(week)]
+    return pa.table(
+        {
+            "y": (rng.random(week.size) < q).astype(int),
+            "p": p,
+            "age": rng.integers(18, 90, week.size).astype(float),
+            "region": np.where(south, "south", "north"),
+            "closes": closes,
+            "week": week,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    place, rows = tmp_path_factory.mktemp("weeks"), weeks()
+    week = rows["week"].to_numpy()
+    pa.parquet.write_table(rows.filter(pa.array(week < 0)), place / "reference.parquet")
+    for k in range(WEEKS):
+        pa.parquet.write_table(rows.filter(pa.array(week == k)), place / f"week{k}.parquet")
+    pa.csv.write_csv(rows.filter(pa.array(week == 0)), place / "week0.csv")
+    return place
+
+
+@pytest.fixture
+def folder(files, tmp_path, monkeypatch):
+    for path in files.iterdir():
+        os.link(path, tmp_path / path.name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+def start(*more, columns=COLUMNS):
+    return done("start", "reference.parquet", *columns, *STATE, *more)
+
+
+def update(name, *more):
+    return invoke("watch", "update", name, *STATE, *more)
+
+
+def done(*args):
+    result = invoke("watch", *args)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def refused(*args):
+    """One sentence on standard error, exit code 2, and nothing else."""
+    result = invoke("watch", *args)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    told = " ".join(line.strip() for line in result.stderr.splitlines())
+    assert told.count("itrust: ") == 1
+    assert "Traceback" not in told
+    return told.partition("itrust: ")[2]
+
+
+def history(folder):
+    return it.Watch.load(folder / "watch.json").history
+
+
+def test_weeks_go_by_until_the_drift_is_found(folder):
+    start("--task", "mean(age)")
+    outputs = ["--report", "page.html", "--json", "all.json", "--junit", "u.xml"]
+    outputs += ["--summary", "s.md"]
+    codes = [update(f"week{k}.parquet", *outputs, "--gate").exit_code for k in range(WEEKS)]
+    assert codes[:DRIFT] == [0] * DRIFT
+    assert codes[-1] == 1
+    found = json.loads((folder / "all.json").read_text())
+    assert found["schema"] == "itrust-watch-report/1"
+    assert found["alarm"] is True
+    assert found["batches"] == WEEKS
+    assert DRIFT - 1 <= found["since"]["batch"] <= DRIFT + 3
+    assert "region = south" in found["words"]["findings"][0]
+    assert [own["name"] for own in found["history"]] == [f"week{k}" for k in range(WEEKS)]
+    assert "digest" not in (folder / "all.json").read_text()
+    (suite,) = Xml.parse(folder / "u.xml").getroot()
+    assert suite.get("failures") == "1"
+    assert "alarm" in (folder / "s.md").read_text()
+    page = (folder / "page.html").read_text()
+    assert "Alarm" in page or "alarm: the model is miscalibrated" in page
+    assert "itrust watch update week9.parquet --state watch.json" in page
+    told = done("status", *STATE)
+    assert told.stdout.startswith("WATCH: alarm")
+    first = found["since"]["batch"]
+    since = f"audit the rows of batch {first} 'week{first - 1}' to batch {WEEKS} 'week{WEEKS - 1}'"
+    assert since in " ".join(told.stdout.split())
+    assert "The leading check is: <bdi>" in page
+    assert invoke("watch", "status", *STATE, "--gate").exit_code == 1
+
+
+def test_the_command_gives_what_python_gives(folder):
+    start("--task", "prevalence()")
+    update("week0.csv")
+    update("week1.parquet")
+
+    def sample(name):
+        rows = pa.parquet.read_table(folder / name)
+        return it.Sample.from_frame(rows, label="y", prob="p", on=["age", "region"])
+
+    watch = it.Watch.start(sample("reference.parquet"), ["prevalence()"])
+    watch = watch.update(sample("week0.parquet"), name="week0")
+    watch = watch.update(sample("week1.parquet"), name="week1")
+    assert it.Watch.load(folder / "watch.json").history == watch.history
+
+
+def test_a_batch_that_was_counted_is_refused_and_the_state_stays(folder):
+    start()
+    assert update("week0.parquet").exit_code == 0
+    before = (folder / "watch.json").read_bytes()
+    assert "taken in before, as 'batch 1 (week0)'" in refused("update", "week0.csv", *STATE)
+    assert "those of the reference" in refused("update", "reference.parquet", *STATE)
+    assert (folder / "watch.json").read_bytes() == before
+    assert not (folder / "page.html").exists()
+
+
+def test_standard_input_and_standard_output(folder):
+    start()
+    result = invoke(
+        "watch",
+        "update",
+        "-",
+        *STATE,
+        "--json",
+        "-",
+        input=(folder / "week0.csv").read_bytes(),
+    )
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["history"][0]["name"] is None
+
+
+def test_rows_whose_window_is_open_wait_and_enter_late(folder):
+    start("--date-column", "closes")
+    assert "date-column" in (folder / "watch.json").read_text().replace("_", "-")
+    first = update("week0.parquet", "--closed-before", "2024-01-05")
+    assert first.exit_code == 0, first.stderr
+    rows = pa.parquet.read_table("week0.parquet")["closes"].to_pylist()
+    waits = sum(day >= dt.date(2024, 1, 5) for day in rows)
+    assert f"{waits} rows of week0.parquet not closed before 2024-01-05" in " ".join(
+        first.stderr.split()
+    )
+    assert f"{waits} rows of week0" in first.stdout
+    assert history(folder)[0].rows == ROWS - waits
+    assert history(folder)[0].end.startswith("2024-01-04")
+    assert update("week1.parquet").exit_code == 0
+    late = update("week0.parquet", "--late", "--closed-before", "2024-02-01")
+    assert late.exit_code == 0, late.stderr
+    assert f"{ROWS - waits} rows closed before 2024-01-05" in " ".join(late.stderr.split())
+    (_, _, last) = history(folder)
+    assert (last.rows, last.late, last.name) == (waits, True, "week0 (late)")
+    assert "WAIT" not in late.stdout
+
+
+def test_rows_that_wait_need_a_name_to_be_known_by(folder):
+    start("--date-column", "closes")
+    rows = (folder / "week0.csv").read_bytes()
+    asked = ["watch", "update", "-", *STATE, "--closed-before", "2024-01-05"]
+    result = invoke(*asked, input=rows)
+    assert result.exit_code == 2
+    assert "name the batch (--name NAME)" in " ".join(result.stderr.split())
+    assert invoke(*asked, "--name", "first", input=rows).exit_code == 0
+
+
+def test_late_rows_are_known_by_the_name_of_a_batch_that_waits(folder):
+    start("--date-column", "closes")
+    assert update("week0.parquet", "--closed-before", "2024-01-05").exit_code == 0
+    os.link("week0.parquet", "other.parquet")
+    before = (folder / "watch.json").read_bytes()
+    told = refused("update", "other.parquet", "--late", *STATE)
+    assert "rows of 'week0' wait" in told
+    assert "--name NAME" in told
+    assert (folder / "watch.json").read_bytes() == before
+    assert update("other.parquet", "--late", "--name", "week0").exit_code == 0
+    assert sum(record.rows for record in history(folder)) == ROWS
+
+
+def test_rows_that_wait_are_not_forgotten_for_another_batch_of_their_name(folder):
+    start("--date-column", "closes")
+    assert update("week0.parquet", "--closed-before", "2024-01-05").exit_code == 0
+    os.replace("week1.parquet", "week0.parquet")
+    before = (folder / "watch.json").read_bytes()
+    told = refused("update", "week0.parquet", *STATE)
+    assert "called 'week0' still wait" in told
+    assert "--name NAME" in told
+    assert (folder / "watch.json").read_bytes() == before
+    assert update("week0.parquet", "--name", "week1").exit_code == 0
+    assert "ROWS THAT WAIT" in done("status", *STATE).stdout
+
+
+def test_a_second_batch_of_a_file_name_is_called_otherwise_and_told(folder):
+    start()
+    update("week0.parquet")
+    os.replace("week1.parquet", "week0.parquet")
+    again = update("week0.parquet")
+    assert "this one is called 'week0 (2)'" in " ".join(again.stderr.split())
+    assert [record.name for record in history(folder)] == ["week0", "week0 (2)"]
+
+
+def test_values_that_the_reference_lacks_are_told_and_cannot_forge_lines(folder):
+    start()
+    rows = pa.parquet.read_table("week0.parquet")
+    region = ["isl\nands\x1b[1m"] * 10 + rows["region"].to_pylist()[10:]
+    place = rows.column_names.index("region")
+    pa.parquet.write_table(rows.set_column(place, "region", [region]), "new.parquet")
+    said = update("new.parquet").stderr
+    assert "\x1b[1m" not in said
+    told = " ".join(said.split())
+    assert "region has a value that the reference lacks: isl\\nands" in told
+    assert "(10 rows); only checks that do not name its levels see it" in told
+    assert "lacks" not in update("week1.parquet").stderr
+    text = (folder / "watch.json").read_text()
+    (folder / "watch.json").write_text(
+        text.replace('"levels":{"region":[', '"levels":{"region":[1,')
+    )
+    assert "levels" in refused("update", "week2.parquet", *STATE)
+
+
+@pytest.mark.usefixtures("folder")
+def test_numbers_of_few_values_are_told_at_the_start():
+    rows = pa.parquet.read_table("reference.parquet")
+    rows = rows.append_column("grade", [[k % 4 for k in range(rows.num_rows)]])
+    pa.parquet.write_table(rows, "graded.parquet")
+    asked = ["--label", "y", "--prob", "p", "--on", "grade,region", *STATE]
+    said = " ".join(done("start", "graded.parquet", *asked).stderr.split())
+    assert "'grade' is a number with few values" in said
+    assert "--category grade" in said
+
+
+@pytest.mark.usefixtures("folder")
+def test_rows_from_before_are_refused_unless_late():
+    start("--date-column", "closes")
+    update("week1.parquet")
+    told = refused("update", "week0.parquet", *STATE)
+    assert "outcomes that came late are taken in with --late" in told
+    assert update("week0.parquet", "--late").exit_code == 0
+
+
+def test_open_windows_may_lack_labels_and_closed_ones_may_not(folder):
+    rows = pa.parquet.read_table("week0.parquet")
+    closed = np.array([day < dt.date(2024, 1, 5) for day in rows["closes"].to_pylist()])
+    labels = pa.array(rows["y"].to_numpy(), mask=~closed)
+    pa.parquet.write_table(rows.set_column(0, "y", labels), "some.parquet")
+    start("--date-column", "closes")
+    told = refused("update", "some.parquet", *STATE)
+    assert "let it wait with --closed-before DATE" in told
+    assert f"rows without y: {(~closed).sum()}" in told
+    assert update("some.parquet", "--closed-before", "2024-01-05").exit_code == 0
+    assert history(folder)[0].rows == closed.sum()
+
+
+def test_another_model_begins_a_segment_and_keeps_the_history(folder):
+    start()
+    update("week0.parquet")
+    told = done("start", "week1.parquet", "--new-model", "--name", "v2", *STATE)
+    assert "model 'v2'" in told.stdout
+    update("week2.parquet")
+    assert [record.segment for record in history(folder)] == [0, 1]
+
+
+def test_rows_that_wait_for_one_model_are_not_counted_for_the_next(folder):
+    start("--date-column", "closes")
+    update("week0.parquet", "--closed-before", "2024-01-05")
+    next_one = done("start", "week1.parquet", "--new-model", *STATE)
+    assert "they will not be counted" in " ".join(next_one.stderr.split())
+    assert "an earlier model predicted them" in " ".join(next_one.stdout.split())
+    late = ["update", "week0.parquet", *STATE, "--late", "--closed-before", "2024-02-01"]
+    assert "rows of 'week0' wait since the time of an earlier model" in refused(*late)
+    assert len(history(folder)) == 1
+    assert update("week2.parquet", "--closed-before", "2024-01-18").exit_code == 0
+    entered = update("week2.parquet", "--late")
+    assert entered.exit_code == 0, entered.stderr
+    assert [record.segment for record in history(folder)] == [0, 1, 1]
+
+
+def test_another_model_may_have_other_columns(folder):
+    start()
+    rows = pa.parquet.read_table("week1.parquet")
+    said = pa.array(np.where(rows["y"].to_numpy() == 1, "yes", "no"))
+    rows = rows.append_column("said", said).append_column("home", pa.array(np.arange(ROWS) // 3))
+    pa.parquet.write_table(rows, "other.parquet")
+    more = ["--label", "said", "--positive", "no", "--where", "age > 30", "--cluster", "home"]
+    done("start", "other.parquet", "--new-model", *STATE, *more)
+    watch = it.Watch.load(folder / "watch.json")
+    assert watch.schema.clustered
+    assert watch.schema.positive == "no"
+    ages = rows["age"].to_numpy()
+    assert watch.segments[-1].reference_rows == (ages > 30).sum() < ROWS
+    assert watch.source["options"]["where"] == "age > 30"
+
+
+@pytest.mark.parametrize(
+    ("option", "kept"),
+    [
+        (["--alpha", "0.01"], "(0.05)"),
+        (["--tolerance", "0.05"], "(none)"),
+        (["--promise", "run-length"], "(ever)"),
+        (["--task", "prevalence()"], "(mean(age))"),
+    ],
+)
+def test_another_model_keeps_the_promise_and_the_numbers(folder, option, kept):
+    start("--task", "mean(age)")
+    told = refused("start", "week1.parquet", "--new-model", *STATE, *option)
+    assert told.startswith(f"{option[0]}: another model keeps what the watch was begun with {kept}")
+    assert len(it.Watch.load(folder / "watch.json").segments) == 1
+    same = ["--alpha", "0.05", "--task", "mean(age)", "--promise", "ever"]
+    done("start", "week1.parquet", "--new-model", *STATE, *same)
+
+
+def test_settings_and_a_run_length(folder):
+    (folder / "itrust.toml").write_text('state = "kept.json"\nlabel = "y"\nprob = "p"\n')
+    result = done("start", "reference.parquet", "--on", "age", "--promise", "run-length")
+    assert "20 batches or more on average" in " ".join(result.stdout.split())
+    assert "settings from" in result.stderr
+    assert invoke("watch", "update", "week0.parquet").exit_code == 0
+    assert len(it.Watch.load(folder / "kept.json").history) == 1
+
+
+def test_several_classes_are_watched(folder):
+    rng = np.random.default_rng(3)
+    chances = rng.dirichlet([3, 2, 2], 900)
+    drawn = np.array([rng.choice(["win", "tie", "loss"], p=own) for own in chances])
+    columns = {f"p_{name}": chances[:, k] for k, name in enumerate(("win", "tie", "loss"))}
+    rows = pa.table({"y": drawn, **columns, "age": rng.uniform(20, 80, 900)})
+    for k, name in enumerate(("before", "first", "second")):
+        pa.parquet.write_table(rows.slice(300 * k, 300), f"{name}.parquet")
+    done("start", "before.parquet", "--label", "y", "--prob", "p_*", "--on", "age", *STATE)
+    for name in ("first", "second"):
+        result = update(f"{name}.parquet", "--report", "page.html", "--json", "all.json")
+        assert result.exit_code == 0, result.stderr
+    assert [record.rows for record in history(folder)] == [300, 300]
+    levels = json.loads((folder / "all.json").read_text())["levels"]
+    assert {own["label"] for own in levels} == {"win", "tie", "loss"}
+    told = " ".join(result.stdout.split())
+    assert "300 rows, top label right 0." in told
+    assert "mean top probability 0." in told
+    assert "observed" not in told
+    assert "top label right" in (folder / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["start", "reference.parquet", *COLUMNS], "name the file that keeps the watch"),
+        (["start", "reference.parquet", "--state", "no/w.json", *COLUMNS], "no folder"),
+        (["start", "reference.parquet", *STATE, "--label", "z"], "no column 'z'"),
+        (["start", "reference.parquet", *STATE, *COLUMNS, "--prob", "age"], "one model is watched"),
+        (["start", "reference.parquet", *STATE, *COLUMNS, "--date-column", "no"], "no column 'no'"),
+        (["update", "week0.parquet", *STATE], "begin one with 'itrust watch start'"),
+        (["update", "week0.parquet"], "name the file that keeps the watch with --state"),
+        (["status", *STATE], "cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(folder, args, told):
+    assert told in refused(*args)
+    assert not (folder / "watch.json").exists()
+
+
+def test_a_date_column_is_needed_for_windows_and_must_hold_dates(folder):
+    start()
+    told = refused("update", "week0.parquet", "--closed-before", "2024-01-05", *STATE)
+    assert "started without --date-column COL" in told
+    os.remove("watch.json")
+    start("--date-column", "week")
+    assert "holds no dates" in refused("update", "week0.parquet", *STATE)
+    os.remove("watch.json")
+    start("--date-column", "closes")
+    assert "a date, such as" in refused("update", "week0.parquet", "--closed-before", "x", *STATE)
+    early = refused("update", "week0.parquet", "--closed-before", "2023-01-05", *STATE)
+    assert "nothing to count" in early
+    assert history(folder) == ()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda _: "",
+        lambda _: "[]",
+        lambda text: text.replace('"options"', '"opinions"'),
+        lambda text: text.replace('"on":["age"', '"on":[["age"]'),
+        lambda text: text.replace('"label":"y"', '"label":7'),
+        lambda text: text.replace('"waiting":[]', '"waiting":[{"name":1}]'),
+    ],
+)
+def test_a_damaged_state_is_one_sentence(folder, damage):
+    start()
+    text = (folder / "watch.json").read_text()
+    assert damage(text) != text
+    (folder / "watch.json").write_text(damage(text))
+    refused("update", "week0.parquet", *STATE)
+    refused("status", *STATE)
+    assert (folder / "watch.json").read_text() == damage(text)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_watch_that_was_begun_in_python_is_refused():
+    rows = pa.parquet.read_table("reference.parquet")
+    sample = it.Sample.from_frame(rows, label="y", prob="p", on=["age"])
+    it.Watch.start(sample).save("watch.json")
+    assert "begun in Python" in refused("update", "week0.parquet", *STATE)
+
+
+def test_two_updates_at_once_are_both_counted(folder):
+    start()
+    with held(folder / "watch.json", {}, Log(quiet=True)):
+        code = "from itrust.__main__ import main; main()"
+        command = [sys.executable, "-c", code, "watch", "update", "week0.parquet", *STATE]
+        other = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        said = other.stderr.readline()
+        assert b"another command is at work" in said
+        assert history(folder) == ()
+    assert other.wait(120) == 0
+    other.stderr.close()
+    assert update("week1.parquet").exit_code == 0
+    assert [record.name for record in history(folder)] == ["week0", "week1"]
+
+
+def test_a_state_that_somebody_changed_is_not_overwritten(folder):
+    start()
+    before = (folder / "watch.json").read_bytes()
+    with held(folder / "watch.json", {}, Log(quiet=True)) as state:
+        (folder / "watch.json").write_bytes(before + b"\n")
+        with pytest.raises(it.InputError, match="run the command again"):
+            state.replace({})
+    assert (folder / "watch.json").read_bytes() == before + b"\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_where_all_is_killed_between_two_files_the_next_update_mends_it(folder, at):
+    """State and page are moved in one after the other; whoever moves them dies in between."""
+    start()
+    args = ["watch", "update", "week0.parquet", *STATE, "--report", "page.html", "--quiet"]
+    killed_at_a_move(folder, args, "both", at)
+    again = invoke(*args)
+    assert again.exit_code in (0, 2), again.stderr
+    (record,) = history(folder)
+    assert record.name == "week0"
+    assert "week0" in (folder / "page.html").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.4, 1.2, 2.0])
+def test_an_update_that_is_killed_leaves_the_old_state_or_the_new_one(folder, seconds):
+    start()
+    before = (folder / "watch.json").read_bytes()
+    code = "from itrust.__main__ import main; main()"
+    command = [sys.executable, "-c", code, "watch", "update", "week0.parquet", *STATE]
+    run = subprocess.Popen([*command, "--report", "page.html"], stderr=subprocess.DEVNULL)
+    threading.Event().wait(seconds)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    time.sleep(0.2)
+    known = len(history(folder))
+    assert known == (0 if (folder / "watch.json").read_bytes() == before else 1)
+    again = update("week0.parquet", "--report", "page.html")
+    assert again.exit_code == (2 if known else 0), again.stderr
+    alone = invoke("watch", "start", "reference.parquet", *COLUMNS, "--state", "other.json")
+    assert alone.exit_code == 0
+    invoke("watch", "update", "week0.parquet", "--state", "other.json")
+    assert (folder / "watch.json").read_bytes() == (folder / "other.json").read_bytes()

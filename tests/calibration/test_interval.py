@@ -149,6 +149,30 @@ def test_level_at_the_edge_and_power_beyond_it():
     assert inside >= 40
 
 
+def test_signs_of_the_overall_level_exclude_each_other_where_its_ends_are_far_apart():
+    """Draws that reach the data with the upper or with the lower sign alone: the more of the two."""
+    sample = rows(2_000, seed=3, odds=1.8)
+    run = run_of(sample, 199, seed=1)
+    near, far = nulls.Selection(1.1), nulls.Selection(1.7)
+    (apart, close), _ = run.run([far, near])
+    lo, hi = far.bounds(sample.p)
+    assert math.exp(-((hi - lo).sum() ** 2) / (2 * sample.n)) < 1e-9
+    assert close.level is None
+    assert close.by_law == [close.tails]
+    assert apart.level == 0
+    shift = np.log(apart.weights)[:, None]
+    rest = (apart.tails + shift)[1:].max(axis=0)
+    own = apart.level_tails + shift[0]
+    counts = [(np.maximum(rest, sign)[1:] >= apart.combined[0] - 1e-9).sum() for sign in own]
+    assert apart.pvalue == (1 + max(counts)) / 200
+    both = (apart.tails + shift).max(axis=0)
+    assert both[0] == apart.combined[0]
+    assert (np.sort(both[1:]) >= np.sort(apart.combined[1:])).all()
+    assert apart.critical(0.05) < np.sort(both[1:])[-10]
+    # With the smallest score of either sign, the data say nothing on the inner side of the ends.
+    assert own.min() == pytest.approx(math.log(2 * apart.weights[0]), abs=0.02)
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.permutations(range(30)), st.floats(0.1, 10))
 def test_scores_of_the_data_know_no_order_of_rows_and_no_unit_of_weights(order, unit):

@@ -60,6 +60,11 @@ class Directions:
         return self.dictionary.entries
 
     @property
+    def overall(self) -> int | None:
+        """The direction that is 1 in all rows; None if it is not among them."""
+        return self.features.index(()) if () in self.features else None
+
+    @property
     def width(self) -> int:
         """Numbers that a row has: positive parts of all directions, negative parts of some."""
         return len(self.features) + int(self.is_signed.sum())

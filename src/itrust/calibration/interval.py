@@ -5,6 +5,9 @@ that of phi- 1{U < lo}, for all directions phi at once. So the largest standardi
 is at most that of a draw made with its own U, which is exchangeable with the other draws: the
 p-value is valid for every law inside the interval. Sums are standardised by the mean, the standard
 deviation and the skewness of the law that favours their direction, in which there is no label.
+
+A law can put the overall level near one of its ends, not near both: where they lie far apart, draws
+count with one sign of it at a time, and the less favourable sign is taken.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ SMALL_WORK = 2e9  # multiply-adds up to which double precision costs nothing
 DRAWS_AT_ONCE = 512
 CHUNK_BYTES, MIN_CHUNK = 2**26, 256
 NO_SPREAD = 1e-12  # standard deviation, relative to the largest possible sum
-TIE, TIE_OF_SINGLES = 1e-9, 1e-6
+# By Hoeffding: minus the log of the chance to reach an end of the overall level from beyond the
+# middle, from which on that chance (1e-9) is as small as the grain of the uniform numbers.
+FAR_APART = 20.8
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,8 +75,8 @@ class IntervalSums(Additive):
         Sums of labels drawn at the upper and at the lower bounds.
     moments : (G, 2, 3, A) array
         Mean, variance and third central moment at the upper and at the lower bounds.
-    largest : (A,) array
-        Sums if all labels were 1.
+    largest, squares : (A,) arrays
+        Sums if all labels were 1, and of the squares.
     impossible : (G,) array of int
         Rows with a label that a null gives probability 0.
     """
@@ -81,6 +86,7 @@ class IntervalSums(Additive):
     low: FloatArray
     moments: FloatArray
     largest: FloatArray
+    squares: FloatArray
     impossible: IntArray
 
 
@@ -145,6 +151,7 @@ class _IntervalPart:
             low=low,
             moments=_moments(parts, bounds),
             largest=parts.sum(axis=1, dtype=np.float64),
+            squares=np.einsum("ai,ai->a", parts, parts, dtype=np.float64),
             impossible=np.array([_impossible(chunk.y, lo, hi) for lo, hi in bounds]),
         )
 
@@ -207,17 +214,43 @@ class BoundScores:
         Of the directions.
     impossible : int
         Rows with a label that the null gives probability 0.
+    level : int or None
+        The direction whose signs exclude each other; None: there is none.
+    level_tails : (2, 1 + draws) array
+        Its tails with one and with the other sign.
     """
 
     tails: FloatArray
     signs: IntArray
     weights: FloatArray
     impossible: int
+    level: int | None
+    level_tails: FloatArray
+
+    @property
+    def by_law(self) -> list[FloatArray]:
+        """Tails for laws near one and near the other end of the overall level; one for all."""
+        if self.level is None:
+            return [self.tails]
+        found = []
+        for own in self.level_tails:
+            tails = self.tails.copy()
+            tails[self.level, 1:] = own[1:]
+            found.append(tails)
+        return found
 
     @property
     def combined(self) -> FloatArray:
-        """The largest score of the data and of every draw, (1 + draws,)."""
-        found: FloatArray = (self.tails + np.log(self.weights)[:, None]).max(axis=0)
+        """The largest score of the data and of the draws, (1 + draws,).
+
+        Where draws differ by the law they are sorted, and as large as those of either: as many
+        reach the data as with the less favourable law.
+        """
+        shift = np.log(self.weights)[:, None]
+        laws = [(tails + shift).max(axis=0) for tails in self.by_law]
+        found: FloatArray = laws[0]
+        if len(laws) > 1:
+            found[1:] = np.max([np.sort(law[1:]) for law in laws], axis=0)
         if self.impossible:  # no draw has such a label
             found[0] = max(float(found.max()), 0.0) + BEYOND_DOUBT
         return found
@@ -257,10 +290,29 @@ def scores_of(directions: Directions, sums: IntervalSums, number: int) -> BoundS
     moments = _of_directions(directions, sums.moments[number])
     largest, _ = directions.both_signs(sums.largest, -sums.largest)
     up, down = (_tails(values, own, largest) for values, own in zip(both, moments, strict=True))
-    signs = np.where(up[:, 0] >= down[:, 0], 1, -1)
+    level = _level(directions, sums, number)
+    if level is not None:  # neither sign says anything on the inner side of its mean
+        least = max(float(_tails(own[0][:, None], own, largest)[level, 0]) for own in moments)
+        for tails in (up, down):
+            np.maximum(tails[level], least, out=tails[level])
     return BoundScores(
-        np.maximum(up, down), signs, directions.weights, int(sums.impossible[number])
+        tails=np.maximum(up, down),
+        signs=np.where(up[:, 0] >= down[:, 0], 1, -1),
+        weights=directions.weights,
+        impossible=int(sums.impossible[number]),
+        level=level,
+        level_tails=np.array([up[level or 0], down[level or 0]]),
     )
+
+
+def _level(directions: Directions, sums: IntervalSums, number: int) -> int | None:
+    """The overall level, if no law that the null allows can be near both ends of it."""
+    found = directions.overall
+    if found is None:
+        return None
+    (mean_high, *_), (mean_low, *_) = sums.moments[number]
+    gap = (mean_high[found] - mean_low[found]) / 2
+    return found if 2 * gap**2 >= FAR_APART * sums.squares[found] else None
 
 
 def _of_directions(directions: Directions, moments: FloatArray) -> list[FloatArray]:
@@ -477,8 +529,9 @@ def bound_findings(directions: Directions, scores: BoundScores) -> tuple[Finding
     """
     shift = np.log(scores.weights)
     observed = scores.tails[:, 0] + shift
-    adjusted = step_down(scores.tails, shift)
-    own = unadjusted_pvalues(scores.tails)
+    laws = scores.by_law
+    adjusted = np.max([step_down(tails, shift) for tails in laws], axis=0)
+    own = np.max([unadjusted_pvalues(tails) for tails in laws], axis=0)
     found: list[Finding] = []
     if scores.impossible:
         found.append(impossible_labels(float(scores.combined[0]), scores.tails.shape[1] - 1))

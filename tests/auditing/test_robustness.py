@@ -89,6 +89,9 @@ def test_rows_of_clusters_say_why_nothing_is_told(book):
     assert "rows are not independent" in str(audit).replace("\n      ", " ")
     with pytest.raises(InputError, match="robust_to needs independent rows"):
         gate(audit, "any", {"odds": 1.1})
+    numbers = gate(audit, "tasks", {"odds": 1.1})  # they have points of their own
+    assert numbers.closed
+    assert not gate(audit, "tasks", {"odds": 9.0}).closed
 
 
 @pytest.fixture(scope="module")

@@ -150,7 +150,7 @@ def test_level_at_the_edge_and_power_beyond_it():
 
 
 def test_signs_of_the_overall_level_exclude_each_other_where_its_ends_are_far_apart():
-    """Draws that reach the data with the upper or with the lower sign alone: the more of the two."""
+    """Draws that reach the data with the upper or the lower sign alone: the more of the two."""
     sample = rows(2_000, seed=3, odds=1.8)
     run = run_of(sample, 199, seed=1)
     near, far = nulls.Selection(1.1), nulls.Selection(1.7)
@@ -223,6 +223,22 @@ def test_impossible_labels_refute_what_keeps_them_impossible():
     assert errors.impossible == 0
     assert errors.pvalue > 0.5
     assert not errors.warnings
+
+
+def test_an_impossible_label_of_weight_0_counts_nothing():
+    rng = np.random.default_rng(0)
+    p, weights = np.r_[0.0, rng.uniform(0.2, 0.8, 80)], np.r_[0.0, np.ones(80)]
+    y = np.r_[1, rng.random(80) < p[1:]]
+    x = {"a": rng.normal(size=81)}
+    for own, count in ((weights, 0), (np.ones(81), 1)):
+        sample = Sample(y, p, x, weights=own)
+        assert sample.impossible.size == count
+        several = it.MulticlassSample(y.astype(int), np.c_[1 - p, p, 0 * p], x, weights=own)
+        assert several.impossible == count
+        for one, null in ((sample, None), (sample, nulls.Selection(2.0)), (several, None)):
+            found = it.klce_test(one, null=null, draws=99, rng=0)
+            assert found.impossible == count
+            assert (found.pvalue == 0.01) == bool(count)
 
 
 def test_prudence_sees_underestimation_alone():

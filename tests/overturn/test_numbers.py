@@ -163,12 +163,37 @@ def test_label_error_and_odds_of_a_rate_end_at_the_closed_form():
     y = rng.random(4_000) < 0.4
     sample = it.Sample(y, np.full(4_000, 0.3), {"x": rng.normal(size=4_000)})
     result, found = found_about(sample, "prevalence()", ODDS, ERROR)
-    seen = y.mean()
-    without = seen - result.lower  # the rate that would show no bias
-    odds = seen / (1 - seen) / (without / (1 - without))
+    least = 0.3 + result.lower  # of the rate, by the labels; 0.3 would show no bias
+    odds = least / (1 - least) / (0.3 / 0.7)
     assert found.tipping("selection").point == pytest.approx(odds, abs=1e-5)
-    error = result.lower / (1 - without)
+    error = (least - 0.3) / 0.7
     assert found.tipping("label_error").point == pytest.approx(error, abs=1e-5)
+
+
+def test_the_error_of_a_rare_rate_grows_with_the_odds():
+    """Labels of 1 were chosen three times as seldom, and the model is right: the interval at odds 3
+    holds a bias of 0. One that kept its width left it out in a quarter of the runs."""
+    odds = ViolationFamily("selection", 1.0, np.array([1.0, 3.0]), odds_origins)
+    missed = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        p = 0.02 * np.exp(0.4 * rng.normal(size=2_000))
+        y = rng.random(2_000) < p / (p + 3 * (1 - p))
+        sample = it.Sample(y, p, {"x": p})
+        (own,) = evaluate_tasks(sample, [parse("prevalence()")], draws=19, rng=seed)
+        (found,) = number_robustness(sample, [own], [odds], is_all=False)
+        missed += not found.tippings[0].lower[1] <= 0 <= found.tippings[0].upper[1]
+    assert missed <= 4
+
+
+def test_a_rate_without_positives_is_not_safe_for_ever():
+    sample = it.Sample(np.zeros(60), np.full(60, 0.1), {"x": np.arange(60.0)})
+    result, found = found_about(sample, "prevalence()", ODDS, ERROR)
+    assert result.finding is TaskFinding.BIASED
+    largest = 0.1 + result.upper  # of the rate, by the labels
+    assert not found.tipping("selection").beyond
+    odds = (0.1 / 0.9) / (largest / (1 - largest))
+    assert found.tipping("selection").point == pytest.approx(odds, abs=1e-4)
 
 
 def test_an_overestimate_mirrors_an_underestimate():

@@ -62,6 +62,18 @@ def test_the_test_itself_confirms_the_points(found):
         assert isinstance(tipping.finding, BoundFinding)
 
 
+def test_errors_of_one_direction_stand_as_long_as_those_of_both():
+    """Laws of the one kind are among those of the other, so what is shown of these holds there."""
+    p = np.random.default_rng(1).uniform(0.05, 0.15, 60)
+    found = it.robustness(Sample(np.zeros(60), p, {"a": p**2}), draws=199, rng=0)
+    both = found.violation("label_error")
+    for kind in ("false_positives", "false_negatives"):
+        one = found.violation(kind)
+        assert one.point >= both.point > 0
+        assert one.pvalue_at(both.point) <= 0.05
+        assert (np.diff(one.pvalues) >= 0).all()
+
+
 def test_planted_odds_are_found_from_below(found):
     """The standard error of log odds is .035 at 4,000 rows; the limit lies about two below."""
     assert 1.5 * np.exp(-5 * 0.035) < found.violation("selection").point < 1.5 * np.exp(0.035)

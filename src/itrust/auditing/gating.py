@@ -116,7 +116,7 @@ def gate(
     margins = as_margins(robust_to)
     model = asked != "tasks"
     explained: tuple[Margin, ...] = ()
-    held = _held(audit, margins) if margins else None
+    held = _held(audit, margins, model=model) if margins else None
     unjudged: Untold | None = None
     if held is not None and model and verdict.closes_gate:
         unjudged = held.untold
@@ -163,8 +163,8 @@ def gate(
     return Gate(verdict, asked, *told, margins, explained, tuple(spared), unjudged)
 
 
-def _held(audit: Audit | MulticlassAudit, margins: Sequence[Margin]) -> Overturning:
-    """What would overturn the audit; refused where that is not known."""
+def _held(audit: Audit | MulticlassAudit, margins: Sequence[Margin], *, model: bool) -> Overturning:
+    """What would overturn the audit; refused where that is not known and is asked for."""
     found = None if isinstance(audit, MulticlassAudit) else audit.robustness
     if isinstance(audit, MulticlassAudit):
         raise InputError(
@@ -177,7 +177,7 @@ def _held(audit: Audit | MulticlassAudit, margins: Sequence[Margin]) -> Overturn
             "{argument} needs to know what would overturn the audit, which was left out of it",
             argument="robust_to",
         )
-    if found.untold is Untold.DEPENDENT and audit.verdict.closes_gate:
+    if model and found.untold is Untold.DEPENDENT and audit.verdict.closes_gate:
         raise InputError(
             "{argument} needs independent rows: {why}; leave it out",
             argument="robust_to",

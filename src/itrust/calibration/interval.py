@@ -28,7 +28,7 @@ from itrust.calibration.inputs import checked_draws, checked_source, null_warnin
 from itrust.calibration.multiplicity import step_down, unadjusted_pvalues
 from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.tails import normal_score
-from itrust.data import Chunk, Sample, Scan, Source
+from itrust.data import Chunk, Sample, Scan, Source, called_impossible
 from itrust.engines import (
     Additive,
     Drawn,
@@ -152,7 +152,7 @@ class _IntervalPart:
             moments=_moments(parts, bounds),
             largest=parts.sum(axis=1, dtype=np.float64),
             squares=np.einsum("ai,ai->a", parts, parts, dtype=np.float64),
-            impossible=np.array([_impossible(chunk.y, lo, hi) for lo, hi in bounds]),
+            impossible=np.array([_impossible(chunk, lo, hi) for lo, hi in bounds]),
         )
 
     def _drawn(
@@ -163,7 +163,9 @@ class _IntervalPart:
         shape = len(bounds), len(parts), len(work.draws)
         high, low = np.empty(shape), np.empty(shape)
         numbers = np.empty((len(rows), 1 + min(DRAWS_AT_ONCE, len(work.draws))), parts.dtype)
-        numbers[:, 0] = self.chunk.y == 1  # a column of every product, so that ties stay ties
+        numbers[:, 0] = (
+            self.chunk.y == 1
+        )  # a column of every product: in double precision ties stay ties
         sums = parts @ numbers[:, :1]
         for at in range(0, len(work.draws), DRAWS_AT_ONCE):
             block = work.draws[at : at + DRAWS_AT_ONCE]
@@ -196,8 +198,10 @@ def _moments(parts: AnyArray, bounds: Sequence[tuple[FloatArray, FloatArray]]) -
     return found
 
 
-def _impossible(y: FloatArray, lo: FloatArray, hi: FloatArray) -> int:
-    return int(np.count_nonzero(((hi == 0) & (y == 1)) | ((lo == 1) & (y == 0))))
+def _impossible(chunk: Chunk, lo: FloatArray, hi: FloatArray) -> int:
+    """Rows with a label that the null gives probability 0; rows of weight 0 count nothing."""
+    end = np.where(chunk.y == 1, hi, lo)  # 0 or 1 only where nothing else is possible
+    return int(np.count_nonzero(called_impossible(chunk.y, end, chunk.weights)))
 
 
 @dataclass(frozen=True, eq=False)

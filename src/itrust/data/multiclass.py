@@ -53,7 +53,7 @@ from itrust.data.intake import (
 from itrust.data.kinds import PLAIN, Kinds
 from itrust.data.oddities import covariate_notes
 from itrust.data.predicates.algebra import Predicate
-from itrust.data.rows import Points, Predicted
+from itrust.data.rows import Points, Predicted, called_impossible
 from itrust.data.sample import (
     NOTED_ROWS,
     Sample,
@@ -525,8 +525,9 @@ class MulticlassSample(Predicted):
 
     @cached_property
     def impossible(self) -> int:
-        """Number of rows whose label the model gave probability 0."""
-        return int(np.count_nonzero(self.p[np.arange(self.n), self.codes] == 0))
+        """Number of rows whose label the model gave probability 0, less those of weight 0."""
+        chosen = self.p[np.arange(self.n), self.codes]
+        return int(np.count_nonzero(called_impossible(1, chosen, self.weights)))
 
     @cached_property
     def counts(self) -> IntArray:

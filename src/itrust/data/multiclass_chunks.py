@@ -141,13 +141,15 @@ class ClassFacts:
 
 def _counted(p: FloatArray, codes: IntArray, weights: FloatArray | None) -> ClassFacts:
     n, classes = p.shape
-    impossible = [np.count_nonzero(called_impossible(codes == k, p[:, k])) for k in range(classes)]
+    impossible = [
+        np.count_nonzero(called_impossible(codes == k, p[:, k], weights)) for k in range(classes)
+    ]
     return ClassFacts(
         n=n,
         weight=float(n) if weights is None else float(weights.sum()),
         weight2=float(n) if weights is None else float(np.square(weights).sum()),
         labels=np.bincount(codes, minlength=classes),
         impossible=np.array(impossible),
-        never=int(np.count_nonzero(p[np.arange(n), codes] == 0)),
+        never=int(np.count_nonzero(called_impossible(1, p[np.arange(n), codes], weights))),
         uncertain=int(np.count_nonzero(((p > 0) & (p < 1)).any(axis=1))),
     )

@@ -178,7 +178,9 @@ class Chunk:
         return range(self.first, self.first + self.y.size)
 
 
-def called_impossible(y: FloatArray, p: FloatArray) -> BoolArray:
-    """Mark the rows whose label the model gave probability 0."""
+def called_impossible(
+    y: AnyArray | int, p: FloatArray, weights: FloatArray | None = None
+) -> BoolArray:
+    """Mark the rows whose label the model gave probability 0; rows of weight 0 count nothing."""
     marked: BoolArray = ((p == 0) & (y == 1)) | ((p == 1) & (y == 0))
-    return marked
+    return marked if weights is None else marked & (weights > 0)

@@ -554,8 +554,11 @@ class Sample(Predicted):
 
     @property
     def impossible(self) -> IntArray:
-        """Numbers of the rows whose label the model gave probability 0, such as p = 0 and y = 1."""
-        return np.flatnonzero(called_impossible(self.y, self.p))
+        """Numbers of the rows whose label the model gave probability 0, such as p = 0 and y = 1.
+
+        Rows of weight 0 count nothing.
+        """
+        return np.flatnonzero(called_impossible(self.y, self.p, self.weights))
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Go through all rows in order without copying them.

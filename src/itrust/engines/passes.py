@@ -236,7 +236,7 @@ def accumulate(job: Job, chunk: Chunk, scratch: Scratch | None = None) -> Totals
         positives=int(y.sum()),
         other_labels=chunk.other_labels,
         dropped=chunk.dropped,
-        impossible=int(np.count_nonzero(called_impossible(y, p))),
+        impossible=int(np.count_nonzero(called_impossible(y, p, chunk.weights))),
         certain=int(np.count_nonzero((p == 0) | (p == 1))),
     )
     return Totals(tally, tuple(partial.finished() for partial in partials))

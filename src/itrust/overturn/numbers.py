@@ -3,13 +3,13 @@
 Labels follow a law pi, and would follow another one, pi0, without the violation. The number is
 T(pi0), labels show T(pi), and probabilities give T(p). For each kind of violation pi0 lies between
 two functions of pi in every row, so that T(pi0) lies between two ends that the labels tell
-(`Form.reach`), whether the model is calibrated or not. With these the interval of the bias,
-
-    [lower + least T(pi0) - T(pi), upper + largest T(pi0) - T(pi)],
-
-has every bias that the labels leave possible. The finding stands while this interval says what
-the interval without a violation said. The ends move outwards with the size of the violation, so
-there is one size at which the finding ends.
+(`Form.reach`), whether the model is calibrated or not. Labels tell pi with an error, which these
+ends can enlarge: a rate of 1 % with odds that may be off by a factor of 3 can be 3 %, and its error
+three times as large. So the upper end is taken at labels that are raised until they give the upper
+end of the interval of T(pi), and the lower end at labels that are lowered. The interval of the bias
+between these ends has every bias that the labels leave possible. The finding stands while it says
+what the interval without a violation said. The ends move outwards with the size of the violation,
+so there is one size at which the finding ends.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ from itrust.tasks import Bounds, Task, TaskFinding, TaskResult, TaskRows, class_
 
 SIZES = 9  # of a violation that intervals are told at
 PRECISE = 1e-6  # error of a size of a violation
+FINE = 1e-9  # error of a share of the way
+MOST_SHARE = 0.999  # of the way to labels that are all 1 or 0, where some numbers do not exist
 
 SizedOrigins = Callable[[FloatArray, float], tuple[FloatArray, FloatArray]]
 
@@ -150,8 +153,8 @@ class NumberRobustness(Result):
     >>> sample = it.simulate.credit_book(3_000, rng=0).sample
     >>> r = it.robustness(sample, ["prevalence()"], draws=199, rng=0).numbers[0]
     >>> print(r)
-    share of positives: biased up to a factor of 1.16 in the odds or 11.4 % of labels in
-      error; 51 labels flipped from 0 to 1 would make it undecided
+    share of positives: biased up to a factor of 1.15 in the odds or 10.6 % of labels in
+      error; about 51 labels flipped from 0 to 1 would make it undecided
     >>> r.flips
     FlippedLabels(at_least=51, at_most=51, to_negative=0, to_positive=51)
     """
@@ -316,14 +319,40 @@ class _Shifted:
     def is_decided(self) -> bool:
         return self.result.finding in (TaskFinding.BIASED, TaskFinding.SAFE)
 
+    @cached_property
+    def _raised(self) -> FloatArray:
+        return self._moved(self.result.upper - self.result.bias)
+
+    @cached_property
+    def _lowered(self) -> FloatArray:
+        return self._moved(self.result.lower - self.result.bias)
+
+    def _moved(self, by: float) -> FloatArray:
+        """Labels, moved by one share towards 1 or 0 in all rows, so that the number moves by this."""
+        start = self.form.leaning(self.y)
+        towards = np.where(start.influence * by > 0, 1.0, 0.0)
+        step = np.where(start.influence == 0, 0.0, towards - self.y)
+
+        def missing(share: float) -> float:
+            moved = self.form.leaning(self.y + share * step).value
+            return float(abs(by) - abs(moved - start.value))
+
+        if not (math.isfinite(by) and missing(MOST_SHARE) < 0 < missing(0.0)):
+            return self.y if missing(0.0) <= 0 else self.y + MOST_SHARE * step
+        share = crossing(missing, 0.0, MOST_SHARE, FINE)
+        return np.asarray(self.y + share * step)
+
     def interval(self, family: ViolationFamily, size: float) -> tuple[float, float]:
         """The interval of the bias under a violation, within what the number can be."""
         found, start = self.result, self.form.leaning(self.y).value
-        reached = self.form.reach(self.y, lambda seen: family.origins(seen, size))
-        # Rounding must not make an interval narrower.
-        lower = found.lower + min(reached.lower - start, 0.0)
-        upper = found.upper + max(reached.upper - start, 0.0)
+
+        def reached(y: FloatArray) -> Bounds:
+            return self.form.reach(y, lambda seen: family.origins(seen, size))
+
+        lower = found.bias + reached(self._lowered).lower - start
+        upper = found.bias + reached(self._raised).upper - start
         edge = self.possible.lower - found.plugin, self.possible.upper - found.plugin
+        # Rounding must not make an interval narrower.
         return min(max(lower, edge[0]), found.lower), max(min(upper, edge[1]), found.upper)
 
     def room(self, family: ViolationFamily, size: float) -> float:

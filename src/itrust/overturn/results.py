@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -175,6 +175,33 @@ class Tipping(Result):
             )
         at = int(np.searchsorted(self.sizes, size * (1 - 1e-12), side="left"))
         return float(self.pvalues[at]) if at < self.sizes.size else 1.0
+
+    def at_least(self, wider: Tipping) -> Tipping:
+        """Take over what is known of a kind of violation whose laws include those of this one.
+
+        Parameters
+        ----------
+        wider : Tipping
+            On the same scale of sizes.
+
+        Returns
+        -------
+        Tipping
+            Itself where its own point is as large.
+        """
+        if wider.point is None or (self.point is not None and self.point >= wider.point):
+            return self
+        known = wider.pvalue_at(wider.point)
+        sizes = np.union1d(self.sizes, wider.point)
+        own = np.array([self.pvalue_at(float(size)) for size in sizes])
+        return replace(
+            self,
+            sizes=sizes,
+            pvalues=np.where(sizes <= wider.point, np.minimum(own, known), own),
+            point=wider.point,
+            beyond=wider.beyond,
+            finding=wider.finding,
+        )
 
     def _facts(self) -> Mapping[str, Any]:
         return {**vars(self), "finding": None if self.finding is None else self.finding.to_dict()}

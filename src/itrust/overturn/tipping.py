@@ -185,7 +185,18 @@ def tipping_points(
     asked = [(search, index) for search in searches for index in _curve(search, neutral)]
     for search, index, scores in _drawn(run, asked, CURVE_DRAWS, progress):
         search.curve[index] = scores.pvalue
-    return tuple(search.found() for search in searches)
+    return _agreed(tuple(search.found() for search in searches))
+
+
+def _agreed(found: tuple[Tipping, ...]) -> tuple[Tipping, ...]:
+    """Let errors of one direction stand at least as long as those of both, which include them."""
+    both = next((one for one in found if one.kind == "label_error"), None)
+    if both is None or both.point is None:
+        return found
+    return tuple(
+        one.at_least(both) if one.kind in ("false_positives", "false_negatives") else one
+        for one in found
+    )
 
 
 def _drawn(

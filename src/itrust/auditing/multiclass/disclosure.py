@@ -517,7 +517,7 @@ def _hide_beside(counts: IntArray, gone: BoolArray) -> bool:
     sums = np.zeros((sum(counts.shape), len(places)))
     sums[places[:, 0], np.arange(len(places))] = 1
     sums[counts.shape[0] + places[:, 1], np.arange(len(places))] = 1
-    told = np.flatnonzero(np.diag(np.linalg.pinv(sums) @ sums) > 1 - NEAR)
+    told = np.flatnonzero(np.einsum("ij,ji->i", np.linalg.pinv(sums), sums) > 1 - NEAR)
     for i, j in places[told]:
         row = np.where(gone[i], np.iinfo(np.int64).max, counts[i])
         column = np.where(gone[:, j], np.iinfo(np.int64).max, counts[:, j])

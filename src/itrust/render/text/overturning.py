@@ -230,7 +230,8 @@ def number_sentence(found: NumberRobustness) -> str:
         parts.append(what.format(f"{more}{size}"))
     told = f"{about}{found.finding.value} up to {' or '.join(parts)}"
     if found.flips is not None:
-        return f"{told}; {flips_words(found.flips)} would make it undecided"
+        # Flips change the width of the interval, too, which is taken as it is.
+        return f"{told}; about {flips_words(found.flips)} would make it undecided"
     if not found.flips_counted:
         return f"{told}; flipped labels are not counted on files of this size"
     return f"{told}; no flipped labels would make it undecided"

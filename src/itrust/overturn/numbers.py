@@ -328,7 +328,7 @@ class _Shifted:
         return self._moved(self.result.lower - self.result.bias)
 
     def _moved(self, by: float) -> FloatArray:
-        """Labels, moved by one share towards 1 or 0 in all rows, so that the number moves by this."""
+        """Labels that are moved by one share towards 1 or 0, so that the number moves by this."""
         start = self.form.leaning(self.y)
         towards = np.where(start.influence * by > 0, 1.0, 0.0)
         step = np.where(start.influence == 0, 0.0, towards - self.y)

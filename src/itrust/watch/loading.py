@@ -300,10 +300,14 @@ def _wealth(own: FilePlace, panel: CheckPanel, batches: int, *, moved: bool) -> 
     rows = own["rows"].array((checks,))
     if (rows < 0).any() or (rows != np.round(rows)).any():
         own["rows"].refuse("an array of numbers of rows")
+    sides = own["sides"].array((checks,))
+    if (np.abs(sides) != 1).any():
+        own["sides"].refuse("an array of 1 and -1")
     return PanelWealth(
         own["bets"].array((2, checks, STAKES.size), logs=True),
         own["moved"].array((bets,), logs=True),
         own["peaks"].array((checks,), logs=True),
+        sides,
         Recalibrations(own["scores"].array((len(MEMORIES), joint)), information),
         Blocks(starts, own["block_sums"].array((len(starts), 3, 2, checks)).astype(np.float32)),
         rows,

@@ -95,7 +95,7 @@ class WatchFinding(Result):
         The class whose probability it is about; None for two classes.
     direction : int
         +1 where labels lie above the predictions in the sense of the shape (the model
-        underestimates), -1 where they lie below.
+        underestimates), -1 where they lie below; as it was when `evalue` was reached.
     weight : float
         The share of the watch's stake that the check has.
     evalue : float

@@ -100,6 +100,7 @@ def _panel(panel: CheckPanel, own: PanelWealth) -> dict[str, Any]:
         "bets": packed_array(own.log_bets),
         "moved": packed_array(own.log_moved),
         "peaks": packed_array(own.peaks),
+        "sides": packed_array(own.sides),
         "rows": packed_array(own.rows),
         "scores": packed_array(own.known.scores),
         "information": packed_array(own.known.information),

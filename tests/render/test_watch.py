@@ -276,3 +276,17 @@ def test_parts_of_a_watch_show_themselves(watch):
 def test_a_page_is_made_of_a_watch_and_nothing_else():
     with pytest.raises(InputError, match="a page is made of a Watch"):
         watch_page({"schema": "itrust-audit/4"})
+
+
+def test_advice_after_an_alarm_ends_with_the_alarm_once_the_evidence_has_fallen(report):
+    raised = report.segments[0].alarms[0].batch
+    first = report.since.batch
+    assert raised < report.history[-1].number
+
+    def advice(log_evalue):
+        return replace(report, log_evalue=log_evalue).to_dict()["words"]["action"]
+
+    to_the_alarm = f"batch {first} 'week {first}' to batch {raised} 'week {raised}' (which raised"
+    assert f"to batch {WEEKS} 'week {WEEKS}', and" in advice(report.log_line)
+    assert f"{to_the_alarm} the alarm; the evidence has fallen below 20 since then)" in advice(0.0)
+    assert f"{to_the_alarm} the alarm)" in advice(math.nan)  # the last batch is withheld

@@ -323,3 +323,18 @@ def test_a_finding_tells_the_direction_of_its_evidence_whatever_came_later(tmp_p
     assert str(found).startswith("the predictions are too low overall")
     again = it.Watch.load(watch.save(tmp_path / "watch.json"))
     assert again.to_dict() == watch.to_dict()
+
+
+def test_since_when_is_that_of_the_alarm_and_later_batches_do_not_move_it(tmp_path):
+    watch = it.Watch.start(biased(0, 0.0, 300))
+    for seed, bias in enumerate([0.0] * 3 + [0.3] * 2 + [0.0] * 5 + [-0.25] * 3, start=1):
+        watch = watch.update(biased(seed, bias))
+        if watch.history[-1].raised:
+            told = watch.since
+    raised = watch.segments[0].alarms[0]
+    assert raised.batch in (4, 5)
+    assert told.batch <= told.upper <= raised.batch
+    assert watch.since == raised.since == told
+    facts = watch.to_dict()
+    assert facts["since"] == facts["segments"][0]["alarms"][0]["since"]
+    assert it.Watch.load(watch.save(tmp_path / "watch.json")).since == told

@@ -108,7 +108,7 @@ class WatchReport(Result):
         One over the largest evidence, at most 1; None where the promise is a run length, or the
         last batch is a small one.
     since : Onset or None
-        Since when.
+        Since when, as it was known at the alarm.
     findings : tuple of WatchFinding
         Checks that carry the evidence by themselves.
     levels : tuple of LevelSoFar

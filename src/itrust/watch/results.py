@@ -23,12 +23,13 @@ class Promise(StrEnum):
 
 @dataclass(frozen=True)
 class Onset(Result):
-    """Since when the model has been miscalibrated.
+    """Since when the model has been miscalibrated, by the batches up to the alarm.
 
     Attributes
     ----------
     batch : int
-        The first batch with the bias, as the data say best; batches count from 1.
+        The first batch with the bias, as the data say best; batches count from 1. It is never later
+        than the alarm.
     lower, upper : int
         All batches from the one to the other may be the first. The interval is approximate: it is
         for a bias that has the shape of the leading check and has kept its size since, and the
@@ -36,7 +37,7 @@ class Onset(Result):
     name : str or None
         Name of that batch.
     check : str
-        Name of the leading check.
+        Name of the leading check: the one that carried most of the evidence at the alarm.
     label : object
         The class whose probability it is about; None for two classes.
     """

@@ -132,15 +132,15 @@ class WatchedModel(Result):
 
     @property
     def since(self) -> Onset | None:
-        """Since when the model has been miscalibrated, by all batches so far; None without alarm.
+        """Since when the model has been miscalibrated, as the alarm has it; None without alarm.
 
-        None as well where only labels of probability 0 raised it.
+        Batches after the alarm do not move it. None as well where labels of probability 0 raised
+        the alarm.
         """
-        if not self.alarm:
-            return None
-        return self._onset() if self.segments[-1].alarms[-1].since is not None else None
+        return self.segments[-1].alarms[-1].since if self.alarm else None
 
     def _onset(self) -> Onset:
+        """Since when, by the leading check of all batches since bets began."""
         names = [(record.number, record.name) for record in self.running]
         return since_of(self.panels, self.wealth, len(names), names, self.alpha, self.promise)
 

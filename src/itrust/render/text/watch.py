@@ -129,15 +129,17 @@ def since_words(since: Onset) -> str:
     str
         Such as "since batch 11 'week 11' (between batch 9 and batch 12)".
     """
-    named = "" if since.name is None else f" {spelt(since.name)!r}"
+    told = f"since {_batch_named(since.batch, since.name)}"
     if since.lower == since.upper:
-        return f"since batch {since.batch}{named}"
-    between = f"between batch {since.lower} and batch {since.upper}"
-    return f"since batch {since.batch}{named} ({between})"
+        return told
+    return f"{told} (between batch {since.lower} and batch {since.upper})"
 
 
 def action_words(report: WatchReport) -> str:
     """What to do after an alarm, with the batches to look at.
+
+    They end with the last batch while the evidence stands at the line of the alarm or above, else
+    with the alarm: later batches may be those of a calibrated model.
 
     Parameters
     ----------
@@ -151,12 +153,20 @@ def action_words(report: WatchReport) -> str:
     """
     if report.since is None:
         return ACTION.format(since="")
-    since, last = report.since, report.history[-1]
-    first = f"batch {since.batch}" + ("" if since.name is None else f" {spelt(since.name)!r}")
-    if last.number == since.batch:
-        return ACTION.format(since=f" of {first}")
-    end = f"batch {last.number}" + ("" if last.name is None else f" {spelt(last.name)!r}")
-    return ACTION.format(since=f" of {first} to {end}")
+    since, raised = report.since, report.segments[-1].alarms[-1].batch
+    stands = report.log_evalue >= report.log_line
+    last = report.history[-1 if stands else raised - 1]
+    told = f" of {_batch_named(since.batch, since.name)}"
+    if last.number != since.batch:
+        told += f" to {_batch_named(last.number, last.name)}"
+    if not stands:
+        fallen = f"; the evidence has fallen below {evidence_text(report.log_line)} since then"
+        told += f" (which raised the alarm{'' if math.isnan(report.log_evalue) else fallen})"
+    return ACTION.format(since=told)
+
+
+def _batch_named(number: int, name: str | None) -> str:
+    return f"batch {number}" + ("" if name is None else f" {spelt(name)!r}")
 
 
 def headline(report: WatchReport) -> str:

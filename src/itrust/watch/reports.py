@@ -22,6 +22,7 @@ from itrust.watch.results import (
     Promise,
     Segment,
     WatchFinding,
+    running_batches,
 )
 
 if TYPE_CHECKING:
@@ -168,10 +169,20 @@ class WatchReport(Result):
         return sum(record.rows for record in self.history)
 
     @property
-    def impossible(self) -> int:
-        """Labels of this segment that the model had given probability 0."""
+    def present(self) -> tuple[BatchRecord, ...]:
+        """The batches of the present segment."""
         last = len(self.segments) - 1
-        return sum(record.impossible for record in self.history if record.segment == last)
+        return tuple(record for record in self.history if record.segment == last)
+
+    @property
+    def running(self) -> tuple[BatchRecord, ...]:
+        """The batches that the evidence is about: those since bets began."""
+        return tuple(running_batches(self.present, self.promise))
+
+    @property
+    def impossible(self) -> int:
+        """Labels that the model had given probability 0, since bets began."""
+        return sum(record.impossible for record in self.running)
 
     def __repr__(self) -> str:
         told = "alarm" if self.alarm else "no alarm"
@@ -283,7 +294,7 @@ def watch_report(
         For text, page and files.
     """
     rule = FewRows(checked_count(min_cell, "min_cell"))
-    own = [record for record in watch.history if record.segment == len(watch.segments) - 1]
+    own = watch.present
     history = tuple(rule.batch(record) for record in watch.history)
     hidden = rule.hidden_rows(own)
     numbers = tuple(rule.number(one, hidden) for one in watch.tasks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -248,6 +248,27 @@ class BatchRecord(Result):
 
     def _facts(self) -> Mapping[str, Any]:
         return vars(self)
+
+
+def running_batches(own: Sequence[BatchRecord], promise: Promise) -> list[BatchRecord]:
+    """The batches of a model since bets began: all, or those after the alarm before the last batch.
+
+    Parameters
+    ----------
+    own : sequence of BatchRecord
+        Of one segment, in order.
+    promise : Promise
+        With a run length bets begin anew after every alarm.
+
+    Returns
+    -------
+    list of BatchRecord
+        The last ones.
+    """
+    if promise is not Promise.RUN_LENGTH:
+        return list(own)
+    raised = [k for k, record in enumerate(own[:-1]) if record.raised]
+    return list(own[raised[-1] + 1 :] if raised else own)
 
 
 @dataclass(frozen=True)

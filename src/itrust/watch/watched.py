@@ -12,7 +12,15 @@ from itrust.watch.batches import BatchSchema
 from itrust.watch.components import CheckPanel
 from itrust.watch.evidence import MAX_LOG, exp_of, findings_of
 from itrust.watch.onset import since_of
-from itrust.watch.results import BatchRecord, NumberSoFar, Onset, Promise, Segment, WatchFinding
+from itrust.watch.results import (
+    BatchRecord,
+    NumberSoFar,
+    Onset,
+    Promise,
+    Segment,
+    WatchFinding,
+    running_batches,
+)
 from itrust.watch.sequences import TaskSequence
 from itrust.watch.wealth import PanelWealth
 
@@ -60,7 +68,7 @@ class WatchedModel(Result):
     source: Mapping[str, Any]
 
     @property
-    def _own(self) -> list[BatchRecord]:
+    def present(self) -> list[BatchRecord]:
         """The batches of the present model."""
         first = self.segments[-1].first
         return list(self.history[first - 1 :])
@@ -68,11 +76,7 @@ class WatchedModel(Result):
     @property
     def running(self) -> list[BatchRecord]:
         """The batches since bets began: all of the model, or those since the alarm before this."""
-        own = self._own
-        if self.promise is Promise.RUN_LENGTH:
-            raised = [k for k, record in enumerate(own[:-1]) if record.raised]
-            return own[raised[-1] + 1 :] if raised else own
-        return own
+        return running_batches(self.present, self.promise)
 
     @property
     def _since_begun(self) -> int:
@@ -80,14 +84,14 @@ class WatchedModel(Result):
 
     @property
     def _log_evalue(self) -> float:
-        own = self._own
+        own = self.present
         if own:
             return own[-1].log_evalue
         return 0.0 if self.promise is Promise.EVER else -math.inf
 
     @property
     def _log_peak(self) -> float:
-        own = self._own
+        own = self.present
         if own:
             return own[-1].log_peak
         return 0.0 if self.promise is Promise.EVER else -math.inf
@@ -120,15 +124,15 @@ class WatchedModel(Result):
     @property
     def alarm(self) -> bool:
         """Whether the evidence has reached 1 / alpha; with a run length, in the last batch."""
-        own = self._own
+        own = self.present
         if self.promise is Promise.RUN_LENGTH:
             return bool(own) and own[-1].raised
         return bool(self.segments[-1].alarms)
 
     @property
     def impossible(self) -> int:
-        """Number of labels of this model that it had given probability 0."""
-        return sum(record.impossible for record in self._own)
+        """Number of labels that the model had given probability 0, since bets began."""
+        return sum(record.impossible for record in self.running)
 
     @property
     def since(self) -> Onset | None:

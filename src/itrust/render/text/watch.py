@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from itrust._core import counted, rounded, wrapped
@@ -33,6 +34,7 @@ MAX_FINDINGS, MAX_BATCHES = 5, 8
 MAX_PLACES = 12  # behind the point
 LARGEST_EXPONENT = 7  # digits of an evidence that are written out
 NO_PROOF = "no alarm is no proof that the model is calibrated"
+NOTHING = "nothing has been watched yet"
 NUMBERS = (
     "each interval holds at all times together, and under drift: it is about what the true "
     "probabilities of the very rows that were counted give; each number has an error of its own"
@@ -184,8 +186,8 @@ def headline(report: WatchReport) -> str:
     """
     if report.alarm:
         return "alarm: the model is miscalibrated"
-    if not report.batches:
-        return "started: no batch yet"
+    if not report.present:
+        return f"{'started' if len(report.segments) == 1 else 'new model'}: no batch yet"
     return "no alarm"
 
 
@@ -205,9 +207,10 @@ def watch_sentence(report: WatchReport) -> str:
     line, now, peak = (
         evidence_text(own) for own in (report.log_line, report.log_evalue, report.log_peak)
     )
-    seen = f"{counted(report.batches, 'batch')} with {counted(report.rows, 'row')}"
-    if not report.batches:
-        return f"nothing has been watched yet; an alarm is raised when the evidence reaches {line}"
+    if not report.present:
+        what = f"no batch of this model yet{_before(report)}" if report.batches else NOTHING
+        return f"{what}; an alarm is raised when the evidence reaches {line}"
+    seen = f"{_seen(report.running)}{_before(report)}"
     if report.impossible:
         times = counted(report.impossible, "label")
         return f"after {seen}: {times} occurred that the model had given probability 0"
@@ -222,6 +225,23 @@ def watch_sentence(report: WatchReport) -> str:
         when = "" if report.since is None else f"; {since_words(report.since)}"
         return f"{told}; the alarm is raised at {line}{when}"
     return f"{told}; an alarm is raised at {line}; {NO_PROOF}"
+
+
+def _seen(records: Sequence[BatchRecord]) -> str:
+    rows = sum(record.rows for record in records)
+    return f"{counted(len(records), 'batch')} with {counted(rows, 'row')}"
+
+
+def _before(report: WatchReport) -> str:
+    """How much is not behind the evidence: earlier models, and what an earlier alarm was about."""
+    told, running = [], report.running
+    earlier = report.history[: len(report.history) - len(report.present)]
+    if len(running) < len(report.present):
+        before = report.present[: len(report.present) - len(running)]
+        told.append(f"since the alarm at batch {before[-1].number}")
+    if earlier:
+        told.append(f"earlier models had {_seen(earlier)}")
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def withheld_words(report: WatchReport) -> str:

@@ -334,3 +334,14 @@ def test_a_new_model_is_told_by_its_own_batches():
     one = fresh.update(plain(4, n=50))
     assert "after 1 batch with 50 rows (earlier models had 2 batches with 120 rows)" in told(one)
     assert (watch_report(one).batches, watch_report(one).rows) == (3, 170)
+
+
+def test_a_level_that_is_called_everywhere_is_not_taken_for_all_rows():
+    rng = np.random.default_rng(0)
+    where = np.where(rng.random(200) < 0.5, "everywhere", "here")
+    rows = it.Sample(rng.random(200) < 0.5, np.full(200, 0.5), {"place": where})
+    watch = it.Watch.start(rows.take(np.arange(100))).update(rows.take(np.arange(100, 200)))
+    facts = watch_report(watch).to_dict()["levels"]
+    assert [own["everywhere"] for own in facts] == [True, False, False]
+    shown = [own["name"] for own in watch_content(watch)["levels"]]
+    assert shown.count("all rows") == 1

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from itrust.watch.watched import WatchedModel
 
 REPORT_SCHEMA = "itrust-watch-report/1"
-MIN_CELL = 10
 Asked = Literal["model", "tasks", "any"]
 
 

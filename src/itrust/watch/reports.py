@@ -99,6 +99,8 @@ class WatchReport(Result):
         What is promised of a model that stays calibrated.
     checks : int
         How many checks are bet on.
+    unchecked : tuple of str
+        Covariates without a check of their own.
     alarm : bool
         Whether the model has been shown to be miscalibrated.
     log_evalue, log_peak : float
@@ -137,6 +139,7 @@ class WatchReport(Result):
     tolerance: float | None
     promise: Promise
     checks: int
+    unchecked: tuple[str, ...]
     alarm: bool
     log_evalue: float
     log_peak: float
@@ -196,6 +199,7 @@ class WatchReport(Result):
             "version": __version__,
             "classes": list(self.classes),
             **{name: getattr(self, name) for name in plain_fields},
+            "unchecked": list(self.unchecked),
             "promise": self.promise.value,
             "batches": self.batches,
             "rows": self.rows,
@@ -312,6 +316,7 @@ def watch_report(
         tolerance=watch.tolerance,
         promise=Promise(watch.promise),
         checks=sum(len(panel.checks) for panel in watch.panels),
+        unchecked=watch.unchecked,
         alarm=watch.alarm,
         log_evalue=math.nan if is_few else watch.log_evalue,
         log_peak=math.nan if is_few else peak,

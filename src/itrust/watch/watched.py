@@ -74,6 +74,15 @@ class WatchedModel(Result):
         return list(self.history[first - 1 :])
 
     @property
+    def unchecked(self) -> tuple[str, ...]:
+        """Covariates that no check reads by themselves: they are too many, or do not vary enough.
+
+        What differs along them is found only as far as other checks see it.
+        """
+        read = {check.covariates for panel in self.panels for check in panel.checks}
+        return tuple(name for name in self.schema.names if (name,) not in read)
+
+    @property
     def running(self) -> list[BatchRecord]:
         """The batches since bets began: all of the model, or those since the alarm before this."""
         return running_batches(self.present, self.promise)
@@ -204,6 +213,7 @@ class WatchedModel(Result):
             "findings": [finding.to_dict() for finding in self.findings()],
             "tasks": [number.to_dict() for number in self.tasks],
             "checks": sum(len(panel.checks) for panel in self.panels),
+            "unchecked": list(self.unchecked),
             "history": [record.to_dict() for record in self.history],
             "segments": [segment.to_dict() for segment in self.segments],
         }

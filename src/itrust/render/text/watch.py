@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from itrust._core import counted, rounded, wrapped
+from itrust._core import counted, listed, rounded, wrapped
 from itrust.calibration import Shape
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.layout import Section, laid_out, more, spelt
@@ -115,6 +115,26 @@ def promise_words(report: WatchReport) -> str:
     return (
         f"if the model {stays}, the probability that this watch ever raises an alarm, however "
         f"often one looks, is at most {report.alpha:g}"
+    )
+
+
+def unchecked_words(report: WatchReport) -> str:
+    """Say how many covariates have no check of their own, and which come first.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch that has such covariates.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    return (
+        "covariates without a check of their own, because there are too many or they vary too "
+        f"little in the reference: {len(report.unchecked):,} of {len(report.on):,} "
+        f"({listed(map(spelt, report.unchecked))})"
     )
 
 
@@ -533,7 +553,10 @@ def watch_sections(report: WatchReport) -> list[Section]:
             for own in report.waiting
         ],
         "batches": [batch_line(own, report) for own in report.history[-MAX_BATCHES:]],
-        "promise": [promise_words(report)],
+        "promise": [
+            promise_words(report),
+            *([unchecked_words(report)] if report.unchecked else []),
+        ],
     }
     if report.numbers:
         parts["numbers"].append(NUMBERS)
@@ -605,6 +628,7 @@ def watch_words(report: WatchReport) -> dict[str, Any]:
         "sentence": watch_sentence(report),
         "action": action_words(report) if report.alarm else None,
         "promise": promise_words(report),
+        "unchecked": unchecked_words(report) if report.unchecked else None,
         "since": None if report.since is None else since_words(report.since),
         "withheld": withheld_words(report) if report.withheld else None,
         "findings": [finding_words(own) for own in report.findings],

@@ -32,7 +32,7 @@ from itrust.watch.reading import KINDS, FilePlace, place_in
 from itrust.watch.recalibrations import MEMORIES, RIDGES, Recalibrations
 from itrust.watch.results import BatchRecord, Onset, Promise, RaisedAlarm, Segment
 from itrust.watch.sequences import LeafSequence, SumSequence, TaskSequence, numbers_of
-from itrust.watch.state import MAX_SOURCE, SCHEMA
+from itrust.watch.state import MAX_SEED, MAX_SOURCE, SCHEMA
 from itrust.watch.watching import Watch
 from itrust.watch.wealth import MAX_BLOCKS, Blocks, PanelWealth
 
@@ -82,7 +82,7 @@ def _watch(whole: FilePlace) -> Watch:
         whole["alpha"].number(1e-300, 0.5 - 1e-12),
         tolerance,
         promise,
-        whole["seed"].whole(0, 2**64),
+        whole["seed"].whole(0, MAX_SEED),
         schema,
         tuple(panels),
         tuple(wealth),

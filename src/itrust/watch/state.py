@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from itrust import __version__
-from itrust._core import InputError
+from itrust._core import MAX_JSON_BYTES, InputError
 from itrust.watch.components import CheckPanel, WatchCheck
 from itrust.watch.packing import packed_array, packed_level, packed_predicate, packed_term
 from itrust.watch.results import BatchRecord, Onset, Segment
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from itrust.watch.watching import Watch
 
 SCHEMA = "itrust-watch/1"
+MAX_SEED = 2**64 - 1
 MAX_SOURCE = 100_000  # characters of what the maker of a watch keeps with it
 
 
@@ -33,7 +34,7 @@ def text_of(watch: Watch) -> str:
     Returns
     -------
     str
-        JSON without NaN or infinity.
+        JSON without NaN or infinity, which `Watch.load` takes: what is too large is refused.
     """
     schema = watch.schema
     source = json.dumps(watch.source, allow_nan=False)
@@ -65,7 +66,16 @@ def text_of(watch: Watch) -> str:
         "segments": [_segment(segment) for segment in watch.segments],
         "source": watch.source,
     }
-    return json.dumps(facts, allow_nan=False, separators=(",", ":")) + "\n"
+    text = json.dumps(facts, allow_nan=False, separators=(",", ":")) + "\n"
+    if len(text) > MAX_JSON_BYTES:  # all of it is ASCII
+        raise InputError(
+            "the state of this watch has {value} bytes, and one of more than {most} bytes is not "
+            "read again; watch fewer classes or fewer covariates, or begin a new watch",
+            argument="path",
+            value=len(text),
+            details={"most": MAX_JSON_BYTES},
+        )
+    return text
 
 
 def _log(value: float) -> float | str:

@@ -21,6 +21,7 @@ from itrust.data import Between, Column
 MIN_GROUP = 10  # rows behind every number that is kept
 MAX_KNOTS = 128  # of a rank scale
 MAX_PLACES, ALL_DIGITS = 12, 17  # behind the point, of ends in words; of a whole number
+TINY = 1e-300  # between knots: what is less has no finite slope
 LARGEST = 1e150  # what lies beyond is taken to lie there
 
 
@@ -48,7 +49,7 @@ def rank_scale(present: FloatArray) -> RankScale:
     ends = [*_starts(rows, MAX_KNOTS), rows.size]
     knots = np.array([_middle(rows[a:b]) for a, b in pairwise(ends)])
     fractions = np.array([(a + b) / 2 / rows.size for a, b in pairwise(ends)])
-    rises = np.diff(np.maximum.accumulate(knots), prepend=-math.inf) > 0
+    rises = np.diff(np.maximum.accumulate(knots), prepend=-math.inf) > TINY
     return RankScale(knots[rises], fractions[rises])
 
 

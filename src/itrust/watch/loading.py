@@ -56,12 +56,24 @@ def loaded_watch(path: Path) -> Watch:
     try:
         whole = place_in(path)
         whole["schema"].word(SCHEMA)
-        return _watch(whole)
+        return watch_in(whole)
     except InputError as error:
         raise (error if error.file else error.at(file=str(path))) from None
 
 
-def _watch(whole: FilePlace) -> Watch:
+def watch_in(whole: FilePlace) -> Watch:
+    """Make a watch of what a file says; refuse what does not fit.
+
+    Parameters
+    ----------
+    whole : FilePlace
+        The beginning of the file.
+
+    Returns
+    -------
+    Watch
+        With all that it holds.
+    """
     schema = _schema(whole)
     promise = Promise(whole["promise"].word(*(str(word) for word in Promise)))
     tolerance = whole["tolerance"].maybe(lambda own: own.number(1e-300, 1 - 1e-12))

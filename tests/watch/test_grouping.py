@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import itrust as it
@@ -49,6 +49,7 @@ def test_whole_numbers_and_dates_are_told_without_their_extremes(values, told):
     assert [part.text for part in even_parts(column(values), 4)] == told
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.floats(-1e6, 1e6) | st.integers(-3, 3).map(float), min_size=2, max_size=60),
     st.integers(2, 10),
@@ -65,6 +66,7 @@ def test_every_value_lies_in_one_part_and_every_part_has_ten_rows(values, parts)
         assert inside.sum(axis=1).min() >= MIN_GROUP
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(-1e300, 1e300) | st.integers(-3, 3).map(float), max_size=80))
 def test_ranks_rise_with_values_and_stay_inside(values):
     scale = rank_scale(np.array(values))

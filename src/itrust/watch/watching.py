@@ -159,7 +159,8 @@ class Watch(WatchedModel):
         batch : Sample, MulticlassSample, Scan or MulticlassScan
             Rows with labels that no earlier batch had, with the covariates of the reference; files
             are read into memory. A cluster lies in one batch: what is said of rows that depend on
-            earlier ones is not true.
+            earlier ones is not true. A sample has two rows or more and of every covariate a value;
+            rows of which that is not true wait for the next batch, whatever their labels are.
         name : str, optional
             Such as "2026-W12"; no two batches of a model share one. Default: it has none.
         at : date, datetime, str or pair of them, optional

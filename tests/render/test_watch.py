@@ -276,3 +276,72 @@ def test_parts_of_a_watch_show_themselves(watch):
 def test_a_page_is_made_of_a_watch_and_nothing_else():
     with pytest.raises(InputError, match="a page is made of a Watch"):
         watch_page({"schema": "itrust-audit/4"})
+
+
+def test_advice_after_an_alarm_ends_with_the_alarm_once_the_evidence_has_fallen(report):
+    raised = report.segments[0].alarms[0].batch
+    first = report.since.batch
+    assert raised < report.history[-1].number
+
+    def advice(log_evalue):
+        return replace(report, log_evalue=log_evalue).to_dict()["words"]["action"]
+
+    to_the_alarm = f"batch {first} 'week {first}' to batch {raised} 'week {raised}' (which raised"
+    assert f"to batch {WEEKS} 'week {WEEKS}', and" in advice(report.log_line)
+    assert f"{to_the_alarm} the alarm; the evidence has fallen below 20 since then)" in advice(0.0)
+    assert f"{to_the_alarm} the alarm)" in advice(math.nan)  # the last batch is withheld
+
+
+def plain(seed: int, bias: float = 0.0, n: int = 60, impossible: int = 0) -> it.Sample:
+    """Rows without covariates, some of them with a label of probability 0."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.3, 0.7, n)
+    y = rng.random(n) < p + bias
+    p[np.flatnonzero(y)[:impossible]] = 0.0
+    return it.Sample(y, p)
+
+
+def told(watch: Watch) -> str:
+    return " ".join(str(watch).split())
+
+
+def test_an_impossible_label_is_told_of_the_stretch_that_it_lies_in():
+    watch = it.Watch.start(plain(0, n=200), promise="run length").update(plain(1, impossible=2))
+    assert "2 labels occurred that the model had given probability 0" in told(watch)
+    after = watch.update(plain(2)).update(plain(3))
+    assert after.impossible == watch_report(after).impossible == 0
+    sentence = "after 2 batches with 120 rows (since the alarm at batch 1) the evidence against"
+    assert sentence in told(after)
+    for seed in range(4, 12):
+        after = after.update(plain(seed, 0.3))
+        if after.alarm:
+            break
+    assert after.since.batch > 1
+    assert words_of(after)["sentence"].endswith(words_of(after)["since"])
+    ever = it.Watch.start(plain(0, n=200)).update(plain(1, impossible=1)).update(plain(2))
+    assert (ever.impossible, ever.alarm) == (1, True)
+
+
+def words_of(watch: Watch) -> dict:
+    return watch_report(watch).to_dict()["words"]
+
+
+def test_a_new_model_is_told_by_its_own_batches():
+    old = it.Watch.start(plain(0, n=200)).update(plain(1)).update(plain(2))
+    fresh = old.new_model(plain(3, n=200))
+    assert told(fresh).startswith("WATCH: new model: no batch yet no batch of this model yet")
+    assert "(earlier models had 2 batches with 120 rows); an alarm is raised" in told(fresh)
+    one = fresh.update(plain(4, n=50))
+    assert "after 1 batch with 50 rows (earlier models had 2 batches with 120 rows)" in told(one)
+    assert (watch_report(one).batches, watch_report(one).rows) == (3, 170)
+
+
+def test_a_level_that_is_called_everywhere_is_not_taken_for_all_rows():
+    rng = np.random.default_rng(0)
+    where = np.where(rng.random(200) < 0.5, "everywhere", "here")
+    rows = it.Sample(rng.random(200) < 0.5, np.full(200, 0.5), {"place": where})
+    watch = it.Watch.start(rows.take(np.arange(100))).update(rows.take(np.arange(100, 200)))
+    facts = watch_report(watch).to_dict()["levels"]
+    assert [own["everywhere"] for own in facts] == [True, False, False]
+    shown = [own["name"] for own in watch_content(watch)["levels"]]
+    assert shown.count("all rows") == 1

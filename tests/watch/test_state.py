@@ -179,3 +179,48 @@ def test_the_onset_names_its_class_and_keeps_it(tmp_path):
     again = it.Watch.load(watch.save(tmp_path / "w.json"))
     assert again.segments[0].alarms[0].since.label == 2
     assert again.to_dict() == watch.to_dict()
+
+
+def test_a_seed_that_a_file_does_not_hold_is_refused_at_the_start(tmp_path):
+    rows = make_rows(1, 60).with_columns(())
+    for seed in (2**70, 2**64):
+        with pytest.raises(it.InputError, match=r"rng is at most 2\*\*64 - 1"):
+            it.Watch.start(rows, rng=seed)
+    watch = it.Watch.start(rows, rng=2**64 - 1)
+    assert it.Watch.load(watch.save(tmp_path / "watch.json")).seed == 2**64 - 1
+
+
+def test_a_state_that_would_not_be_read_is_not_written_over_one_that_is(
+    saved, tmp_path, monkeypatch
+):
+    watch, path = saved
+    kept = tmp_path / "watch.json"
+    kept.write_bytes(path.read_bytes())
+    monkeypatch.setattr("itrust.watch.state.MAX_JSON_BYTES", path.stat().st_size - 100)
+    with pytest.raises(it.InputError, match="is not read again; watch fewer classes"):
+        watch.save(kept)
+    assert it.Watch.load(kept).to_dict() == watch.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "message"),
+    [
+        ({"alpha": 1e-310}, "a", "a file cannot hold this watch: alpha must be a number from"),
+        ({}, "\ud800", r"cannot hold this watch: history\[0\].name must be a text of whole"),
+    ],
+)
+def test_whatever_would_not_be_read_is_refused_before_it_is_written(
+    tmp_path, settings, name, message
+):
+    watch = it.Watch.start(make_rows(1, 60).with_columns(()), **settings)
+    with pytest.raises(it.InputError, match=message):
+        watch.update(make_rows(2, 20).with_columns(()), name=name).save(tmp_path / "watch.json")
+    assert not (tmp_path / "watch.json").exists()
+
+
+def test_the_smallest_numbers_leave_the_evidence_finite(tmp_path):
+    rows = make_rows(1, 120)
+    tiny = it.Sample(rows.y, rows.p, {"x": np.linspace(-1, 1, 120) * 1e-320})
+    watch = it.Watch.start(tiny.take(np.arange(60))).update(tiny.take(np.arange(60, 120)))
+    assert np.isfinite(watch.log_evalue)
+    assert it.Watch.load(watch.save(tmp_path / "w.json")).to_dict() == watch.to_dict()

@@ -306,3 +306,35 @@ def test_files_are_read_as_references_and_as_batches(tmp_path):
     found = it.Watch.start(scans[0]).update(scans[1])
     same = it.Watch.start(scans[0].load()).update(scans[1].load())
     assert found.history == same.history
+
+
+def biased(seed, bias, n=100):
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.3, 0.7, n)
+    return it.Sample(rng.random(n) < p + bias, p)
+
+
+def test_a_finding_tells_the_direction_of_its_evidence_whatever_came_later(tmp_path):
+    watch = it.Watch.start(biased(0, 0.0, 300))
+    for seed, bias in enumerate([0.25] * 4 + [-0.25] * 3, start=1):
+        watch = watch.update(biased(seed, bias))
+    found = next(one for one in watch.findings() if one.name == "overall level")
+    assert found.direction == 1
+    assert str(found).startswith("the predictions are too low overall")
+    again = it.Watch.load(watch.save(tmp_path / "watch.json"))
+    assert again.to_dict() == watch.to_dict()
+
+
+def test_since_when_is_that_of_the_alarm_and_later_batches_do_not_move_it(tmp_path):
+    watch = it.Watch.start(biased(0, 0.0, 300))
+    for seed, bias in enumerate([0.0] * 3 + [0.3] * 2 + [0.0] * 5 + [-0.25] * 3, start=1):
+        watch = watch.update(biased(seed, bias))
+        if watch.history[-1].raised:
+            told = watch.since
+    raised = watch.segments[0].alarms[0]
+    assert raised.batch in (4, 5)
+    assert told.batch <= told.upper <= raised.batch
+    assert watch.since == raised.since == told
+    facts = watch.to_dict()
+    assert facts["since"] == facts["segments"][0]["alarms"][0]["since"]
+    assert it.Watch.load(watch.save(tmp_path / "watch.json")).since == told

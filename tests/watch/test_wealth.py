@@ -94,3 +94,17 @@ def test_blocks_keep_all_sums_and_recent_batches_by_themselves():
     np.testing.assert_allclose(blocks.sums.sum(axis=0), total, rtol=1e-6)
     lengths = np.diff(blocks.first)
     assert lengths[:-RECENT].max() < 4 * lengths[:-RECENT].mean()
+
+
+def test_the_side_is_that_of_the_largest_evidence_and_not_of_the_last_batch(panel):
+    held = PanelWealth.begun(panel, Promise.EVER, moved=False)
+    matrix, p = np.ones((len(panel.checks), 60)), np.full(60, 0.5)
+    sides = []
+    for k, rate in enumerate((0.8, 0.8, 0.1, 0.1, 0.1, 0.1, 0.1)):
+        y = (np.arange(60) < 60 * rate).astype(float)
+        before = held.peaks
+        held = held.after(panel, [(matrix, BatchRows(y, p))], k + 1, Promise.EVER)
+        sides.append((held.sides[0], held.peaks[0] > before[0]))
+    assert (sides[0][0], sides[1][0]) == (1, 1)
+    assert sides[2] == (1, False)  # the last batch points down, the peak does not rise
+    assert sides[-1] == (-1, True)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from itrust._core import InputError
+from itrust._core import InputError, Rng, as_seed
 from itrust.data import MulticlassSample, Sample, Scan
 from itrust.tasks import Task, parse
 from itrust.watch.batches import Reference
 from itrust.watch.components import MAX_CHECKS, CheckPanel, settled_panel
 from itrust.watch.results import Promise
 from itrust.watch.sequences import TaskSequence, begun_sequences
+from itrust.watch.state import MAX_SEED
 from itrust.watch.wealth import PanelWealth
 
 PILOT = 20_000  # random rows of the reference that settle checks
@@ -80,6 +81,18 @@ def written_tasks(tasks: Sequence[Task]) -> list[Task]:
                 details={"task": task},
             )
     return list(tasks)
+
+
+def checked_seed(rng: Rng) -> int:
+    """Turn `rng` into a seed; refuse one that a file does not hold."""
+    seed = as_seed(rng)
+    if seed > MAX_SEED:
+        raise InputError(
+            "{argument} is at most 2**64 - 1, so that a file can hold it, not {value}",
+            argument="rng",
+            value=rng,
+        )
+    return seed
 
 
 def checked_name(name: object) -> str | None:

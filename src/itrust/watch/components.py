@@ -7,10 +7,10 @@ before its label, so any bet on phi (y - p) is fair while the model is calibrate
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,6 @@ from itrust.calibration import (
     read,
 )
 from itrust.data import (
-    Between,
     Column,
     Everywhere,
     Missing,
@@ -39,8 +38,8 @@ from itrust.data import (
     Predicate,
     is_few,
     level_of,
-    parts_of,
 )
+from itrust.watch.grouping import even_parts, rank_scale
 
 SHARES = {  # relative to each other; families without checks leave theirs to the others
     "prediction": 0.10,
@@ -59,11 +58,10 @@ MAX_CROSSED = 8  # levels of a category that are crossed with others
 MIN_SHARE = 0.004  # of the reference's rows that a level has, to be a check
 MIN_ROWS = 5
 TENTHS, QUARTERS = 10, 4
+ROUNDING = 1e-18  # mean square of a function that is 0 but for rounding
 SPAN_SHARE = 0.99  # of the rows of a check have |phi| below 1
-MAX_KNOTS = 128  # of a rank scale
 
 Part = tuple[Term, float]  # a function of one column, less a number
-MOST_PLACES = 12  # behind the point, of the ends of a part
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ def functions_of(
     (K, n) array
         In the order of the checks.
     """
-    readings = read(points, scales)
+    readings = read(_read_points(checks, points), scales)
     known: dict[Term, FloatArray] = {}
     found = np.ones((len(checks), len(points)))
     for row, check in zip(found, checks, strict=True):
@@ -169,6 +167,12 @@ def functions_of(
             np.minimum(row, 1.0, out=row)
             np.maximum(row, -1.0, out=row)
     return found
+
+
+def _read_points(checks: Sequence[WatchCheck], points: Points) -> Points:
+    """The rows with the columns that checks read."""
+    names = {term.column for check in checks for term, _ in check.parts}
+    return Points(points.p, tuple(column for column in points.columns if column.name in names))
 
 
 def settled_panel(pilot: Pilot, label: Any = None, *, most: int = MAX_CHECKS) -> CheckPanel:
@@ -189,11 +193,12 @@ def settled_panel(pilot: Pilot, label: Any = None, *, most: int = MAX_CHECKS) ->
         With rank scales, centres and spans of these rows.
     """
     points = pilot.points
-    scales = _scales(points)
     described = [_ColumnLevels.of(column, len(points)) for column in points.columns]
     proposed = list(_proposed([column for column in described if column.is_useful]))
+    chosen = _fewer(proposed, most)
+    scales = _scales(_read_points(chosen, points))
     settled = _Settler(points, pilot.variances, scales)
-    checks = [check for check in (settled(check) for check in _fewer(proposed, most)) if check]
+    checks = [check for check in (settled(check) for check in chosen) if check]
     family = {check.family for check in checks[1:]}
     total = sum(SHARES[name] for name in family)
     count = {name: sum(check.family == name for check in checks) for name in family}
@@ -217,27 +222,49 @@ def _place(families: Sequence[str], family: str) -> int:
 
 
 def _fewer(checks: Sequence[WatchCheck], most: int) -> list[WatchCheck]:
-    """At most so many checks: the last of the largest families are left out."""
-    kept, names = list(checks), [check.family for check in checks]
-    while len(kept) > most:
-        largest = max(sorted(set(names[1:])), key=names.count)
-        last = len(names) - 1 - names[::-1].index(largest)
-        del kept[last], names[last]
-    return kept
+    """At most so many checks: one of every covariate first, then families up to the same number.
+
+    What is left out are the last checks of the largest families, and covariates beyond `most`.
+    """
+    first = _first_checks(checks)[:most]
+    sizes = Counter(check.family for check in checks)
+    least = Counter(checks[k].family for k in first)
+
+    def room(family: str, cap: int) -> int:
+        return min(sizes[family], max(cap, least[family]))
+
+    def total(cap: int) -> int:
+        return sum(room(family, cap) for family in sizes)
+
+    cap = max((cap for cap in range(most + 1) if total(cap) <= most), default=0)
+    rooms = {family: room(family, cap) for family in sizes}
+    for family in sorted(sizes, reverse=True):
+        more = room(family, cap + 1) - rooms[family]
+        rooms[family] += more if sum(rooms.values()) + more <= most else 0
+    kept = set(first)
+    rest = Counter(rooms) - least
+    for k, check in enumerate(checks):
+        if k not in kept and rest[check.family]:
+            rest[check.family] -= 1
+            kept.add(k)
+    return [checks[k] for k in sorted(kept)]
+
+
+def _first_checks(checks: Sequence[WatchCheck]) -> list[int]:
+    """Numbers of the checks that come first: those of no covariate, then one of each."""
+    found: dict[tuple[str, ...], int] = {}
+    for k, check in enumerate(checks):
+        if len(check.covariates) == 1 and (
+            check.covariates not in found or check.family == "trends"
+        ):
+            found[check.covariates] = k
+    return [k for k, check in enumerate(checks) if not check.covariates] + list(found.values())
 
 
 def _scales(points: Points) -> dict[ColumnName, RankScale]:
     numbers = {c.name: c.values[~c.missing] for c in points.columns if not c.is_category}
-    found: dict[ColumnName, RankScale] = {None: _thinned(RankScale.of(points.p))}
-    return found | {name: _thinned(RankScale.of(values)) for name, values in numbers.items()}
-
-
-def _thinned(scale: RankScale) -> RankScale:
-    """Fewer knots, so that the state stays small."""
-    if scale.knots.size <= MAX_KNOTS:
-        return scale
-    kept = np.unique(np.linspace(0, scale.knots.size - 1, MAX_KNOTS).astype(int))
-    return RankScale(scale.knots[kept], scale.fractions[kept])
+    found: dict[ColumnName, RankScale] = {None: rank_scale(points.p)}
+    return found | {name: rank_scale(values) for name, values in numbers.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,14 +284,14 @@ class _Settler:
             check = replace(check, parts=self._centred(check))
         bare = functions_of([replace(check, span=1.0)], self.scales, self.points)[0]
         size = np.abs(bare)
-        if float(self.variances @ np.square(bare)) <= 0:
+        if float(self.variances @ np.square(bare)) <= ROUNDING * float(self.variances.sum()):
             return None
         span = 1.0 if is_group and check.family != "contrasts" else _span(size)
         return replace(check, span=span)
 
     def _centred(self, check: WatchCheck) -> tuple[Part, ...]:
         """Centred within the group where there is one, else each part by itself."""
-        readings = read(self.points, self.scales)
+        readings = read(_read_points([check], self.points), self.scales)
         values = [term.of(readings[term.column]) for term, _ in check.parts]
         mass = self.variances
         if check.family != "contrasts":
@@ -389,39 +416,6 @@ def _of_two(a: _ColumnLevels, b: _ColumnLevels) -> Iterator[WatchCheck]:
                 Everywhere(),
                 ((one, 0.0), (two, 0.0)),
             )
-
-
-def even_parts(column: Column, parts: int) -> list[Between]:
-    """Parts of a number whose ends are told with the same few digits; the cuts stay exact.
-
-    Parameters
-    ----------
-    column : Column
-        Of the reference.
-    parts : int
-        How many to make where values allow it.
-
-    Returns
-    -------
-    list of Between
-        As `parts_of` cuts them; two digits of the narrowest one, where these tell ends apart.
-    """
-    found = parts_of(column, parts)
-    present = column.values[~column.missing]
-    if column.kind != "number" or len(found) < 2 or (present == np.round(present)).all():
-        return found
-    ends = [float(present.min()), *(part.low for part in found[1:]), float(present.max())]
-    narrowest = min(b - a for a, b in pairwise(ends))
-    if narrowest <= 0:
-        return found
-    places = min(max(1 - math.floor(math.log10(narrowest)), 0), MOST_PLACES)
-    texts = [f"{end:,.{places}f}" for end in ends]
-    if len(set(texts)) < len(texts):
-        return found
-    return [
-        part if part.text.startswith("=") else replace(part, text=f"{low} to {high}")
-        for part, (low, high) in zip(found, pairwise(texts), strict=True)
-    ]
 
 
 def _pieces(column: _ColumnLevels, *, cells: bool) -> list[tuple[Term, Predicate]]:

@@ -44,7 +44,6 @@ def findings_of(
         In the order of the checks.
     """
     share = (1 - RECALIBRATED if own.log_moved.size else 1.0) / panels
-    sides = np.logaddexp.reduce(own.log_bets, axis=2)
     found = []
     for k, check in enumerate(panel.checks):
         weight, log_evalue = float(panel.weights[k]) * share, float(own.peaks[k])
@@ -57,7 +56,7 @@ def findings_of(
                 check.shape,
                 check.where,
                 panel.label,
-                1 if sides[0, k] >= sides[1, k] else -1,
+                int(own.sides[k]),
                 weight,
                 exp_of(log_evalue),
                 pvalue if promise is Promise.EVER else None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from itrust._core import Result
-from itrust.data import Predicate
+from itrust.data import Everywhere, Predicate
 
 if TYPE_CHECKING:
     from itrust.watch.watched import WatchedModel
@@ -46,7 +46,9 @@ class LevelSoFar(Result):
     rows: int
 
     def _facts(self) -> Mapping[str, Any]:
-        return {**vars(self), "where": self.where.formula, "name": str(self.where)}
+        is_all = isinstance(self.where, Everywhere)
+        told = {"where": self.where.formula, "name": str(self.where), "everywhere": is_all}
+        return {**vars(self), **told}
 
 
 def levels_so_far(watch: WatchedModel) -> tuple[LevelSoFar, ...]:

@@ -32,7 +32,7 @@ from itrust.watch.reading import KINDS, FilePlace, place_in
 from itrust.watch.recalibrations import MEMORIES, RIDGES, Recalibrations
 from itrust.watch.results import BatchRecord, Onset, Promise, RaisedAlarm, Segment
 from itrust.watch.sequences import LeafSequence, SumSequence, TaskSequence, numbers_of
-from itrust.watch.state import MAX_SOURCE, SCHEMA
+from itrust.watch.state import MAX_SEED, MAX_SOURCE, SCHEMA
 from itrust.watch.watching import Watch
 from itrust.watch.wealth import MAX_BLOCKS, Blocks, PanelWealth
 
@@ -56,12 +56,24 @@ def loaded_watch(path: Path) -> Watch:
     try:
         whole = place_in(path)
         whole["schema"].word(SCHEMA)
-        return _watch(whole)
+        return watch_in(whole)
     except InputError as error:
         raise (error if error.file else error.at(file=str(path))) from None
 
 
-def _watch(whole: FilePlace) -> Watch:
+def watch_in(whole: FilePlace) -> Watch:
+    """Make a watch of what a file says; refuse what does not fit.
+
+    Parameters
+    ----------
+    whole : FilePlace
+        The beginning of the file.
+
+    Returns
+    -------
+    Watch
+        With all that it holds.
+    """
     schema = _schema(whole)
     promise = Promise(whole["promise"].word(*(str(word) for word in Promise)))
     tolerance = whole["tolerance"].maybe(lambda own: own.number(1e-300, 1 - 1e-12))
@@ -82,7 +94,7 @@ def _watch(whole: FilePlace) -> Watch:
         whole["alpha"].number(1e-300, 0.5 - 1e-12),
         tolerance,
         promise,
-        whole["seed"].whole(0, 2**64),
+        whole["seed"].whole(0, MAX_SEED),
         schema,
         tuple(panels),
         tuple(wealth),
@@ -300,10 +312,14 @@ def _wealth(own: FilePlace, panel: CheckPanel, batches: int, *, moved: bool) -> 
     rows = own["rows"].array((checks,))
     if (rows < 0).any() or (rows != np.round(rows)).any():
         own["rows"].refuse("an array of numbers of rows")
+    sides = own["sides"].array((checks,))
+    if (np.abs(sides) != 1).any():
+        own["sides"].refuse("an array of 1 and -1")
     return PanelWealth(
         own["bets"].array((2, checks, STAKES.size), logs=True),
         own["moved"].array((bets,), logs=True),
         own["peaks"].array((checks,), logs=True),
+        sides,
         Recalibrations(own["scores"].array((len(MEMORIES), joint)), information),
         Blocks(starts, own["block_sums"].array((len(starts), 3, 2, checks)).astype(np.float32)),
         rows,

@@ -22,13 +22,13 @@ from itrust.watch.results import (
     Promise,
     Segment,
     WatchFinding,
+    running_batches,
 )
 
 if TYPE_CHECKING:
     from itrust.watch.watched import WatchedModel
 
 REPORT_SCHEMA = "itrust-watch-report/1"
-MIN_CELL = 10
 Asked = Literal["model", "tasks", "any"]
 
 
@@ -99,6 +99,8 @@ class WatchReport(Result):
         What is promised of a model that stays calibrated.
     checks : int
         How many checks are bet on.
+    unchecked : tuple of str
+        Covariates without a check of their own.
     alarm : bool
         Whether the model has been shown to be miscalibrated.
     log_evalue, log_peak : float
@@ -108,7 +110,7 @@ class WatchReport(Result):
         One over the largest evidence, at most 1; None where the promise is a run length, or the
         last batch is a small one.
     since : Onset or None
-        Since when.
+        Since when, as it was known at the alarm.
     findings : tuple of WatchFinding
         Checks that carry the evidence by themselves.
     levels : tuple of LevelSoFar
@@ -137,6 +139,7 @@ class WatchReport(Result):
     tolerance: float | None
     promise: Promise
     checks: int
+    unchecked: tuple[str, ...]
     alarm: bool
     log_evalue: float
     log_peak: float
@@ -168,10 +171,20 @@ class WatchReport(Result):
         return sum(record.rows for record in self.history)
 
     @property
-    def impossible(self) -> int:
-        """Labels of this segment that the model had given probability 0."""
+    def present(self) -> tuple[BatchRecord, ...]:
+        """The batches of the present segment."""
         last = len(self.segments) - 1
-        return sum(record.impossible for record in self.history if record.segment == last)
+        return tuple(record for record in self.history if record.segment == last)
+
+    @property
+    def running(self) -> tuple[BatchRecord, ...]:
+        """The batches that the evidence is about: those since bets began."""
+        return tuple(running_batches(self.present, self.promise))
+
+    @property
+    def impossible(self) -> int:
+        """Labels that the model had given probability 0, since bets began."""
+        return sum(record.impossible for record in self.running)
 
     def __repr__(self) -> str:
         told = "alarm" if self.alarm else "no alarm"
@@ -186,6 +199,7 @@ class WatchReport(Result):
             "version": __version__,
             "classes": list(self.classes),
             **{name: getattr(self, name) for name in plain_fields},
+            "unchecked": list(self.unchecked),
             "promise": self.promise.value,
             "batches": self.batches,
             "rows": self.rows,
@@ -283,7 +297,7 @@ def watch_report(
         For text, page and files.
     """
     rule = FewRows(checked_count(min_cell, "min_cell"))
-    own = [record for record in watch.history if record.segment == len(watch.segments) - 1]
+    own = watch.present
     history = tuple(rule.batch(record) for record in watch.history)
     hidden = rule.hidden_rows(own)
     numbers = tuple(rule.number(one, hidden) for one in watch.tasks)
@@ -302,6 +316,7 @@ def watch_report(
         tolerance=watch.tolerance,
         promise=Promise(watch.promise),
         checks=sum(len(panel.checks) for panel in watch.panels),
+        unchecked=watch.unchecked,
         alarm=watch.alarm,
         log_evalue=math.nan if is_few else watch.log_evalue,
         log_peak=math.nan if is_few else peak,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -23,12 +23,13 @@ class Promise(StrEnum):
 
 @dataclass(frozen=True)
 class Onset(Result):
-    """Since when the model has been miscalibrated.
+    """Since when the model has been miscalibrated, by the batches up to the alarm.
 
     Attributes
     ----------
     batch : int
-        The first batch with the bias, as the data say best; batches count from 1.
+        The first batch with the bias, as the data say best; batches count from 1. It is never later
+        than the alarm.
     lower, upper : int
         All batches from the one to the other may be the first. The interval is approximate: it is
         for a bias that has the shape of the leading check and has kept its size since, and the
@@ -36,7 +37,7 @@ class Onset(Result):
     name : str or None
         Name of that batch.
     check : str
-        Name of the leading check.
+        Name of the leading check: the one that carried most of the evidence at the alarm.
     label : object
         The class whose probability it is about; None for two classes.
     """
@@ -95,7 +96,7 @@ class WatchFinding(Result):
         The class whose probability it is about; None for two classes.
     direction : int
         +1 where labels lie above the predictions in the sense of the shape (the model
-        underestimates), -1 where they lie below.
+        underestimates), -1 where they lie below; as it was when `evalue` was reached.
     weight : float
         The share of the watch's stake that the check has.
     evalue : float
@@ -247,6 +248,27 @@ class BatchRecord(Result):
 
     def _facts(self) -> Mapping[str, Any]:
         return vars(self)
+
+
+def running_batches(own: Sequence[BatchRecord], promise: Promise) -> list[BatchRecord]:
+    """The batches of a model since bets began: all, or those after the alarm before the last batch.
+
+    Parameters
+    ----------
+    own : sequence of BatchRecord
+        Of one segment, in order.
+    promise : Promise
+        With a run length bets begin anew after every alarm.
+
+    Returns
+    -------
+    list of BatchRecord
+        The last ones.
+    """
+    if promise is not Promise.RUN_LENGTH:
+        return list(own)
+    raised = [k for k, record in enumerate(own[:-1]) if record.raised]
+    return list(own[raised[-1] + 1 :] if raised else own)
 
 
 @dataclass(frozen=True)

@@ -413,7 +413,7 @@ def _begun(leaf: Leaf, reference: Mapping[Any, Sequence[TaskBatch]]) -> LeafSequ
     bounds = [(_largest(rows, g - centre * h), _largest(rows, h)) for (g, h), rows in pairs]
     if not any(low for _, low in bounds):
         raise leaf.without_rows()
-    first, second = (max(values) or 1.0 for values in zip(*bounds, strict=True))
+    first, second = (_rounded_up(max(values) or 1.0) for values in zip(*bounds, strict=True))
     return LeafSequence(leaf, centre, SumSequence(first), SumSequence(second))
 
 
@@ -422,6 +422,12 @@ def _largest(rows: TaskBatch, a: FloatArray) -> float:
     if rows.cluster is not None:
         size = by_cluster(rows.cluster, size)
     return float(size.max(initial=0.0))
+
+
+def _rounded_up(size: float) -> float:
+    """Two digits, so that the state does not hold the largest value of the reference."""
+    step = 10.0 ** (math.floor(math.log10(size)) - 1)
+    return max(math.ceil(size / step) * step, size)
 
 
 def numbers_of(own: LeafSequence) -> dict[str, float]:

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from itrust import __version__
-from itrust._core import InputError
+from itrust._core import MAX_JSON_BYTES, InputError, strict_json
 from itrust.watch.components import CheckPanel, WatchCheck
 from itrust.watch.packing import packed_array, packed_level, packed_predicate, packed_term
+from itrust.watch.reading import FilePlace
 from itrust.watch.results import BatchRecord, Onset, Segment
 from itrust.watch.sequences import LeafSequence, SumSequence, TaskSequence, numbers_of
 from itrust.watch.wealth import PanelWealth
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from itrust.watch.watching import Watch
 
 SCHEMA = "itrust-watch/1"
+MAX_SEED = 2**64 - 1
 MAX_SOURCE = 100_000  # characters of what the maker of a watch keeps with it
 
 
@@ -33,7 +35,7 @@ def text_of(watch: Watch) -> str:
     Returns
     -------
     str
-        JSON without NaN or infinity.
+        JSON without NaN or infinity that `Watch.load` takes; what it would not take is refused.
     """
     schema = watch.schema
     source = json.dumps(watch.source, allow_nan=False)
@@ -65,7 +67,38 @@ def text_of(watch: Watch) -> str:
         "segments": [_segment(segment) for segment in watch.segments],
         "source": watch.source,
     }
-    return json.dumps(facts, allow_nan=False, separators=(",", ":")) + "\n"
+    try:
+        text = json.dumps(facts, allow_nan=False, separators=(",", ":")) + "\n"
+    except ValueError:
+        raise InputError(
+            "a file cannot hold this watch: sums of its rows are not finite; take other units for "
+            "weights and covariates",
+            argument="path",
+        ) from None
+    _refuse_unreadable(text)
+    return text
+
+
+def _refuse_unreadable(text: str) -> None:
+    """What is written must be read again: refuse it before it replaces what can be."""
+    from itrust.watch.loading import watch_in
+
+    if len(text) > MAX_JSON_BYTES:  # all of it is ASCII
+        raise InputError(
+            "the state of this watch has {value} bytes, and one of more than {most} bytes is not "
+            "read again; watch fewer classes or fewer covariates, or begin a new watch",
+            argument="path",
+            value=len(text),
+            details={"most": MAX_JSON_BYTES},
+        )
+    try:
+        watch_in(FilePlace(strict_json(text)))
+    except InputError as error:
+        raise InputError(
+            f"a file cannot hold this watch: {error.problem}",
+            argument="path",
+            details=error.details,
+        ) from None
 
 
 def _log(value: float) -> float | str:
@@ -100,6 +133,7 @@ def _panel(panel: CheckPanel, own: PanelWealth) -> dict[str, Any]:
         "bets": packed_array(own.log_bets),
         "moved": packed_array(own.log_moved),
         "peaks": packed_array(own.peaks),
+        "sides": packed_array(own.sides),
         "rows": packed_array(own.rows),
         "scores": packed_array(own.known.scores),
         "information": packed_array(own.known.information),

@@ -12,7 +12,15 @@ from itrust.watch.batches import BatchSchema
 from itrust.watch.components import CheckPanel
 from itrust.watch.evidence import MAX_LOG, exp_of, findings_of
 from itrust.watch.onset import since_of
-from itrust.watch.results import BatchRecord, NumberSoFar, Onset, Promise, Segment, WatchFinding
+from itrust.watch.results import (
+    BatchRecord,
+    NumberSoFar,
+    Onset,
+    Promise,
+    Segment,
+    WatchFinding,
+    running_batches,
+)
 from itrust.watch.sequences import TaskSequence
 from itrust.watch.wealth import PanelWealth
 
@@ -60,19 +68,24 @@ class WatchedModel(Result):
     source: Mapping[str, Any]
 
     @property
-    def _own(self) -> list[BatchRecord]:
+    def present(self) -> list[BatchRecord]:
         """The batches of the present model."""
         first = self.segments[-1].first
         return list(self.history[first - 1 :])
 
     @property
+    def unchecked(self) -> tuple[str, ...]:
+        """Covariates that no check reads by themselves: they are too many, or do not vary enough.
+
+        What differs along them is found only as far as other checks see it.
+        """
+        read = {check.covariates for panel in self.panels for check in panel.checks}
+        return tuple(name for name in self.schema.names if (name,) not in read)
+
+    @property
     def running(self) -> list[BatchRecord]:
         """The batches since bets began: all of the model, or those since the alarm before this."""
-        own = self._own
-        if self.promise is Promise.RUN_LENGTH:
-            raised = [k for k, record in enumerate(own[:-1]) if record.raised]
-            return own[raised[-1] + 1 :] if raised else own
-        return own
+        return running_batches(self.present, self.promise)
 
     @property
     def _since_begun(self) -> int:
@@ -80,14 +93,14 @@ class WatchedModel(Result):
 
     @property
     def _log_evalue(self) -> float:
-        own = self._own
+        own = self.present
         if own:
             return own[-1].log_evalue
         return 0.0 if self.promise is Promise.EVER else -math.inf
 
     @property
     def _log_peak(self) -> float:
-        own = self._own
+        own = self.present
         if own:
             return own[-1].log_peak
         return 0.0 if self.promise is Promise.EVER else -math.inf
@@ -120,27 +133,27 @@ class WatchedModel(Result):
     @property
     def alarm(self) -> bool:
         """Whether the evidence has reached 1 / alpha; with a run length, in the last batch."""
-        own = self._own
+        own = self.present
         if self.promise is Promise.RUN_LENGTH:
             return bool(own) and own[-1].raised
         return bool(self.segments[-1].alarms)
 
     @property
     def impossible(self) -> int:
-        """Number of labels of this model that it had given probability 0."""
-        return sum(record.impossible for record in self._own)
+        """Number of labels that the model had given probability 0, since bets began."""
+        return sum(record.impossible for record in self.running)
 
     @property
     def since(self) -> Onset | None:
-        """Since when the model has been miscalibrated, by all batches so far; None without alarm.
+        """Since when the model has been miscalibrated, as the alarm has it; None without alarm.
 
-        None as well where only labels of probability 0 raised it.
+        Batches after the alarm do not move it. None as well where labels of probability 0 raised
+        the alarm.
         """
-        if not self.alarm:
-            return None
-        return self._onset() if self.segments[-1].alarms[-1].since is not None else None
+        return self.segments[-1].alarms[-1].since if self.alarm else None
 
     def _onset(self) -> Onset:
+        """Since when, by the leading check of all batches since bets began."""
         names = [(record.number, record.name) for record in self.running]
         return since_of(self.panels, self.wealth, len(names), names, self.alpha, self.promise)
 
@@ -200,6 +213,7 @@ class WatchedModel(Result):
             "findings": [finding.to_dict() for finding in self.findings()],
             "tasks": [number.to_dict() for number in self.tasks],
             "checks": sum(len(panel.checks) for panel in self.panels),
+            "unchecked": list(self.unchecked),
             "history": [record.to_dict() for record in self.history],
             "segments": [segment.to_dict() for segment in self.segments],
         }

@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 
 from itrust._core import (
     Rng,
-    as_seed,
     checked_alpha,
     checked_choice,
     checked_share,
@@ -23,7 +22,7 @@ from itrust.watch.batches import (
     taken_reference,
     time_range,
 )
-from itrust.watch.beginning import begun, checked_name, few_rows, written_tasks
+from itrust.watch.beginning import begun, checked_name, checked_seed, few_rows, written_tasks
 from itrust.watch.components import CheckPanel
 from itrust.watch.evidence import total_of
 from itrust.watch.order import refuse_order, refuse_repeated
@@ -114,7 +113,7 @@ class Watch(WatchedModel):
         name : str, optional
             Of the model. Default: it has none.
         rng : int, Generator or None
-            Kept as `seed`; nothing is drawn as yet.
+            Kept as `seed`, below 2**64; nothing is drawn as yet.
 
         Returns
         -------
@@ -131,7 +130,7 @@ class Watch(WatchedModel):
             checked_alpha(alpha),
             bias,
             kept,
-            as_seed(rng),
+            checked_seed(rng),
             taken.schema,
             panels,
             wealth,
@@ -160,7 +159,8 @@ class Watch(WatchedModel):
         batch : Sample, MulticlassSample, Scan or MulticlassScan
             Rows with labels that no earlier batch had, with the covariates of the reference; files
             are read into memory. A cluster lies in one batch: what is said of rows that depend on
-            earlier ones is not true.
+            earlier ones is not true. A sample has two rows or more and of every covariate a value;
+            rows of which that is not true wait for the next batch, whatever their labels are.
         name : str, optional
             Such as "2026-W12"; no two batches of a model share one. Default: it has none.
         at : date, datetime, str or pair of them, optional

@@ -140,6 +140,8 @@ class PanelWealth:
         Of every recalibration; empty where there are none.
     peaks : (K,) array
         The largest log evidence of every check by itself, so far.
+    sides : (K,) array
+        The side that had more of it then: +1 or -1; +1 where evidence has never risen.
     known : Recalibrations
         Of earlier rows.
     blocks : Blocks
@@ -151,6 +153,7 @@ class PanelWealth:
     log_bets: FloatArray
     log_moved: FloatArray
     peaks: FloatArray
+    sides: FloatArray
     known: Recalibrations
     blocks: Blocks
     rows: FloatArray
@@ -179,6 +182,7 @@ class PanelWealth:
             bets,
             np.full(len(MEMORIES) * len(RIDGES) if moved else 0, -np.inf),
             np.full(checks, log_to_come(0, promise)),
+            np.ones(checks),
             Recalibrations.empty(len(panel.joint)),
             Blocks.empty(checks),
             np.zeros(checks),
@@ -308,7 +312,14 @@ class PanelWealth:
             known=known,
             blocks=self.blocks.after(batch, sums) if keeps_blocks else self.blocks,
         )
-        return replace(found, peaks=np.maximum(self.peaks, found.by_check(batch, promise)))
+        now = found.by_check(batch, promise)
+        above, below = _mixed(found.log_bets + LOG_CHANCES, 2)
+        side = np.where(above >= below, 1.0, -1.0)
+        return replace(
+            found,
+            peaks=np.maximum(self.peaks, now),
+            sides=np.where(now > self.peaks, side, self.sides),
+        )
 
 
 def _read(

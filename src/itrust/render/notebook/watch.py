@@ -17,6 +17,7 @@ from itrust.render.text.watch import (
     number_words,
     promise_words,
     segment_words,
+    unchecked_words,
     watch_sentence,
 )
 from itrust.watch import (
@@ -42,6 +43,8 @@ BATCH_HEAD = ("batch", "name", "rows", "observed", "predicted", "evidence")
 def _(result: WatchReport) -> str:
     last = result.history[-MAX_BATCHES:]
     notes = [promise_words(result), *([NUMBERS] if result.numbers else [])]
+    if result.unchecked:
+        notes.append(unchecked_words(result))
     if len(result.history) > len(last):
         notes.append(f"the last {len(last)} of {len(result.history):,} batches are shown")
     if result.classes:

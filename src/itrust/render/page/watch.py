@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from itrust._core import InputError, counted, cut, printable, rounded, write_whole
-from itrust.auditing import BAD, FAIR, OPEN
+from itrust.auditing import BAD, FAIR, MIN_CELL, OPEN
 from itrust.render.page.content import shortened, tidy, versions
 from itrust.render.page.html import assembled, own_file
 from itrust.render.page.words import MINUS
 from itrust.render.text.watch import NUMBERS, ends_text, evidence_text
 from itrust.watch import REPORT_SCHEMA, Watch, WatchReport, watch_report
 
-MIN_CELL = 10
 MAX_BATCHES, MAX_FINDINGS, MAX_LEVELS = 100, 20, 40  # rows of tables
 MAX_POINTS = 400  # of a line; of more batches the extremes of neighbours are drawn
 FEW_POINTS = 60  # that are marked
@@ -329,7 +328,7 @@ def _levels(levels: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     reach = max([3.0, *(abs(_score(own)) for own in levels)])
     told = []
     for own in levels:
-        name = "all rows" if own["where"] == "" or own["name"] == "everywhere" else own["name"]
+        name = "all rows" if own["everywhere"] else own["name"]
         if own["label"] is not None:
             name = f"{own['label']}: {name}"
         one = 46 / reach

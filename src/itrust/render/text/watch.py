@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from itrust._core import counted, rounded, wrapped
+from itrust._core import counted, listed, rounded, wrapped
 from itrust.calibration import Shape
 from itrust.render.showing import WIDTH, as_text
 from itrust.render.text.layout import Section, laid_out, more, spelt
@@ -33,6 +34,7 @@ MAX_FINDINGS, MAX_BATCHES = 5, 8
 MAX_PLACES = 12  # behind the point
 LARGEST_EXPONENT = 7  # digits of an evidence that are written out
 NO_PROOF = "no alarm is no proof that the model is calibrated"
+NOTHING = "nothing has been watched yet"
 NUMBERS = (
     "each interval holds at all times together, and under drift: it is about what the true "
     "probabilities of the very rows that were counted give; each number has an error of its own"
@@ -116,6 +118,26 @@ def promise_words(report: WatchReport) -> str:
     )
 
 
+def unchecked_words(report: WatchReport) -> str:
+    """Say how many covariates have no check of their own, and which come first.
+
+    Parameters
+    ----------
+    report : WatchReport
+        Of a watch that has such covariates.
+
+    Returns
+    -------
+    str
+        A sentence without a full stop.
+    """
+    return (
+        "covariates without a check of their own, because there are too many or they vary too "
+        f"little in the reference: {len(report.unchecked):,} of {len(report.on):,} "
+        f"({listed(map(spelt, report.unchecked))})"
+    )
+
+
 def since_words(since: Onset) -> str:
     """Since when, in words.
 
@@ -129,15 +151,17 @@ def since_words(since: Onset) -> str:
     str
         Such as "since batch 11 'week 11' (between batch 9 and batch 12)".
     """
-    named = "" if since.name is None else f" {spelt(since.name)!r}"
+    told = f"since {_batch_named(since.batch, since.name)}"
     if since.lower == since.upper:
-        return f"since batch {since.batch}{named}"
-    between = f"between batch {since.lower} and batch {since.upper}"
-    return f"since batch {since.batch}{named} ({between})"
+        return told
+    return f"{told} (between batch {since.lower} and batch {since.upper})"
 
 
 def action_words(report: WatchReport) -> str:
     """What to do after an alarm, with the batches to look at.
+
+    They end with the last batch while the evidence stands at the line of the alarm or above, else
+    with the alarm: later batches may be those of a calibrated model.
 
     Parameters
     ----------
@@ -151,12 +175,20 @@ def action_words(report: WatchReport) -> str:
     """
     if report.since is None:
         return ACTION.format(since="")
-    since, last = report.since, report.history[-1]
-    first = f"batch {since.batch}" + ("" if since.name is None else f" {spelt(since.name)!r}")
-    if last.number == since.batch:
-        return ACTION.format(since=f" of {first}")
-    end = f"batch {last.number}" + ("" if last.name is None else f" {spelt(last.name)!r}")
-    return ACTION.format(since=f" of {first} to {end}")
+    since, raised = report.since, report.segments[-1].alarms[-1].batch
+    stands = report.log_evalue >= report.log_line
+    last = report.history[-1 if stands else raised - 1]
+    told = f" of {_batch_named(since.batch, since.name)}"
+    if last.number != since.batch:
+        told += f" to {_batch_named(last.number, last.name)}"
+    if not stands:
+        fallen = f"; the evidence has fallen below {evidence_text(report.log_line)} since then"
+        told += f" (which raised the alarm{'' if math.isnan(report.log_evalue) else fallen})"
+    return ACTION.format(since=told)
+
+
+def _batch_named(number: int, name: str | None) -> str:
+    return f"batch {number}" + ("" if name is None else f" {spelt(name)!r}")
 
 
 def headline(report: WatchReport) -> str:
@@ -174,8 +206,8 @@ def headline(report: WatchReport) -> str:
     """
     if report.alarm:
         return "alarm: the model is miscalibrated"
-    if not report.batches:
-        return "started: no batch yet"
+    if not report.present:
+        return f"{'started' if len(report.segments) == 1 else 'new model'}: no batch yet"
     return "no alarm"
 
 
@@ -195,9 +227,10 @@ def watch_sentence(report: WatchReport) -> str:
     line, now, peak = (
         evidence_text(own) for own in (report.log_line, report.log_evalue, report.log_peak)
     )
-    seen = f"{counted(report.batches, 'batch')} with {counted(report.rows, 'row')}"
-    if not report.batches:
-        return f"nothing has been watched yet; an alarm is raised when the evidence reaches {line}"
+    if not report.present:
+        what = f"no batch of this model yet{_before(report)}" if report.batches else NOTHING
+        return f"{what}; an alarm is raised when the evidence reaches {line}"
+    seen = f"{_seen(report.running)}{_before(report)}"
     if report.impossible:
         times = counted(report.impossible, "label")
         return f"after {seen}: {times} occurred that the model had given probability 0"
@@ -212,6 +245,23 @@ def watch_sentence(report: WatchReport) -> str:
         when = "" if report.since is None else f"; {since_words(report.since)}"
         return f"{told}; the alarm is raised at {line}{when}"
     return f"{told}; an alarm is raised at {line}; {NO_PROOF}"
+
+
+def _seen(records: Sequence[BatchRecord]) -> str:
+    rows = sum(record.rows for record in records)
+    return f"{counted(len(records), 'batch')} with {counted(rows, 'row')}"
+
+
+def _before(report: WatchReport) -> str:
+    """How much is not behind the evidence: earlier models, and what an earlier alarm was about."""
+    told, running = [], report.running
+    earlier = report.history[: len(report.history) - len(report.present)]
+    if len(running) < len(report.present):
+        before = report.present[: len(report.present) - len(running)]
+        told.append(f"since the alarm at batch {before[-1].number}")
+    if earlier:
+        told.append(f"earlier models had {_seen(earlier)}")
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def withheld_words(report: WatchReport) -> str:
@@ -503,7 +553,10 @@ def watch_sections(report: WatchReport) -> list[Section]:
             for own in report.waiting
         ],
         "batches": [batch_line(own, report) for own in report.history[-MAX_BATCHES:]],
-        "promise": [promise_words(report)],
+        "promise": [
+            promise_words(report),
+            *([unchecked_words(report)] if report.unchecked else []),
+        ],
     }
     if report.numbers:
         parts["numbers"].append(NUMBERS)
@@ -575,6 +628,7 @@ def watch_words(report: WatchReport) -> dict[str, Any]:
         "sentence": watch_sentence(report),
         "action": action_words(report) if report.alarm else None,
         "promise": promise_words(report),
+        "unchecked": unchecked_words(report) if report.unchecked else None,
         "since": None if report.since is None else since_words(report.since),
         "withheld": withheld_words(report) if report.withheld else None,
         "findings": [finding_words(own) for own in report.findings],

@@ -23,7 +23,7 @@ from itrust import InputError, nulls
 from itrust.data import FilePart, MulticlassScan, Scan
 from itrust.engines import ClusterError, Dask, Drawing, Factor
 from itrust.engines.cluster import while_wanted
-from itrust.engines.dask import _bounds, _lots, _pieces, _seen
+from itrust.engines.pieces import bounds_of, lots_of, pieces_of, seen_here
 from itrust.kernels import RBF, LocalKernel
 
 # The cluster's own processes and sockets warn as they please.
@@ -60,7 +60,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_partitions(monkeypatch):
-    monkeypatch.setattr("itrust.engines.dask.PART_ROWS", 1_000)
+    monkeypatch.setattr("itrust.engines.pieces.PART_ROWS", 1_000)
 
 
 def scan(folder, **changes):
@@ -468,7 +468,7 @@ def test_a_file_that_workers_do_not_see_is_one_sentence(client, folder, tmp_path
     piece = scan(tmp_path).only(FilePart(file))
     file.unlink()
     with pytest.raises(InputError, match=r"a Dask worker finds no 0.parquet in .*; workers must"):
-        client.submit(_seen, piece, pure=False).result()
+        client.submit(seen_here, piece, pure=False).result()
 
 
 def test_a_third_label_in_another_partition_counts_as_0_and_is_named(client, tmp_path):
@@ -515,7 +515,7 @@ def test_a_large_row_group_is_shared(client, tmp_path):
     pq.write_table(rows, file, row_group_size=n)
     many, one = (Pass(engine, scan(file, on="a")) for engine in (Dask(client), Factor()))
     assert [(part.start, part.rows) for part in many.survey.parts] == [(0, n)]
-    assert len(_bounds(many.survey.parts)) == 16
+    assert len(bounds_of(many.survey.parts)) == 16
     np.testing.assert_allclose(many.run(draws=0), one.run(draws=0), rtol=1e-9)
 
 
@@ -533,8 +533,8 @@ def test_pieces_hold_every_row_and_every_part_once_and_whole_chunks(rows, chunk,
     files = SimpleNamespace(only=lambda *paths: SimpleNamespace(files=paths))
     whole = Scan(files, "y", "p", (), None, None, "error")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("itrust.engines.dask.PART_ROWS", enough)
-        pieces = _pieces(whole, parts, chunk)
+        patch.setattr("itrust.engines.pieces.PART_ROWS", enough)
+        pieces = pieces_of(whole, parts, chunk)
     assert [row for piece in pieces for row in piece.rows] == list(range(sum(rows)))
     assert all(piece.rows.start % chunk == 0 for piece in pieces)
     for piece in pieces:
@@ -547,7 +547,7 @@ def test_pieces_hold_every_row_and_every_part_once_and_whole_chunks(rows, chunk,
 @given(st.lists(st.integers(0, 300), max_size=40), st.integers(1, 500))
 def test_lots_keep_the_order_and_are_about_even(sizes, enough):
     parts = [FilePart(str(k), rows=size) for k, size in enumerate(sizes)]
-    lots = _lots(parts, sizes, enough)
+    lots = lots_of(parts, sizes, enough)
     assert [part for lot in lots for part in lot] == parts
     held = [sum(part.rows for part in lot) for lot in lots]
     if sum(sizes):

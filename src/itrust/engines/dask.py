@@ -2,71 +2,47 @@
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any
 
 from itrust._core import Advance, InputError, Setting, checked_positive, counted
 from itrust.data import (
     Candidates,
-    Chunk,
     Extract,
     FilePart,
-    FileSet,
     Harvest,
     Scan,
     Source,
     rows_at_hand,
-    split_table,
 )
 from itrust.engines.allocator import memory_kept
 from itrust.engines.cluster import Cluster, while_wanted
 from itrust.engines.factor import Factor
 from itrust.engines.passes import Job, Totals, accumulate_all
+from itrust.engines.pieces import (
+    COUNT_BYTES,
+    Divisible,
+    Piece,
+    bounds_of,
+    bytes_of,
+    lots_of,
+    partitions_of,
+    parts_of,
+    passed_on,
+    pieces_of,
+    placed,
+    seen_here,
+    told_rows,
+)
 from itrust.engines.plan import Plan, Purpose
 from itrust.engines.protocol import Engine
 from itrust.engines.survey import POINTS, Survey
 from itrust.engines.threads import one_blas_thread
 from itrust.kernels import LocalKernel
 
-PART_ROWS = 2**18  # of a partition, about
-MAX_PIECES = 16  # of a row group, which can only be read from its beginning
 WINDOW_ROWS = 2**16  # that the first pass reads at once
-COUNT_BYTES = 2**24  # of files that are counted by one task
-
-
-class Piece(Protocol):
-    """Some rows of files that one task reads."""
-
-    @property
-    def parts(self) -> tuple[FilePart, ...] | None:
-        """The pieces of files that hold them."""
-
-    @property
-    def rows(self) -> range | None:
-        """Their numbers in the whole."""
-
-    def chunks(self, size: int) -> Iterator[Chunk]:
-        """These rows in order."""
-
-
-@runtime_checkable
-class Divisible(Protocol):
-    """Rows in files that many machines can share."""
-
-    @property
-    def file_set(self) -> FileSet:
-        """The files."""
-
-    def spanning(self, parts: Sequence[FilePart], rows: range) -> Piece:
-        """Name the rows with some numbers, which lie in some pieces of the files."""
-
-
-Rows = TypeVar("Rows", bound=Piece)
 
 
 @dataclass(frozen=True)
@@ -166,7 +142,7 @@ class Dask(Engine):
             parts = _counted_parts(cluster, scan)
             n = sum(part.rows or 0 for part in parts)
             max_ticket = min(1.0, 4 * size / max(n, 1))  # so that few rows travel
-            pieces = [scan.only(*lot) for lot in _partitions(parts)]
+            pieces = [scan.only(*lot) for lot in partitions_of(parts)]
             asked = cluster.map(_candidates, pieces, size=size, max_ticket=max_ticket)
             found = cluster.answers(asked)
         rows = scan.pilot_of(found, size)
@@ -178,9 +154,9 @@ class Dask(Engine):
             parts = _counted_parts(cluster, scan)
             n = sum(part.rows or 0 for part in parts)
             max_ticket = min(1.0, 1.5 * size / max(n, 1) + 1e-3)  # so that few rows travel
-            pieces = _pieces(scan, parts, WINDOW_ROWS)
+            pieces = pieces_of(scan, parts, WINDOW_ROWS)
             asked = cluster.map(_harvest, pieces, size=size, max_ticket=max_ticket)
-            found = cluster.answers(asked, _told_rows(pieces, advance))
+            found = cluster.answers(asked, told_rows(pieces, advance))
         return scan.extract_of(found, size, parts)
 
     @property
@@ -194,12 +170,12 @@ class Dask(Engine):
         chunk = self.factor.chunk_rows(survey.n, job.works)
         source = survey.source
         scan = source if isinstance(source, Divisible) else _checked(source)
-        pieces = _pieces(scan, survey.parts, chunk)
+        pieces = pieces_of(scan, survey.parts, chunk)
         with scan.file_set.same_files(), self.cluster() as cluster:
             return _summed(cluster, pieces, job, chunk)
 
     def _describe(self, survey: Survey, plan: Plan) -> str:
-        partitions = counted(len(_bounds(survey.parts)), "Dask partition")
+        partitions = counted(len(bounds_of(survey.parts)), "Dask partition")
         return f"{plan.describe()} on {partitions}"
 
 
@@ -215,140 +191,37 @@ def _checked(source: Source) -> Scan:
 
 def _counted_parts(cluster: Cluster, scan: Scan) -> tuple[FilePart, ...]:
     """All parts of the files, how many rows each has, and with which of the whole it begins."""
-    parts = _parts(scan)
+    parts = parts_of(scan)
     if any(part.rows is None for part in parts):
-        lots = _lots(parts, [_bytes(part) for part in parts], COUNT_BYTES)
+        lots = lots_of(parts, [bytes_of(part) for part in parts], COUNT_BYTES)
         pieces = [[scan.only(part) for part in lot] for lot in lots]
         counts = [rows for found in cluster.answers(cluster.map(_count, pieces)) for rows in found]
         parts = [replace(part, rows=rows) for part, rows in zip(parts, counts, strict=True)]
-    return _placed(parts)
-
-
-def _placed(parts: Sequence[FilePart]) -> tuple[FilePart, ...]:
-    """The same; each knows the number of its first row in the whole."""
-    placed, start = [], 0
-    for part in parts:
-        placed.append(replace(part, start=start))
-        start += part.rows or 0
-    return tuple(placed)
-
-
-def _parts(scan: Scan) -> list[FilePart]:
-    """Parts of all files that can be read alone; rows where they are known."""
-    parts = list(scan.file_set.parts(PART_ROWS // 4))
-    if scan.where is None and scan.missing != "drop":
-        return parts
-    return [replace(part, rows=None) for part in parts]  # fewer than the file says may count
-
-
-def _pieces(scan: Divisible, parts: Sequence[FilePart], chunk: int) -> list[Any]:
-    """What one task reads, for every partition: rows up to a multiple of `chunk`.
-
-    A chunk that begins in one partition and ends in the next belongs to the first. So every chunk
-    holds the rows that it would hold on one machine, and sums are the same.
-    """
-    n = _end(parts[-1]) if parts else 0
-    bounds = sorted({0, *(min(-(-bound // chunk) * chunk, n) for bound in _bounds(parts))})
-    starts, ends = [part.start for part in parts], [_end(part) for part in parts]
-    pieces = []
-    for first, last in pairwise(bounds):
-        begin = bisect_right(ends, first) if first else 0
-        stop = bisect_left(starts, last)
-        while stop < len(parts) and ends[stop] == last:  # parts of which no row counts
-            stop += 1
-        pieces.append(scan.spanning(parts[begin:stop], range(first, last)))
-    return pieces or [scan]  # which has no rows
-
-
-def _bounds(parts: Sequence[FilePart]) -> list[int]:
-    """Where partitions end, if chunks did not matter."""
-    bounds = []
-    for lot in _partitions(parts):
-        first, rows = lot[0].start, _end(lot[-1]) - lot[0].start
-        pieces = min(max(round(rows / PART_ROWS), 1), MAX_PIECES)
-        bounds += [first + rows * (k + 1) // pieces for k in range(pieces)]
-    return bounds
-
-
-def _end(part: FilePart) -> int:
-    return part.start + (part.rows or 0)
-
-
-def _partitions(parts: Sequence[FilePart]) -> list[list[FilePart]]:
-    """Neighbours joined until they have enough rows: a small file is not worth a task."""
-    return _lots(parts, [part.rows or 0 for part in parts], PART_ROWS)
-
-
-def _lots(parts: Sequence[FilePart], sizes: Sequence[int], enough: int) -> list[list[FilePart]]:
-    """Parts in order, in lots of about the same size; those without rows are never alone."""
-    total = max(sum(sizes), 1)
-    goal = total / math.ceil(total / enough)
-    lots: list[list[FilePart]] = [[]]
-    before, last = 0, None
-    for part, size in zip(parts, sizes, strict=True):
-        number = int((before + size / 2) / goal)
-        if size and last is not None and number != last:
-            lots.append([])
-        last = number if size else last
-        lots[-1].append(part)
-        before += size
-    return lots
-
-
-def _bytes(part: FilePart) -> int:
-    return split_table(part.path)[0].stat().st_size
+    return placed(parts)
 
 
 def _summed(cluster: Cluster, pieces: list[Any], job: Job, chunk: int) -> Totals:
     """The sums of all pieces."""
     # A task, not scattered data: the scheduler can make it again when a worker is lost.
-    (shared,) = cluster.map(_pass_on, [replace(job, advance=None)])
+    (shared,) = cluster.map(passed_on, [replace(job, advance=None)])
     cluster.spread(shared)
-    done = _told_rows(pieces, job.advance)
+    done = told_rows(pieces, job.advance)
     total: Totals = cluster.sum(_accumulate, pieces, done, job=shared, chunk=chunk)
     return total
 
 
-def _told_rows(pieces: Sequence[Piece], advance: Advance | None) -> Callable[[int], None]:
-    """Tell of the rows of a piece that is done."""
-
-    def done(number: int) -> None:
-        if advance:
-            advance(len(pieces[number].rows or ()))
-
-    return done
-
-
 def _count(pieces: list[Scan]) -> list[int]:
-    return [_seen(piece).n for piece in while_wanted(pieces)]
+    return [seen_here(piece).n for piece in while_wanted(pieces)]
 
 
 def _candidates(piece: Scan, size: int, max_ticket: float) -> Candidates:
-    return _seen(piece).candidates(size, max_ticket)
+    return seen_here(piece).candidates(size, max_ticket)
 
 
 def _harvest(piece: Scan, size: int, max_ticket: float) -> Harvest:
-    return _seen(piece).harvest(size, max_ticket)
+    return seen_here(piece).harvest(size, max_ticket)
 
 
 def _accumulate(piece: Piece, job: Job, chunk: int) -> Totals:
     with one_blas_thread(), memory_kept():
-        return accumulate_all(job, while_wanted(_seen(piece).chunks(chunk)))
-
-
-def _pass_on(job: Job) -> Job:
-    return job
-
-
-def _seen(piece: Rows) -> Rows:
-    """The same rows; raise where this worker does not find their files."""
-    for path in {part.path for part in piece.parts or ()}:
-        place = split_table(path)[0]
-        if not place.exists():
-            raise InputError(
-                "a Dask worker finds no {file} in {folder}; workers must see the files under the "
-                "same paths as this process",
-                file=place.name,
-                details={"folder": place.parent},
-            )
-    return piece
+        return accumulate_all(job, while_wanted(seen_here(piece).chunks(chunk)))

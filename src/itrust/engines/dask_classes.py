@@ -19,20 +19,20 @@ from itrust.data import (
 )
 from itrust.engines.allocator import memory_kept
 from itrust.engines.cluster import Cluster, while_wanted
-from itrust.engines.dask import (
-    COUNT_BYTES,
-    Dask,
-    _bounds,
-    _bytes,
-    _lots,
-    _parts,
-    _pass_on,
-    _pieces,
-    _placed,
-    _seen,
-    _told_rows,
-)
+from itrust.engines.dask import Dask
 from itrust.engines.passes import Additive
+from itrust.engines.pieces import (
+    COUNT_BYTES,
+    bounds_of,
+    bytes_of,
+    lots_of,
+    parts_of,
+    passed_on,
+    pieces_of,
+    placed,
+    seen_here,
+    told_rows,
+)
 from itrust.engines.products import Scratch
 from itrust.engines.threads import one_blas_thread
 
@@ -65,10 +65,10 @@ def class_survey(
         if counts.kept < 2:
             return scan.survey_of((), counts, size), parts  # which refuses them
         max_ticket = min(1.0, 1.5 * size / counts.kept + 1e-3)  # so that few rows travel
-        pieces = _pieces(scan.scan, parts, FACT_ROWS)
+        pieces = pieces_of(scan.scan, parts, FACT_ROWS)
         how = {"size": size, "stretch": FACT_ROWS, "max_ticket": max_ticket}
         asked = cluster.map(_harvest, [replace(scan, scan=piece) for piece in pieces], **how)
-        found = cluster.answers(asked, _told_rows(pieces, advance))
+        found = cluster.answers(asked, told_rows(pieces, advance))
     return scan.survey_of(found, counts, size), parts
 
 
@@ -102,12 +102,12 @@ def class_total(
     Additive
         The sum, up to the order of summation that of one machine.
     """
-    pieces = _pieces(scan.scan, parts, size)
+    pieces = pieces_of(scan.scan, parts, size)
     with scan.scan.file_set.same_files(), engine.cluster() as cluster:
-        (shared,) = cluster.map(_pass_on, [work])
+        (shared,) = cluster.map(passed_on, [work])
         cluster.spread(shared)
         own = [replace(scan, scan=piece) for piece in pieces]
-        done = _told_rows(pieces, advance)
+        done = told_rows(pieces, advance)
         return cluster.sum(_summed, own, done, work=shared, chunk=size)
 
 
@@ -124,23 +124,23 @@ def partitions_of(parts: tuple[FilePart, ...]) -> int:
     int
         Before their ends are moved to those of chunks.
     """
-    return len(_bounds(parts))
+    return len(bounds_of(parts))
 
 
 def _counted_parts(
     cluster: Cluster, scan: MulticlassScan
 ) -> tuple[tuple[FilePart, ...], SelectionCounts]:
     """All parts of the files with the rows that count, and what became of the others."""
-    parts = _parts(scan.scan)
+    parts = parts_of(scan.scan)
     if scan.scan.selection.is_all and all(part.rows is not None for part in parts):
         n = sum(part.rows or 0 for part in parts)
-        return _placed(parts), SelectionCounts(n, n, n)
-    lots = _lots(parts, [_bytes(part) for part in parts], COUNT_BYTES)
+        return placed(parts), SelectionCounts(n, n, n)
+    lots = lots_of(parts, [bytes_of(part) for part in parts], COUNT_BYTES)
     pieces = [[replace(scan, scan=scan.scan.only(part)) for part in lot] for lot in lots]
     found = [own for lot in cluster.answers(cluster.map(_counts, pieces)) for own in lot]
     counted = [replace(part, rows=own.kept) for part, own in zip(parts, found, strict=True)]
     total = reduce(lambda one, other: one.plus(other), found, SelectionCounts())
-    return _placed(counted), total
+    return placed(counted), total
 
 
 def _counts(pieces: list[MulticlassScan]) -> list[SelectionCounts]:
@@ -162,5 +162,5 @@ def _summed(piece: MulticlassScan, work: ClassWork, chunk: int) -> Additive:
 
 
 def _found(piece: MulticlassScan) -> MulticlassScan:
-    _seen(piece.scan)
+    seen_here(piece.scan)
     return piece

@@ -546,6 +546,15 @@ def test_batches_are_read_as_the_reference_was():
     done("start", "other.csv", "--new-model", "--on", "age", "--category", "age", *STATE)
 
 
+def test_dates_have_the_order_that_the_reference_showed(dated):
+    small("reference.csv", 120, 1, closes=[f"{day:02d}/10/2026" for day in range(1, 29)])
+    done(*dated, "--date-column", "closes")
+    small("nov.csv", 100, 2, closes=[f"{day:02d}/11/2026" for day in range(1, 11)])
+    assert update("nov.csv", "--closed-before", "2026-11-05").exit_code == 0
+    (record,) = it.Watch.load("watch.json").history
+    assert (record.start[:10], record.end[:10]) == ("2026-11-01", "2026-11-04")
+
+
 def test_other_kinds_and_columns_are_told_in_words_of_the_shell(dated):
     small("reference.csv", 120, 1, urban=["true", "false"])
     done(*dated[:-3], "urban", *STATE)

@@ -35,6 +35,7 @@ from itrust.cli.streams import after_writing
 from itrust.cli.watch_columns import (
     as_the_reference,
     carried_over,
+    date_order,
     kinds_of,
     settled_at_the_start,
     text_columns,
@@ -96,7 +97,7 @@ def _start(options: Options) -> int:
                 promise=options.promise.replace("-", " "),
                 name=options.name,
             )
-        kept = _remembered(watch, asked, roles, covariates, rows)
+        kept = _remembered(watch, source, asked, roles, covariates, rows)
         watch = watch.with_source(kept.to_dict())
         if place.exists():  # somebody else has begun one meanwhile
             raise it.InputError("{file} has appeared meanwhile; look at it", file=str(place))
@@ -122,7 +123,7 @@ def _go_on(options: Options, place: Path, log: Log) -> int:
             with small_products():
                 watch = watch.new_model(rows, name=options.name)
             log.say(*_left_behind(kept.waiting, watch.segments[-2].number))
-            new = _remembered(watch, asked, roles, covariates, rows)
+            new = _remembered(watch, source, asked, roles, covariates, rows)
             kept = replace(new, waiting=kept.waiting)
             watch = watch.with_source(kept.to_dict())
             state.replace({place: writer_of(lambda: text_of(watch))})
@@ -188,9 +189,16 @@ def _rows(source: InputFiles, roles: Roles, covariates: Sequence[str], asked: Op
 
 
 def _remembered(
-    watch: Watch, asked: Options, roles: Roles, covariates: tuple[str, ...], rows: Any
+    watch: Watch,
+    source: InputFiles,
+    asked: Options,
+    roles: Roles,
+    covariates: tuple[str, ...],
+    rows: Any,
 ) -> Remembered:
     """What batches need of the reference of the present model."""
+    dates = asked.dates or date_order(source)
+    asked = replace(asked, values={**asked.values, "dates": dates})
     levels = levels_of(rows, salt_of(watch))
     return Remembered.of(asked, roles, covariates, levels, kinds_of(rows))
 

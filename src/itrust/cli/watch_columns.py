@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from itrust.cli.columns import split_names
 from itrust.cli.door import CALLED
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import BY_KEY, WATCH_UPDATE, Options
+from itrust.data import Delimited, known_format
 
 TEXT, CODES, NUMBER = "text", "codes", "number"
 LEAVE_OUT = Setting("missing", "drop")
@@ -19,14 +20,30 @@ ColumnKinds = Mapping[str, str]  # by covariate; others than these need no help
 
 
 def kinds_of(rows: Any) -> dict[str, str]:
-    """What the covariates of a reference are: categories of text or of codes, or numbers."""
+    """What the covariates of a reference are: categories of text or of codes, or numbers.
+
+    Levels that value labels name are codes in the file.
+    """
     found = {}
     for own in rows.columns:
         if own.is_category:
-            found[own.name] = TEXT if all(isinstance(text, str) for text in own.levels) else CODES
+            is_text = not own.codes and all(isinstance(level, str) for level in own.levels)
+            found[own.name] = TEXT if is_text else CODES
         elif own.kind == NUMBER:
             found[own.name] = NUMBER
     return found
+
+
+def date_order(source: InputFiles) -> str | None:
+    """Whether day or month comes first in the dates of text files, as far as one of them shows it.
+
+    A batch of the first days of a month alone would not show it.
+    """
+    for path in source.files:
+        kind = known_format(path, source.form)
+        if isinstance(kind, Delimited) and (order := kind.dialect(path).order) is not None:
+            return order
+    return None
 
 
 def are_kinds(found: Any) -> bool:
@@ -76,8 +93,11 @@ def with_the_levels_of_the_reference(rows: Any, kinds: ColumnKinds) -> Any:
 def _level(level: Any, kind: str) -> Any:
     if kind == TEXT:
         return level if isinstance(level, str) else str(level)
-    is_code = isinstance(level, str) and level.lstrip("-").isdecimal() and level.isascii()
-    return int(level) if is_code and str(int(level)) == level else level
+    for number in (int, float) if isinstance(level, str) else ():
+        with suppress(ValueError):
+            if str(number(level)) == level:
+                return number(level)
+    return level
 
 
 @contextmanager

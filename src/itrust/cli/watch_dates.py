@@ -72,33 +72,23 @@ def closing_of(
     since = _waits_since(waiting, batch, options.late)
     start = -np.inf if since is None else days_of(since)
     days, lacking = _days(source, roles, asked, column)
-    notes = []
-    if lacking:
-        notes.append(f"{counted(lacking, 'row')} of {source.name} without {column!r}: left out")
-    counts, waits, known = (days >= start) & (days < end), days >= end, days < start
-    if waits.any() and batch.text is None:
-        raise InputError(
-            "some rows are not closed before {value}; name the batch ({name}), so that they are "
-            "known when they enter later",
-            argument="closed_before",
-            value=before,
-            details=NAME,
-        )
-    if waits.any():
-        told = counted(int(waits.sum()), "row")
-        notes.append(f"{told} of {source.name} not closed before {before}: left out, to enter late")
-    if known.any():
-        told = counted(int(known.sum()), "row")
-        notes.append(f"{told} closed before {since}: counted with {batch.text!r} before")
-    if np.count_nonzero(counts) < 2:
-        _refuse_few(source, int(counts.sum()), before)
-    inside = days[counts]
+    inside = days[(days >= start) & (days < end)]
+    waits, known = int((days >= end).sum()), int((days < start).sum())
+    if waits and batch.text is None:
+        _refuse_unnamed(before)
+    if inside.size < 2:
+        _refuse_few(source, inside.size, before)
+    left_out = {
+        f"of {source.name} without {column!r}: left out": lacking,
+        f"of {source.name} not closed before {before}: left out, to enter late": waits,
+        f"closed before {since}: counted with {batch.text!r} before": known,
+    }
     return Closing(
         _condition(asked.where, column, start, end, some_lack=lacking > 0),
         (date_text(float(inside.min())), date_text(float(inside.max()))),
-        int(waits.sum()),
+        waits,
         before,
-        tuple(notes),
+        tuple(f"{counted(n, 'row')} {why}" for why, n in left_out.items() if n),
     )
 
 
@@ -111,6 +101,16 @@ def _refuse_windows(options: Options) -> None:
             argument="closed_before",
             details={"date_column": Setting("date_column", ...)},
         )
+
+
+def _refuse_unnamed(before: str | None) -> NoReturn:
+    raise InputError(
+        "some rows are not closed before {value}; name the batch ({name}), so that they are known "
+        "when they enter later",
+        argument="closed_before",
+        value=before,
+        details=NAME,
+    )
 
 
 def _refuse_few(source: InputFiles, count: int, before: str | None) -> NoReturn:

@@ -1,6 +1,7 @@
 """`itrust watch`: one file of state, one batch after the other, nothing counted twice."""
 
 import datetime as dt
+import gzip
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -19,12 +21,15 @@ import pytest
 import itrust as it
 from fuzz.kills import killed_at_a_move
 from itrust.cli.console import Log
+from itrust.cli.watch_levels import levels_of
+from itrust.cli.watch_names import BatchName
 from itrust.cli.watch_state import held
 from shell import invoke
 
 ROWS, WEEKS, DRIFT = 150, 10, 4
 COLUMNS = ["--label", "y", "--prob", "p", "--on", "age,region"]
 STATE = ["--state", "watch.json"]
+WAITS_SINCE_TODAY = '{"name":"a","rows":1,"closed_before":"today","segment":0}'
 
 
 def weeks() -> pa.Table:
@@ -245,10 +250,9 @@ def test_values_that_the_reference_lacks_are_told_and_cannot_forge_lines(folder)
     assert "(10 rows); only checks that do not name its levels see it" in told
     assert "lacks" not in update("week1.parquet").stderr
     text = (folder / "watch.json").read_text()
-    (folder / "watch.json").write_text(
-        text.replace('"levels":{"region":[', '"levels":{"region":[1,')
-    )
-    assert "levels" in refused("update", "week2.parquet", *STATE)
+    for damaged in ('"levels":{"region":"x', '"levels":{"region":[],"x":"', '"levels":{"x":"0'):
+        (folder / "watch.json").write_text(text.replace('"levels":{"region":"', damaged))
+        assert "levels" in refused("update", "week2.parquet", *STATE)
 
 
 @pytest.mark.usefixtures("folder")
@@ -416,6 +420,8 @@ def test_a_date_column_is_needed_for_windows_and_must_hold_dates(folder):
         lambda text: text.replace('"on":["age"', '"on":[["age"]'),
         lambda text: text.replace('"label":"y"', '"label":7'),
         lambda text: text.replace('"waiting":[]', '"waiting":[{"name":1}]'),
+        lambda text: text.replace('"waiting":[]', f'"waiting":[{WAITS_SINCE_TODAY}]'),
+        lambda text: text.replace('"age":"number"', '"age":"size"'),
     ],
 )
 def test_a_damaged_state_is_one_sentence(folder, damage):
@@ -426,6 +432,235 @@ def test_a_damaged_state_is_one_sentence(folder, damage):
     refused("update", "week0.parquet", *STATE)
     refused("status", *STATE)
     assert (folder / "watch.json").read_text() == damage(text)
+
+
+def small(name, n=60, seed=0, **columns):
+    """A small CSV file with ten dates; `columns` are repeated, and one that is "" lacks values."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.2, 0.8, n).round(4)
+    held = {"y": (rng.random(n) < p).astype(int), "p": p, "age": rng.integers(20, 80, n)}
+    held |= {"closes": [f"2026-11-{1 + k % 10:02d}" for k in range(n)]}
+    held |= {key: [own[k % len(own)] for k in range(n)] for key, own in columns.items()}
+    lines = [",".join(held), *(",".join(map(str, row)) for row in zip(*held.values(), strict=True))]
+    Path(name).write_text("\n".join(lines) + "\n")
+
+
+def lacking(name, column, source="nov.csv"):
+    """The same file with an empty cell in its third row."""
+    header, *rows = (line.split(",") for line in Path(source).read_text().splitlines())
+    rows[2][header.index(column)] = ""
+    Path(name).write_text("\n".join(",".join(row) for row in (header, *rows)) + "\n")
+
+
+@pytest.fixture
+def dated(tmp_path, monkeypatch):
+    """Files of a watch with dates, which is to be started."""
+    monkeypatch.chdir(tmp_path)
+    small("reference.csv", 120, 1)
+    small("nov.csv", 100, 2)
+    return ["start", "reference.csv", "--label", "y", "--prob", "p", "--on", "age", *STATE]
+
+
+def test_a_late_job_that_runs_twice_counts_no_row_twice(dated):
+    done(*dated, "--date-column", "closes")
+    assert update("nov.csv", "--closed-before", "2026-11-05").exit_code == 0
+    late = ["nov.csv", "--late", "--closed-before", "2026-12-01"]
+    assert update(*late).exit_code == 0
+    told = refused("update", *late, *STATE)
+    assert "no rows of 'nov' wait" in told
+    assert "another name: --name NAME" in told
+    assert sum(record.rows for record in it.Watch.load("watch.json").history) == 100
+    small("dec.csv", 40, 3)
+    assert update("dec.csv", "--late", "--closed-before", "2026-11-05").exit_code == 0
+    assert "no rows of 'nov' wait" in refused("update", *late, *STATE)
+    unnamed = invoke("watch", "update", "-", "--late", *STATE, input=Path("nov.csv").read_bytes())
+    assert unnamed.exit_code == 2
+    assert "--late needs the name of the batch" in " ".join(unnamed.stderr.split())
+
+
+@pytest.mark.parametrize("word", ["today", "now", "99999999-01-01", "NaT", "", "2026-02-30"])
+def test_windows_close_before_a_date_of_the_calendar(dated, word):
+    done(*dated, "--date-column", "closes")
+    told = refused("update", "nov.csv", "--closed-before", word, *STATE)
+    assert told == f"--closed-before must be a date, such as 2026-01-31, not {word!r}"
+
+
+def test_the_date_is_kept_as_it_was_understood(dated):
+    done(*dated, "--date-column", "closes")
+    assert update("nov.csv", "--closed-before", " 2026-11-05 01:30+02:00").exit_code == 0
+    (waiting,) = it.Watch.load("watch.json").source["waiting"]
+    assert waiting["closed_before"] == "2026-11-04T23:30:00"
+
+
+@pytest.mark.usefixtures("dated")
+def test_notes_name_no_level_of_few_rows():
+    columns = ["--label", "y", "--prob", "p", "--on", "age,home", *STATE]
+    small("reference.csv", 120, 1, home=["north", "south"])
+    done("start", "reference.csv", *columns)
+    homes = [*["west"] * 12, *["north"] * 46, "4 Elm Road", "5 Elm Road"]
+    small("nov.csv", 60, 2, home=homes)
+    few = " ".join(update("nov.csv", "--min-cell", "10").stderr.split())
+    assert "3 values that the reference lacks: west (12 rows), and 2 others of fewer than" in few
+    assert "Elm" not in few
+    small("dec.csv", 60, 3, home=homes)
+    none = " ".join(update("dec.csv", "--min-cell", "20").stderr.split())
+    assert "lacks, each in fewer than 20 rows; only checks" in none
+    small("jan.csv", 60, 4, home=homes[12:-1])
+    assert "a value that the reference lacks, in fewer" in " ".join(
+        update("jan.csv").stderr.split()
+    )
+    small("feb.csv", 60, 5, home=homes[12:-1])
+    assert "lacks: 4 Elm Road (1 row)" in " ".join(
+        update("feb.csv", "--min-cell", "1").stderr.split()
+    )
+
+
+def level_rows(name):
+    found = json.loads(invoke("watch", "status", *STATE, "--json", "-", "--min-cell", "1").stdout)
+    return {own["name"]: own["rows"] for own in found["levels"]}[name]
+
+
+@pytest.mark.usefixtures("dated")
+def test_batches_are_read_as_the_reference_was():
+    small("reference.csv", 120, 1, zip=["A1", "22", "07"], code=["1", "2"])
+    done("start", "reference.csv", "--label", "y", "--prob", "p", "--on", "zip,age,code",
+         "--category", "code", *STATE)  # fmt: skip
+    small("nov.csv", 60, 2, zip=["22", "07"], code=["1", "2"])
+    told = update("nov.csv")
+    assert told.exit_code == 0, told.stderr
+    assert "lacks" not in told.stderr
+    assert level_rows("zip = 22") == level_rows("zip = 07") == 30
+    small("dec.csv", 60, 3, zip=["22"], code=["1", "2", "x"])
+    assert "code has a value that the reference lacks: x" in " ".join(
+        update("dec.csv").stderr.split()
+    )
+    assert level_rows("code = 1") == 30 + 20
+    small("jan.csv", 60, 4, zip=["22"], code=["1"], age=["30", "old"])
+    told = refused("update", "jan.csv", *STATE)
+    assert "'age' holds text that is no number; line 3 has 'old'" in told
+    assert "--number" not in told
+    small("next.csv", 120, 5, zip=["22", "07"], code=["1", "2"])
+    done("start", "next.csv", "--new-model", *STATE)
+    assert dict(it.Watch.load("watch.json").schema.columns)["zip"] == "category"
+    small("other.csv", 120, 6)
+    done("start", "other.csv", "--new-model", "--on", "age", "--category", "age", *STATE)
+
+
+def test_dates_have_the_order_that_the_reference_showed(dated):
+    small("reference.csv", 120, 1, closes=[f"{day:02d}/10/2026" for day in range(1, 29)])
+    done(*dated, "--date-column", "closes")
+    small("nov.csv", 100, 2, closes=[f"{day:02d}/11/2026" for day in range(1, 11)])
+    assert update("nov.csv", "--closed-before", "2026-11-05").exit_code == 0
+    (record,) = it.Watch.load("watch.json").history
+    assert (record.start[:10], record.end[:10]) == ("2026-11-01", "2026-11-04")
+
+
+def test_other_kinds_and_columns_are_told_in_words_of_the_shell(dated):
+    small("reference.csv", 120, 1, urban=["true", "false"])
+    done(*dated[:-3], "urban", *STATE)
+    small("nov.csv", 60, 2, urban=["yes", "no"])
+    told = refused("update", "nov.csv", *STATE)
+    assert "'urban' is a category in the batch and a boolean in the reference" in told
+    assert "=" not in told
+    small("dec.csv", 60, 3)
+    told = refused("update", "dec.csv", *STATE)
+    assert told.startswith(
+        "dec.csv has no column 'urban', which this watch has read from its start"
+    )
+    assert "--on" not in told
+
+
+def test_the_state_has_room_for_columns_of_text_and_names_no_level(dated):
+    texts = {
+        f"t{k}": [f"street {k} of number {n:,}".replace(",", ".") for n in range(900)]
+        for k in range(3)
+    }
+    small("reference.csv", 900, 1, **texts)
+    done(*dated[:-3], "age,t0,t1,t2", *STATE)
+    state = Path("watch.json").read_text()
+    assert "street" not in state
+    small("nov.csv", 60, 2, **{key: own[30:] for key, own in texts.items()})
+    assert "lacks" not in update("nov.csv").stderr
+
+
+def test_the_widest_categories_are_not_looked_at_where_there_is_no_room(monkeypatch):
+    monkeypatch.setattr("itrust.cli.watch_levels.MAX_DIGITS", 40)
+    columns = {"wide": ["a", "b", "c", "d"], "narrow": ["a", "b", "a", "b"]}
+    rows = it.Sample([0, 1, 0, 1], [0.2, 0.6, 0.3, 0.7], columns)
+    assert levels_of(rows, b"salt").keys() == {"narrow"}
+    (narrow, other) = (levels_of(rows, salt)["narrow"] for salt in (b"salt", b"other"))
+    assert len(narrow) == 16
+    assert narrow != other
+
+
+@pytest.mark.parametrize("rule", ["error", "level"])
+def test_rows_that_lack_something_are_refused_with_a_cure_that_there_is(dated, rule):
+    done(*dated, "--date-column", "closes", "--missing", rule)
+    for column in ("p", "closes"):
+        lacking("some.csv", column)
+        told = refused("update", "some.csv", *STATE)
+        assert f"rows without {column}: 1 (first: line 4); fill them in" in told
+        assert told.endswith(f"this watch was started with --missing {rule}")
+    if rule == "error":
+        lacking("some.csv", "age")
+        assert "'age' in 1 row (first: line 4); fill them in" in refused(
+            "update", "some.csv", *STATE
+        )
+
+
+def test_the_rule_of_the_watch_reaches_the_dates(dated):
+    done(*dated, "--date-column", "closes", "--missing", "drop")
+    lacking("one.csv", "p")
+    first = update("one.csv", "--name", "first", "--closed-before", "2026-11-05")
+    assert first.exit_code == 0, first.stderr
+    assert "1 lacks 'p'" in first.stderr
+    small("other.csv", 100, 4)
+    lacking("two.csv", "closes", "other.csv")
+    second = update("two.csv", "--late", "--name", "first")
+    assert second.exit_code == 0, second.stderr
+    assert "1 row of two.csv without 'closes': left out" in second.stderr
+    small("more.csv", 100, 5)
+    lacking("three.csv", "closes", "more.csv")
+    assert update("three.csv", "--late").exit_code == 0
+    assert [record.rows for record in it.Watch.load("watch.json").history] == [39, 60, 99]
+
+
+def test_a_missing_label_waits_for_a_later_file_where_there_are_no_dates(dated):
+    done(*dated)
+    lacking("some.csv", "y")
+    told = refused("update", "some.csv", *STATE)
+    assert "whatever it is: keep it for a later file" in told
+    assert "--closed-before" not in told
+
+
+def test_one_row_that_has_closed_is_no_batch(dated):
+    done(*dated, "--date-column", "closes")
+    small("few.csv", 10, 3)
+    told = refused("update", "few.csv", "--closed-before", "2026-11-02", *STATE)
+    assert "only 1 row of few.csv closes in this time" in told
+
+
+def test_batches_are_called_as_their_files_without_known_endings(dated):
+    done(*dated)
+    long = "x" * 240
+    for seed, name in enumerate(("scores.2026-10.csv", "scores.2026-11.csv", f"{long}.csv")):
+        small(name, 40, seed + 5)
+        assert update(name).exit_code == 0
+    small("zipped.csv", 40, 9)
+    Path("scores.v2.CSV.gz").write_bytes(gzip.compress(Path("zipped.csv").read_bytes()))
+    assert update("scores.v2.CSV.gz").exit_code == 0
+    small(f"{long}.csv", 40, 10)
+    assert update(f"{long}.csv").exit_code == 0
+    names = [record.name for record in it.Watch.load("watch.json").history]
+    first = ["scores.2026-10", "scores.2026-11", long[:200], "scores.v2"]
+    assert names == [*first, f"{long[:196]} (2)"]
+
+
+def test_names_of_200_characters_may_be_late():
+    name = BatchName("x" * 200, 0, frozenset(), is_typed=True)
+    assert name.free(late=False) == "x" * 200
+    assert name.free(late=True) == f"{'x' * 193} (late)"
+    assert BatchName("x" * 200, 0, frozenset({f"{'x' * 193} (late)"})).is_counted
 
 
 @pytest.mark.usefixtures("folder")

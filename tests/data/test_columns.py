@@ -296,6 +296,15 @@ def test_words_for_missing_values_do_not_turn_a_column_into_text(tmp_path):
     assert s.n == N - 1
 
 
+def test_a_column_of_a_text_file_may_stay_text(tmp_path):
+    file = tmp_path / "zip.csv"
+    file.write_text("y,p,zip,age\n" + "1,0.5,007,30\n0,0.4,7,40\n1,0.6,,50\n")
+    form = TextForm(texts=("zip", "no such column"))
+    s = it.scan(file, label="y", prob="p", on=["zip", "age"], missing="level", form=form).load()
+    assert s.column("zip").levels == ("007", "7", "(missing)")
+    assert s.column("age").kind == "number"
+
+
 @pytest.mark.parametrize(
     ("form", "message"),
     [

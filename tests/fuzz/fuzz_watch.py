@@ -1,4 +1,4 @@
-"""Files of watches, damaged, loaded, shown and updated with rows of all kinds."""
+"""Files of watches, damaged, loaded, shown and updated with rows of all kinds, by both doors."""
 
 import base64
 import json
@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 
+from fuzz.command import run
 from fuzz.fuzz_learned import HOSTILE, HOSTILE_P, changed, leaves, rows
 from fuzz.kit import Outcome, Target, flipped_bytes
 from itrust import Sample, Watch
@@ -77,4 +78,48 @@ def handed_in(given: bytes, folder) -> Outcome | None:
     return None if watch.evalue >= 0 else Outcome.CHANGED
 
 
-TARGETS = [Target("watch", saved, damaged, handed_in, fresh=200)]
+CSV = "\n".join(
+    [
+        "y,p,home,closes",
+        *(f"{k % 2},0.{k % 8 + 1},0{k % 3},2026-11-0{k % 9 + 1}" for k in range(60)),
+    ]
+)
+
+
+def begun(folder) -> list[bytes]:
+    """What the command keeps with a watch of a file, some rows of which wait."""
+    (folder / "reference.csv").write_text(CSV)
+    columns = ["--label", "y", "--prob", "p", "--on", "home", "--date-column", "closes"]
+    text = {"--where": "p < 0.9", "--category": "home", "--na-values": "-9", "--missing": "level"}
+    more = [word for pair in text.items() for word in pair]
+    state = ["--state", str(folder / "watch.json"), "--quiet"]
+    reference = str(folder / "reference.csv")
+    assert run(folder, "watch", "start", reference, *columns, *more, *state) is Outcome.ACCEPTED
+    batch = [*_batch(folder), "--closed-before", "2026-11-05"]
+    assert run(folder, "watch", "update", *batch, *state) is Outcome.ACCEPTED
+    return [(folder / "watch.json").read_bytes()]
+
+
+def _batch(folder) -> list[str]:
+    (folder / "batch.csv").write_text(CSV.replace("0.1", "0.15"))
+    return [str(folder / "batch.csv"), "--name", "batch"]
+
+
+def changed_source(rng: random.Random, sound: bytes) -> bytes:
+    facts = json.loads(sound)
+    source = changed(rng, facts["source"])
+    return (
+        json.dumps({**facts, "source": "what is kept"}).replace('"what is kept"', source).encode()
+    )
+
+
+def updated(given: bytes, folder) -> Outcome:
+    (folder / "watch.json").write_bytes(given)
+    state = ["--state", str(folder / "watch.json"), "--quiet"]
+    return run(folder, "watch", "update", *_batch(folder), "--late", *state)
+
+
+TARGETS = [
+    Target("watch", saved, damaged, handed_in, fresh=200),
+    Target("watch-command", begun, changed_source, updated, fresh=20),
+]

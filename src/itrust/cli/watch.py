@@ -20,7 +20,7 @@ from itrust.cli.audit import dated, small_products, told_in_the_result
 from itrust.cli.columns import text_form
 from itrust.cli.console import Log, answer, width
 from itrust.cli.exit import CLOSED, DONE, load
-from itrust.cli.inputs import SPOOLED, InputFiles, opened
+from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import (
     BY_KEY,
     STANDARD,
@@ -32,9 +32,19 @@ from itrust.cli.options import (
 from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
 from itrust.cli.roles import Roles, needed_columns, read_class_samples, read_samples, settle
 from itrust.cli.streams import after_writing
+from itrust.cli.watch_columns import (
+    as_the_reference,
+    carried_over,
+    date_order,
+    kinds_of,
+    settled_at_the_start,
+    text_columns,
+    with_the_levels_of_the_reference,
+)
 from itrust.cli.watch_dates import Closing, closing_of
-from itrust.cli.watch_levels import levels_of, new_level_notes
-from itrust.cli.watch_state import KEPT, Remembered, held, read_state, state_place
+from itrust.cli.watch_levels import levels_of, new_level_notes, salt_of
+from itrust.cli.watch_names import batch_name
+from itrust.cli.watch_state import ABSENT, KEPT, Remembered, held, read_state, state_place
 from itrust.tasks import TaskFinding
 from itrust.watch import (
     Waiting,
@@ -73,7 +83,7 @@ def _start(options: Options) -> int:
             file=str(place),
             details={"new_model": Setting("new_model")},
         )
-    asked = _complete(options)
+    asked = replace(options, values={**ABSENT, **options.values})
     with opened(str(options.file), text_form(asked)) as source, told_in_the_result():
         refuse_bad_places(options.outputs, source.places)
         roles, covariates, rows = _reference(source, asked, tasks, log)
@@ -87,7 +97,7 @@ def _start(options: Options) -> int:
                 promise=options.promise.replace("-", " "),
                 name=options.name,
             )
-        kept = Remembered.of(asked, roles, covariates, levels_of(rows))
+        kept = _remembered(watch, source, asked, roles, covariates, rows)
         watch = watch.with_source(kept.to_dict())
         if place.exists():  # somebody else has begun one meanwhile
             raise it.InputError("{file} has appeared meanwhile; look at it", file=str(place))
@@ -101,16 +111,19 @@ def _go_on(options: Options, place: Path, log: Log) -> int:
         watch, kept = read_state(place, state.text)
         _refuse_other_promises(options, watch)
         named = {name: getattr(options, name) for name in KEPT if _is_given(options, name)}
-        asked = replace(_complete(options), values={**kept.options, **named})
-        with opened(str(options.file), text_form(asked)) as source, told_in_the_result():
+        asked = replace(options, values={**ABSENT, **options.values, **kept.options, **named})
+        kinds = carried_over(kept.kinds, asked)
+        form = replace(text_form(asked), texts=text_columns(kinds))
+        with opened(str(options.file), form) as source, told_in_the_result():
             refuse_bad_places(options.outputs, source.places)
             tasks = [own.task for own in watch.tasks]
-            roles, covariates, rows = _reference(source, asked, tasks, log)
+            read_as = as_the_reference(source, asked, kinds)
+            roles, covariates, rows = _reference(source, read_as, tasks, log)
             load("itrust.watch.watching", "itrust.render.text")
             with small_products():
                 watch = watch.new_model(rows, name=options.name)
             log.say(*_left_behind(kept.waiting, watch.segments[-2].number))
-            new = Remembered.of(asked, roles, covariates, levels_of(rows))
+            new = _remembered(watch, source, asked, roles, covariates, rows)
             kept = replace(new, waiting=kept.waiting)
             watch = watch.with_source(kept.to_dict())
             state.replace({place: writer_of(lambda: text_of(watch))})
@@ -175,10 +188,19 @@ def _rows(source: InputFiles, roles: Roles, covariates: Sequence[str], asked: Op
     return rows
 
 
-def _complete(options: Options) -> Options:
-    """The options with what only other commands take, so that columns are read as theirs are."""
-    absent = {"strata": (), "replicate_weights": (), "replicate_method": None}
-    return replace(options, values={**absent, **options.values})
+def _remembered(
+    watch: Watch,
+    source: InputFiles,
+    asked: Options,
+    roles: Roles,
+    covariates: tuple[str, ...],
+    rows: Any,
+) -> Remembered:
+    """What batches need of the reference of the present model."""
+    dates = asked.dates or date_order(source)
+    asked = replace(asked, values={**asked.values, "dates": dates})
+    levels = levels_of(rows, salt_of(watch))
+    return Remembered.of(asked, roles, covariates, levels, kinds_of(rows))
 
 
 def _update(options: Options) -> int:
@@ -189,26 +211,30 @@ def _update(options: Options) -> int:
     with held(place, options.outputs, log) as state:
         watch, kept = read_state(place, state.text)
         asked = replace(options, command=WATCH_START, values=kept.options)
-        with opened(str(options.file), text_form(asked)) as source, told_in_the_result():
+        form = replace(text_form(asked), texts=text_columns(kept.kinds))
+        with opened(str(options.file), form) as source, told_in_the_result():
             refuse_bad_places(options.outputs, source.places)
-            roles = settle(source, log, asked)
-            called = _called(options, source)
-            segment = watch.segments[-1].number
-            closing = closing_of(source, roles, asked, options, kept, called, segment)
-            log.say(*closing.notes)
-            only = replace(asked, values={**asked.values, "where": closing.where})
-            log.say(*source.about_checksum)
-            checksum = source.checksum  # of what is read next
-            rows = _batch(source, roles, only)
+            name = batch_name(options, source, watch)
+            with settled_at_the_start(asked):
+                asked = as_the_reference(source, asked, kept.kinds)
+                roles = settle(source, log, asked)
+                closing = closing_of(source, roles, asked, options, kept.waiting, name)
+                log.say(*closing.notes, *source.about_checksum)
+                checksum = source.checksum  # of what is read next
+                only = replace(asked, values={**asked.values, "where": closing.where})
+                rows = _rows(source, roles, roles.on, only)
+            rows = with_the_levels_of_the_reference(rows, kept.kinds)
+            if asked.where is not None or asked.na_values or asked.missing == "drop":
+                log.say(*rows.dropped)
             page = ["itrust.render.page"] if options.report is not None else []
             load("itrust.watch.watching", "itrust.render.text", *page)
-            name = _batch_name(options, called, watch)
+            called = name.free(options.late)
             with small_products():
-                watch = _taken_in(watch, rows, name, options.late, closing)
-            log.say(*new_level_notes(rows, kept.levels))
-            if name != called and not options.late:
-                log.say(f"a batch is called {called!r} already; this one is called {name!r}")
-            kept = kept.after(closing, called, segment)
+                watch = _taken_in(watch, rows, called, options.late, closing)
+            log.say(*new_level_notes(rows, kept.levels, salt_of(watch), options.min_cell))
+            if called != name.text and not options.late:
+                log.say(f"a batch is called {name.text!r} already; this one is called {called!r}")
+            kept = kept.after(closing, name)
             watch = watch.with_source(kept.to_dict())
             made = _provenance(options, place, source.name, checksum)
             report = watch_report(
@@ -217,24 +243,6 @@ def _update(options: Options) -> int:
             writers = {place: writer_of(lambda: text_of(watch)), **_writers(options, report)}
             state.replace(writers)
     return _told(options, report, log, options.outputs)
-
-
-def _batch(source: InputFiles, roles: Roles, asked: Options) -> Any:
-    """The rows of a batch; what is missing cannot be mended here by an option about columns."""
-    try:
-        return _rows(source, roles, roles.on, asked)
-    except it.InputError as error:
-        if error.details.get("cure") != Setting("missing", "drop"):
-            raise
-        hint = "the rule for missing values is that of the start of the watch"
-        if error.column == roles.label:
-            hint = (
-                "a row enters when its outcome is known, whatever it is: let it wait with {}, or "
-                "keep it for a later file"
-            )
-        known = [Setting("closed_before", ...)] if "{}" in hint else []
-        told = "rows without {title}: {count} (first: {row})"
-        raise error.at(problem=told, hint=hint, settings=tuple(known)) from None
 
 
 def _taken_in(watch: Watch, rows: Any, name: str | None, late: bool, closing: Closing) -> Watch:
@@ -248,31 +256,10 @@ def _taken_in(watch: Watch, rows: Any, name: str | None, late: bool, closing: Cl
                 argument="date_column",
                 details={"first": closing.times[0], "late": Setting("late")},
             ) from None
+        if error.argument == "batch" and "kind" in error.details:
+            told = "{column} is a {found} in the batch and a {kind} in the reference"
+            raise error.at(problem=told, hint="write it as it is written there") from None
         raise
-
-
-def _called(options: Options, source: InputFiles) -> str | None:
-    """What the batch is called: as it was said, or as its file is, if it is one."""
-    if options.name is not None:
-        return str(options.name)
-    if source.name == SPOOLED or len(source.files) != 1:
-        return None
-    return source.files[0].name.split(".")[0] or None
-
-
-def _batch_name(options: Options, name: str | None, watch: Watch) -> str | None:
-    """A name that no batch of this model has; one that was typed is left to be refused."""
-    if name is None:
-        return None
-    number = watch.segments[-1].number
-    taken = {record.name for record in watch.history if record.segment == number}
-    if options.late:
-        tries = [f"{name} (late)", *(f"{name} (late {k})" for k in range(2, len(taken) + 3))]
-        return next(one for one in tries if one not in taken)
-    if options.name is not None or name not in taken:
-        return name
-    tries = [f"{name} ({k})" for k in range(2, len(taken) + 3)]
-    return next(one for one in tries if one not in taken)
 
 
 def _status(options: Options) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -13,10 +15,14 @@ from itrust.cli.columns import said_of_columns
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import Options
 from itrust.cli.roles import Roles
-from itrust.cli.watch_state import Remembered
-from itrust.data import date_text, quoted, written
+from itrust.cli.watch_names import BatchName
+from itrust.data import date_text, quoted, without_codes, written
 
-MICROSECONDS = 86_400_000_000  # of a day
+if TYPE_CHECKING:
+    from itrust.watch import Waiting
+
+EPOCH = datetime(1970, 1, 1)
+NAME = {"name": Setting("name", ...)}
 
 
 @dataclass(frozen=True)
@@ -49,103 +55,156 @@ def closing_of(
     roles: Roles,
     asked: Options,
     options: Options,
-    kept: Remembered,
-    name: str | None,
-    segment: int,
+    waiting: Sequence[Waiting],
+    batch: BatchName,
 ) -> Closing:
     """Settle which rows of a file count now, by the column of dates.
 
     Late rows of a batch, some of which were counted before, are those that closed since: the batch
     is known by its name. Rows that wait since the time of an earlier model are refused.
     """
-    column, before = asked.date_column, options.closed_before
+    column = asked.date_column
     if column is None:
-        if before is not None:
-            raise InputError(
-                "{argument} needs the column that says when outcomes are known; this watch was "
-                "started without {date_column}",
-                argument="closed_before",
-                details={"date_column": Setting("date_column", ...)},
-            )
+        _refuse_windows(options)
         return Closing(asked.where)
-    source.require("date_column", column)
-    days = _days(source, roles, asked, column)
-    end = np.inf if before is None else _day(before, "closed_before")
-    named = [own for own in kept.waiting if own.name == name] if options.late else []
-    begun = [own for own in named if own.segment == segment]
-    if named and not begun:
+    end = np.inf if options.closed_before is None else _asked_day(options.closed_before)
+    before = date_text(end) if np.isfinite(end) else None
+    since = _waits_since(waiting, batch, options.late)
+    start = -np.inf if since is None else days_of(since)
+    days, lacking = _days(source, roles, asked, column)
+    inside = days[(days >= start) & (days < end)]
+    waits, known = int((days >= end).sum()), int((days < start).sum())
+    if waits and batch.text is None:
+        _refuse_unnamed(before)
+    if inside.size < 2:
+        _refuse_few(source, inside.size, before)
+    left_out = {
+        f"of {source.name} without {column!r}: left out": lacking,
+        f"of {source.name} not closed before {before}: left out, to enter late": waits,
+        f"closed before {since}: counted with {batch.text!r} before": known,
+    }
+    return Closing(
+        _condition(asked.where, column, start, end, some_lack=lacking > 0),
+        (date_text(float(inside.min())), date_text(float(inside.max()))),
+        waits,
+        before,
+        tuple(f"{counted(n, 'row')} {why}" for why, n in left_out.items() if n),
+    )
+
+
+def _refuse_windows(options: Options) -> None:
+    """Refuse what is about dates in a watch that knows of none."""
+    if options.closed_before is not None:
+        raise InputError(
+            "{argument} needs the column that says when outcomes are known; this watch was "
+            "started without {date_column}",
+            argument="closed_before",
+            details={"date_column": Setting("date_column", ...)},
+        )
+
+
+def _refuse_unnamed(before: str | None) -> NoReturn:
+    raise InputError(
+        "some rows are not closed before {value}; name the batch ({name}), so that they are known "
+        "when they enter later",
+        argument="closed_before",
+        value=before,
+        details=NAME,
+    )
+
+
+def _refuse_few(source: InputFiles, count: int, before: str | None) -> NoReturn:
+    argument = "closed_before" if before is not None else "date_column"
+    if not count:
+        raise InputError(
+            "no row of {file} closes in this time, so there is nothing to count",
+            argument=argument,
+            file=source.name,
+        )
+    raise InputError(
+        "only 1 row of {file} closes in this time, and a batch has 2 or more; take it in later, "
+        "together with others",
+        argument=argument,
+        file=source.name,
+    )
+
+
+def _waits_since(waiting: Sequence[Waiting], batch: BatchName, late: bool) -> str | None:
+    """The date that late rows of the batch had to close before; None where none of it waits.
+
+    Refuses a name by which rows would be counted twice, or those that wait forgotten.
+    """
+    named = [own for own in waiting if own.name == batch.text]
+    own = next((own for own in named if own.segment == batch.segment), None)
+    if not late:
+        if own is not None:
+            raise InputError(
+                "rows of a batch called {value} still wait, and are known by that name; give this "
+                "batch another one with {name}, or take those rows in with {late}",
+                argument="name",
+                value=batch.text,
+                details={**NAME, "late": Setting("late")},
+            )
+        return None
+    if own is None:
+        names = [one.name for one in waiting if one.segment == batch.segment]
+        _refuse_unknown_rows(batch, names, is_of_before=bool(named))
+    return None if own is None else own.closed_before
+
+
+def _refuse_unknown_rows(batch: BatchName, names: list[str], *, is_of_before: bool) -> None:
+    """Refuse late rows that may have been counted: nothing waits under their name."""
+    if batch.text is None:
+        raise InputError(
+            "{argument} needs the name of the batch that the rows belong to, so that none is "
+            "counted twice: give it with {name}",
+            argument="late",
+            details=NAME,
+        )
+    if is_of_before:
         raise InputError(
             "rows of {value} wait since the time of an earlier model, which predicted them; they "
             "say nothing of the present one and are not counted (rows that it has predicted are "
             "taken in under another name: {name})",
             argument="late",
-            value=name,
-            details={"name": Setting("name", ...)},
+            value=batch.text,
+            details=NAME,
         )
-    _refuse_names([own.name for own in kept.waiting if own.segment == segment], name, options.late)
-    start = _day(begun[0].closed_before, "state") if begun else -np.inf
-    counts, waits, known = (days >= start) & (days < end), days >= end, days < start
-    notes = []
-    if waits.any() and name is None:
+    if batch.is_counted:
         raise InputError(
-            "some rows are not closed before {value}; name the batch ({name}), so that they are "
-            "known when they enter later",
-            argument="closed_before",
-            value=before,
-            details={"name": Setting("name", ...)},
+            "{argument}: no rows of {value} wait, since a batch of that name was counted before; "
+            "other rows need another name: {name}",
+            argument="late",
+            value=batch.text,
+            details=NAME,
         )
-    if waits.any():
-        told = counted(int(waits.sum()), "row")
-        notes.append(f"{told} of {source.name} not closed before {before}: left out, to enter late")
-    if known.any():
-        told = counted(int(known.sum()), "row")
-        notes.append(f"{told} closed before {begun[0].closed_before}: counted with {name!r} before")
-    if not counts.any():
-        raise InputError(
-            "no row of {file} closes in this time, so there is nothing to count",
-            argument="closed_before" if before is not None else "date_column",
-            file=source.name,
-        )
-    inside = days[counts]
-    return Closing(
-        _condition(asked.where, column, start, end),
-        (date_text(float(inside.min())), date_text(float(inside.max()))),
-        int(waits.sum()),
-        before,
-        tuple(notes),
-    )
-
-
-def _refuse_names(names: list[str], name: str | None, late: bool) -> None:
-    """Refuse a name by which rows that wait would be counted twice, or forgotten."""
-    if late and names and name not in names:
+    if names:
         raise InputError(
             "rows of {waiting} wait, and a batch is known by its name: say which of them these "
             "rows belong to with {name}, so that none is counted twice",
             argument="late",
-            details={"waiting": listed(names), "name": Setting("name", ...)},
-        )
-    if not late and name in names:
-        raise InputError(
-            "rows of a batch called {value} still wait, and are known by that name; give this "
-            "batch another one with {name}, or take those rows in with {late}",
-            argument="name",
-            value=name,
-            details={"name": Setting("name", ...), "late": Setting("late")},
+            details={"waiting": listed(names), **NAME},
         )
 
 
-def _days(source: InputFiles, roles: Roles, asked: Options, column: str) -> FloatArray:
-    """When each row closes, in days since 1970; no label is read."""
+def _days(source: InputFiles, roles: Roles, asked: Options, column: str) -> tuple[FloatArray, int]:
+    """When each row closes, in days since 1970, and how many rows do not say; no label is read.
+
+    A missing date is no level: rows without one are dropped or refused.
+    """
+    source.require("date_column", column)
     said = said_of_columns(source, asked)
     needed = [roles.prob[0], column, *said.condition_columns(source, roles.prob)]
+    frame = source.table(needed)
     with source.located():
         found = it.Population.from_frame(
-            source.table(needed),
+            frame,
             prob=roles.prob[0],
             on=[column],
             na_values=list(said.na_values),
             where=said.where,
+            missing="drop" if asked.missing == "drop" else "error",
+            **said.kinds.of_columns(needed),
         )
     dates = found.column(column)
     if dates.kind != "date":
@@ -154,24 +213,36 @@ def _days(source: InputFiles, roles: Roles, asked: Options, column: str) -> Floa
             argument="date_column",
             value=column,
         )
-    return np.asarray(dates.values, dtype=float)
+    lacking = without_codes(frame.select([column]), said.na_values)[column].null_count
+    return np.asarray(dates.values, dtype=float), lacking
 
 
-def _day(text: str, argument: str) -> float:
+def days_of(text: str) -> float:
+    """Days from 1970 to a date or time in ISO 8601, in UTC where it has a zone.
+
+    >>> days_of("1970-01-02T12:00")
+    1.5
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return (moment - EPOCH).total_seconds() / 86_400
+
+
+def _asked_day(text: str) -> float:
     try:
-        moment = np.datetime64(text.strip().replace(" ", "T"), "us")
-        if np.isnat(moment):
-            raise ValueError
-    except ValueError:
+        return days_of(text.strip())
+    except (ValueError, OverflowError):
         raise InputError(
             "{argument} must be a date, such as 2026-01-31, not {value}",
-            argument=argument,
+            argument="closed_before",
             value=text,
         ) from None
-    return float(moment.astype(int)) / MICROSECONDS
 
 
-def _condition(where: str | None, column: str, start: float, end: float) -> str | None:
+def _condition(
+    where: str | None, column: str, start: float, end: float, *, some_lack: bool
+) -> str | None:
     """The condition of the watch, and that a row closes in a time."""
     ends: Sequence[tuple[str, float]] = ((">=", start), ("<", end))
     parts = [
@@ -179,6 +250,8 @@ def _condition(where: str | None, column: str, start: float, end: float) -> str 
         for sign, day in ends
         if np.isfinite(day)
     ]
+    if some_lack and not parts:
+        parts = [f"{quoted(column)} is not missing"]
     if where is not None:
         parts.insert(0, f"({where})")
     return " and ".join(parts) or None

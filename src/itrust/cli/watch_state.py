@@ -8,18 +8,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from itrust._core import InputError, Write, write_all
 from itrust.cli.console import Log
 from itrust.cli.options import BY_KEY, Kind, Options
 from itrust.cli.outputs import undo_interrupted_writes
 from itrust.cli.roles import Roles
-from itrust.cli.watch_levels import Levels
+from itrust.cli.watch_columns import ColumnKinds, are_kinds
+from itrust.cli.watch_dates import Closing, days_of
+from itrust.cli.watch_levels import Levels, is_levels
+from itrust.cli.watch_names import BatchName
 from itrust.watch import Waiting, Watch
-
-if TYPE_CHECKING:
-    from itrust.cli.watch_dates import Closing
 
 try:
     import fcntl
@@ -31,6 +31,7 @@ KEPT = (  # options about columns and text, which updates need and do not name
     *("value_labels", "where", "na_values", "sep", "decimal", "dates", "missing", "date_column"),
 )
 MAX_WAITING = 1_000
+# What only other commands take, so that columns are read as theirs are.
 ABSENT: Mapping[str, Any] = {"strata": (), "replicate_weights": (), "replicate_method": None}
 
 
@@ -55,16 +56,24 @@ class Remembered:
     waiting : tuple of Waiting
         Rows that were left out, because their window had not closed.
     levels : dict
-        Levels of the reference, by category; empty in states that do not keep them.
+        Hashed levels of the reference, by category; those of wide ones are not kept.
+    kinds : dict
+        What the covariates of the reference are, by name.
     """
 
     options: Mapping[str, Any]
     waiting: tuple[Waiting, ...] = ()
     levels: Levels = field(default_factory=dict)
+    kinds: ColumnKinds = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, asked: Options, roles: Roles, covariates: tuple[str, ...], levels: Levels
+        cls,
+        asked: Options,
+        roles: Roles,
+        covariates: tuple[str, ...],
+        levels: Levels,
+        kinds: ColumnKinds,
     ) -> Remembered:
         """Take over what was typed, set or guessed."""
         typed = {
@@ -75,7 +84,7 @@ class Remembered:
             "weights": roles.weights,
             "cluster": roles.cluster,
         }
-        return cls({**ABSENT, **typed}, levels=levels)
+        return cls({**ABSENT, **typed}, levels=levels, kinds=kinds)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON keeps it."""
@@ -85,7 +94,8 @@ class Remembered:
             "command": "itrust watch",
             "options": {name: value for name, value in plain.items() if value not in (None, [])},
             "waiting": [dict(vars(own)) for own in self.waiting],
-            "levels": {name: list(own) for name, own in self.levels.items()},
+            "levels": dict(self.levels),
+            "kinds": dict(self.kinds),
         }
 
     @classmethod
@@ -111,14 +121,19 @@ class Remembered:
         if len(values["prob"]) != 1 or not values["label"] or not values["on"]:
             _damaged(place, "it does not say which columns are what")
         rows = tuple(_waiting(own, place) for own in waiting)
-        return cls({**ABSENT, **values}, rows, _levels(found.get("levels", {}), place))
+        levels, kinds = found.get("levels", {}), found.get("kinds", {})
+        if not is_levels(levels) or not are_kinds(kinds):
+            _damaged(place, "what it says of levels and kinds of columns cannot be read")
+        return cls({**ABSENT, **values}, rows, levels, kinds)
 
-    def after(self, closing: Closing, name: str | None, segment: int) -> Remembered:
-        """What waits after a batch of a segment was taken in."""
-        others = tuple(own for own in self.waiting if own.name != name or own.segment != segment)
+    def after(self, closing: Closing, batch: BatchName) -> Remembered:
+        """What waits after a batch was taken in."""
+        others = tuple(
+            own for own in self.waiting if own.name != batch.text or own.segment != batch.segment
+        )
         if not closing.waiting or closing.before is None:
             return replace(self, waiting=others)
-        new = Waiting(str(name), closing.waiting, closing.before, segment)
+        new = Waiting(str(batch.text), closing.waiting, closing.before, batch.segment)
         return replace(self, waiting=(*others, new)[-MAX_WAITING:])
 
 
@@ -134,14 +149,11 @@ def _waiting(found: Any, place: Path) -> Waiting:
     sound = isinstance(found, dict) and found.keys() == kinds.keys()
     if not sound or not all(type(found[key]) is kind for key, kind in kinds.items()):
         _damaged(place, "what it says of rows that wait cannot be read")
+    try:
+        days_of(found["closed_before"])
+    except (ValueError, OverflowError):
+        _damaged(place, "it does not say since when rows wait")
     return Waiting(**found)
-
-
-def _levels(found: Any, place: Path) -> Levels:
-    sound = isinstance(found, dict) and all(isinstance(own, list) for own in found.values())
-    if not sound or not all(type(text) is str for own in found.values() for text in own):
-        _damaged(place, "what it says of levels cannot be read")
-    return {name: tuple(own) for name, own in found.items()}
 
 
 def _damaged(place: Path, why: str) -> NoReturn:

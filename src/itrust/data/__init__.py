@@ -32,6 +32,7 @@ from itrust.data.files import Scan, scan
 from itrust.data.files import clusters_in_files as clusters_in_files
 from itrust.data.formats import AS_SEEN as AS_SEEN
 from itrust.data.formats import FORMATS as FORMATS
+from itrust.data.formats import Delimited as Delimited
 from itrust.data.formats import FilePart as FilePart
 from itrust.data.formats import TextForm as TextForm
 from itrust.data.formats import about_unpacked as about_unpacked

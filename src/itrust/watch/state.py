@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "itrust-watch/1"
 MAX_SEED = 2**64 - 1
-MAX_SOURCE = 100_000  # characters of what the maker of a watch keeps with it
+MAX_SOURCE = 1_000_000  # characters of what the maker of a watch keeps with it
 
 
 def text_of(watch: Watch) -> str:

@@ -129,7 +129,10 @@ class Delimited(Format):
                     column=name,
                 )
         nullable = types is None
-        types = types or {name: _lasting_type(schema.field(name).type) for name in names}
+        types = types or {
+            name: pa.string() if name in self.form.texts else _lasting_type(schema.field(name).type)
+            for name in names
+        }
         convert = pa.csv.ConvertOptions(
             column_types=types, include_columns=names, strings_can_be_null=nullable, **seen
         )

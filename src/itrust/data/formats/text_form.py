@@ -47,6 +47,9 @@ class TextForm:
         show it; dates with points have the day first.
     na_values : tuple
         Cells that stand for a missing value, besides empty ones, "NA" and the like.
+    texts : tuple of str
+        Columns that stay text, though all cells of a file may look like numbers; a file may lack
+        them.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class TextForm:
     decimal: str | None = None
     dates: DateOrder | None = None
     na_values: tuple[Any, ...] = ()
+    texts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.separator is not None:
@@ -151,7 +155,8 @@ def dialect_of(path: Path, usual: str, form: TextForm) -> Dialect:
         With nothing left open.
     """
     place = path.stat()
-    return _dialect_of(path, usual, replace(form, na_values=()), (place.st_mtime_ns, place.st_size))
+    seen = replace(form, na_values=(), texts=())
+    return _dialect_of(path, usual, seen, (place.st_mtime_ns, place.st_size))
 
 
 @lru_cache(maxsize=64)

@@ -288,10 +288,9 @@ def _nowhere(told, terminal, html):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("half", [0, 1])
-def test_three_dozen_audits_do_not_contradict_themselves(half):
+def test_three_dozen_audits_do_not_contradict_themselves():
     verdicts, findings = set(), set()
-    for seed in range(50 * half, 50 * half + 18):
+    for seed in range(36):
         charts = seed % 9 == 0
         tolerance = TOLERANCES[seed // 2 % 3]
         settings = {"draws": 79, "rng": seed, "charts": charts, "tolerance": tolerance}

@@ -261,10 +261,10 @@ def test_the_edge_is_half_the_way_to_the_next_prediction():
 
 @pytest.mark.slow
 def test_compare_judges_on_other_rows_by_the_exact_test():
-    calibration, test = tilted(4_000).split([0.5, 0.5], rng=0)
-    table = compare({"steps": Isotonic(), "ours": Local()}, calibration, test, draws=99, rng=0)
+    calibration, test = tilted(6_000).split([0.5, 0.5], rng=0)
+    table = compare({"steps": Isotonic(), "ours": Local()}, calibration, test, draws=199, rng=0)
     assert [method.name for method in table] == ["none", "steps", "ours"]
-    assert table["none"].pvalue == table["steps"].pvalue == 0.01
+    assert table["none"].pvalue == table["steps"].pvalue == 0.005
     assert table["ours"].pvalue > 0.05
     assert table["ours"].slice is None
     assert table["none"].slice is not None
@@ -273,7 +273,7 @@ def test_compare_judges_on_other_rows_by_the_exact_test():
     assert table["ours"].log_loss == it.scores.log_loss(own)
     assert table["ours"].klce2 == pytest.approx(it.klce2(own), rel=1e-12)
     assert table["ours"].mce == it.scores.mce(own)
-    assert table["ours"].pvalue == it.klce_test(own, draws=99, rng=0).pvalue
+    assert table["ours"].pvalue == it.klce_test(own, draws=199, rng=0).pvalue
     facts = json.loads(json.dumps(table.to_dict()))
     assert facts["recalibrations"][2]["name"] == "ours"
     assert table.to_arrow().num_rows == 3

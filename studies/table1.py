@@ -21,7 +21,7 @@ from itrust import figures, recalibrate
 
 FULL = {"draws": 500, "most_rows": 12_165}
 QUICK = {"draws": 100, "most_rows": 2_500}
-TINY = {"draws": 19, "most_rows": 200, "households": 1_000}
+TINY = {"draws": 19, "most_rows": 120, "households": 500}
 
 SEED = 1090  # of the published split
 ALPHA, GAMMA, RHO = 0.01, 0.01, 0.1  # of the published multicalibration, as effective

@@ -123,19 +123,19 @@ def test_labels_that_were_called_impossible_have_no_difference_in_log_loss():
 
 @pytest.mark.slow
 def test_intervals_of_differences_cover():
-    runs, missed = 50, 0
+    runs, missed = 30, 0
     rng = np.random.default_rng(0)
-    x = rng.normal(size=1_000_000)
+    x = rng.normal(size=300_000)
     truth = 1 / (1 + np.exp(-x))
     a, b = np.clip(truth + 0.1, 0, 1), 1 / (1 + np.exp(-0.7 * x))
     expected = np.mean((truth - a) ** 2 - (truth - b) ** 2)
     for run in range(runs):
-        rows = np.random.default_rng(run).integers(1_000_000, size=400)
+        rows = np.random.default_rng(run).integers(300_000, size=400)
         y = np.random.default_rng([run, 1]).random(400) < truth[rows]
         models = {"a": it.Sample(y, a[rows]), "b": it.Sample(y, b[rows])}
         part = it.compare(models, draws=19, rng=run).differences[0]
         missed += not part.lower <= expected <= part.upper
-    assert plausible(missed, runs)
+    assert plausible(missed, runs, doubt=0.02)
 
 
 @pytest.mark.parametrize(

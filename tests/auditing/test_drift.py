@@ -229,7 +229,7 @@ def test_two_samples_of_one_law_seldom_differ():
     """Any of all comparisons, at alpha 0.1; events are rare (3 %) in half of the runs."""
     template = audited(town(0), [])
     false = []
-    for run in range(160):
+    for run in range(80):
         pair = []
         for side in range(2):
             rows = town(10_000 + 2 * run + side, 400)
@@ -237,4 +237,4 @@ def test_two_samples_of_one_law_seldom_differ():
             drawn = np.random.default_rng(run * 2 + side).random(rows.n) < p
             pair.append(lightly(template, with_labels(rows, drawn, p)))
         false.append(bool(it.drift(*pair, alpha=0.1).shown))
-    assert plausible(sum(false), len(false), 0.1) or np.mean(false) < 0.1
+    assert plausible(sum(false), len(false), 0.1, doubt=0.02) or np.mean(false) < 0.1

@@ -11,7 +11,7 @@ import pytest
 
 import memory
 
-AUDITS = 12
+AUDITS = 8
 
 
 def watched():

@@ -1,4 +1,4 @@
-"""One truth on every surface: a hundred audits whose texts, pages and files agree."""
+"""One truth on every surface: three dozen audits whose texts, pages and files agree."""
 
 import json
 import re
@@ -288,11 +288,10 @@ def _nowhere(told, terminal, html):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("half", [0, 1])
-def test_a_hundred_audits_do_not_contradict_themselves(half):
+def test_three_dozen_audits_do_not_contradict_themselves():
     verdicts, findings = set(), set()
-    for seed in range(50 * half, 50 * half + 50):
-        charts = seed % 10 == 0
+    for seed in range(36):
+        charts = seed % 9 == 0
         tolerance = TOLERANCES[seed // 2 % 3]
         settings = {"draws": 79, "rng": seed, "charts": charts, "tolerance": tolerance}
         found = it.audit(simulated(seed), TASKS, **settings)

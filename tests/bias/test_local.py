@@ -147,28 +147,28 @@ LOCAL = LocalKernel(RBF(0.15), RBF(0.05))
 
 @pytest.mark.slow
 def test_no_point_in_the_right_half_is_flagged_more_often_than_promised():
-    rng, runs, wrong = np.random.default_rng(3), 250, 0
+    rng, runs, wrong = np.random.default_rng(3), 100, 0
     for run in range(runs):
         sample, truth = half_wrong(rng)
         b = it.local_bias(sample, at=GRID, kernel=LOCAL, draws=59, rng=run)
         right = b.known & (np.abs(smoothed(b, truth)) < 1e-12)
         wrong += bool(b.flagged[right].any())
     assert right.sum() >= 10
-    assert wrong / runs <= 0.05 or plausible(wrong, runs)
+    assert wrong / runs <= 0.05 or plausible(wrong, runs, doubt=0.02)
 
 
 @pytest.mark.slow
 def test_without_a_cut_points_of_the_right_half_are_blamed():
     rng, tails, ended = np.random.default_rng(3), 0, 0
-    for run in range(40):
+    for run in range(20):
         sample, truth = half_wrong(rng, 1_500, 0.3)
         gaussian = it.local_bias(sample, at=GRID, kernel=LOCAL, cut=0.0, draws=59, rng=run)
         tails += bool(gaussian.flagged[GRID.columns[0].values < 0.5].any())
         compact = it.local_bias(sample, at=GRID, kernel=LOCAL, draws=59, rng=run)
         right = np.abs(smoothed(compact, truth)) < 1e-12
         ended += bool(compact.flagged[right].any())
-    assert tails >= 6
-    assert ended <= 5
+    assert tails >= 3
+    assert ended <= 3
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_without_a_cut_points_of_the_right_half_are_blamed():
 )
 @pytest.mark.slow
 def test_the_confidence_band_covers_the_smoothed_bias(low, high, shift):
-    rng, runs, missed = np.random.default_rng(11), 300, 0
+    rng, runs, missed = np.random.default_rng(11), 120, 0
     null_missed = 0
     for run in range(runs):
         x, p = rng.random(400), rng.uniform(low, high, 400)
@@ -191,19 +191,19 @@ def test_the_confidence_band_covers_the_smoothed_bias(low, high, shift):
         missed += not ((b.band.lower <= bias) & (bias <= b.band.upper)).all()
         half = (b.null_band.upper - b.null_band.lower) / 2
         null_missed += not (np.abs(b.values - bias) <= half).all()
-    assert plausible(missed, runs)
+    assert plausible(missed, runs, doubt=0.02)
     if shift == 0.1:
         assert null_missed > 0.2 * runs  # the null band is not a confidence band
 
 
 @pytest.mark.slow
 def test_the_null_band_holds_its_level_on_calibrated_rows():
-    runs = 250
+    runs = 100
     wrong = 0
     for run in range(runs):
         sample = it.simulate.papers_level_design(150, rng=run).sample
         wrong += bool(it.local_bias(sample, draws=59, rng=run).flagged.any())
-    assert plausible(wrong, runs)
+    assert plausible(wrong, runs, doubt=0.02)
 
 
 def test_widths_chosen_by_labels_leave_those_rows_out():
@@ -225,12 +225,12 @@ def test_widths_chosen_by_labels_leave_those_rows_out():
 
 @pytest.mark.slow
 def test_the_choice_of_widths_does_not_spoil_the_level():
-    runs, wrong = 120, 0
+    runs, wrong = 60, 0
     for run in range(runs):
         sample = it.simulate.papers_level_design(400, rng=run).sample
         wide = HeldOut(0.5, factors=(1.0, 2.0, 4.0))
         wrong += bool(it.local_bias(sample, kernel=wide, draws=39, rng=run).flagged.any())
-    assert wrong / runs <= 0.05 or plausible(wrong, runs)
+    assert wrong / runs <= 0.05 or plausible(wrong, runs, doubt=0.02)
 
 
 def test_clusters_widen_the_band():

@@ -29,7 +29,7 @@ PLANTED = {
 @pytest.mark.parametrize("name", PLANTED)
 @pytest.mark.slow
 def test_planted_slices_are_found_and_confirmed(name):
-    runs, found = 16, 0
+    runs, found = 10, 0
     for run in range(runs):
         sample, planted = planted_in(np.random.default_rng(run), 10_000, PLANTED[name], 0.10)
         assert 0.08 < planted.mean() < 0.12
@@ -38,16 +38,16 @@ def test_planted_slices_are_found_and_confirmed(name):
             if part.bias > 0 and (rows & planted).sum() > 0.5 * (rows | planted).sum():
                 found += 1
                 break
-    assert found >= 12  # studies/bias.py has the long run
+    assert found >= 6  # studies/bias.py has the long run
 
 
 @pytest.mark.slow
 def test_a_right_model_has_a_confirmed_slice_in_at_most_5_percent():
-    runs, wrong = 40, 0
+    runs, wrong = 24, 0
     for run in range(runs):
         sample, _ = planted_in(np.random.default_rng([1, run]), 1_500, lambda x: x["age"] < 0, 0.0)
         wrong += bool(it.bias_slices(sample, draws=99, rng=run).confirmed)
-    assert wrong / runs <= 0.05 or plausible(wrong, runs)
+    assert wrong / runs <= 0.05 or plausible(wrong, runs, doubt=0.02)
 
 
 def test_the_words_and_numbers_of_a_large_slice():
@@ -70,13 +70,13 @@ def test_the_words_and_numbers_of_a_large_slice():
 def test_judged_rows_are_not_those_of_the_search():
     """The bias that a slice shows where it was found is larger than where it is judged."""
     gaps = []
-    for run in range(20):
+    for run in range(12):
         sample, _ = planted_in(np.random.default_rng([4, run]), 2_000, lambda x: x["age"] < 0, 0.0)
         for part in it.bias_slices(sample, draws=39, rng=run):
             assert 0 < part.judged_on < part.rows
             gaps.append((np.sign(part.found_bias) * part.bias, abs(part.found_bias)))
     judged, found = np.mean(gaps, axis=0)
-    assert len(gaps) > 20
+    assert len(gaps) > 12
     assert abs(judged) < 0.02  # unbiased on other rows: around the truth, 0
     assert found > judged + 0.05
 

@@ -29,17 +29,17 @@ def rejections(design, runs, draws=99):
 @pytest.mark.parametrize(
     ("design", "runs"),
     [
-        pytest.param(simulate.tight_clusters, 100, id="tight clusters"),
-        pytest.param(simulate.rare_events, 100, id="rare events"),
-        pytest.param(simulate.weighted_rows, 120, id="weights from x"),
-        pytest.param(lambda rng: simulate.papers_level_design(30, rng), 200, id="thirty rows"),
-        pytest.param(lambda rng: simulate.normal_covariates(100, 20, rng), 40, id="20 covariates"),
+        pytest.param(lambda rng: simulate.tight_clusters(250, rng), 60, id="tight clusters"),
+        pytest.param(lambda rng: simulate.rare_events(250, rng), 60, id="rare events"),
+        pytest.param(lambda rng: simulate.weighted_rows(150, rng), 60, id="weights from x"),
+        pytest.param(lambda rng: simulate.papers_level_design(30, rng), 100, id="thirty rows"),
+        pytest.param(lambda rng: simulate.normal_covariates(100, 20, rng), 25, id="20 covariates"),
     ],
 )
 @pytest.mark.slow
 def test_the_level_is_plausible(design, runs):
     """A few runs of slow designs; `make study NAME=power` has many."""
-    assert plausible(rejections(design, runs), runs)
+    assert plausible(rejections(design, runs), runs, doubt=0.02)
 
 
 @pytest.mark.slow
@@ -50,10 +50,10 @@ def test_the_level_is_exact():
 @pytest.mark.slow
 def test_fifty_covariates_are_no_obstacle():
     """Type-II error of the paper's design; its own test has .53 and .15 here."""
-    runs = 16
+    runs = 8
     missed = runs - rejections(lambda rng: simulate.papers_power_design(500, 50, rng), runs)
-    assert missed <= 5  # a true rate of .10 gives more with probability .003
-    assert rejections(lambda rng: simulate.papers_power_design(1000, 50, rng), 3) == 3
+    assert missed <= 3  # a true rate of .10 gives more with probability .005, .53 with .76
+    assert rejections(lambda rng: simulate.papers_power_design(1000, 50, rng), 2) == 2
 
 
 @pytest.mark.parametrize("name", simulate.ALTERNATIVES)
@@ -191,7 +191,7 @@ def test_a_calibrated_model_has_no_evidence_against_it():
 @pytest.mark.slow
 def test_an_entry_without_bias_beside_wrong_ones_is_seldom_blamed():
     """Weak null: errors that cancel along x1, elsewhere large; flips keep the blame small."""
-    runs, blamed = 200, 0
+    runs, blamed = 80, 0
     for run in range(runs):
         rng = np.random.default_rng(run)
         x = rng.normal(size=(300, 2))
@@ -200,7 +200,7 @@ def test_an_entry_without_bias_beside_wrong_ones_is_seldom_blamed():
         s = Sample(rng.random(300) < truth, p, x)
         r = it.klce_test(s, it.default_dictionary(s).only(families=["linear"]), draws=99, rng=run)
         blamed += r.finding("x1: trend").pvalue <= 0.05
-    assert blamed <= 16  # by redraws alone 48
+    assert blamed <= 8  # by redraws alone about 19
 
 
 def several_categories(n, seed=0, shift=0.0):
@@ -226,23 +226,24 @@ def test_every_entry_has_the_spread_it_is_given(engine):
 def test_many_cells_do_not_drown_a_shift():
     seen = sum(
         it.klce_test(several_categories(1500, k, 0.06), draws=99, rng=k).pvalue <= 0.05
-        for k in range(6)
+        for k in range(3)
     )
-    assert seen >= 5
+    assert seen == 3
 
 
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.slow
 def test_plain_findings_are_not_hidden_behind_everything_together(d):
-    for run in range(4):
+    for run in range(2):
         rng = np.random.default_rng(run)
         x = rng.normal(size=(3000, d))
         p = rng.uniform(0.2, 0.6, 3000)
         s = Sample(rng.random(3000) < p + 0.08 + 0.06 * np.clip(x[:, 0], -2, 2), p, x)
-        told = [f.name for f in it.klce_test(s, draws=99, rng=0).evidence()]
+        found = it.klce_test(s, draws=99, rng=0)
+        told = [f.name for f in found.evidence()]
         assert "overall level" in told
         assert any("x1" in name or name == "x: trend" for name in told)
-        trend = it.klce_test(s, draws=99, rng=0).finding("x1: trend")
+        trend = found.finding("x1: trend")
         assert (trend.shape, trend.direction) == (Shape.TREND, 1)
         assert str(trend).startswith("the bias rises with x1 (most too low where x1 ")
 

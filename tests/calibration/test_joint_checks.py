@@ -104,7 +104,7 @@ def test_every_engine_gives_the_same_joint_scores(engine):
 def test_drift_of_all_coefficients_is_seen_where_no_single_trend_is():
     """Power against thin bias: twenty slopes that are all a little off."""
     rejected = {"linear": 0, "joint": 0}
-    for seed in range(40):
+    for seed in range(24):
         rng = np.random.default_rng([seed, 3])
         x = rng.normal(size=(400, 20))
         score = x.sum(axis=1) / np.sqrt(20)

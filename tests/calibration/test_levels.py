@@ -8,7 +8,7 @@ import pytest
 import itrust as it
 from itrust import nulls, simulate
 from itrust.kernels import RBF, LocalKernel
-from oracles import holds_level, plausible
+from oracles import STRICT, holds_level, plausible
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,6 @@ def rejections(design, runs, *settings):
 @pytest.mark.parametrize(
     ("design", "kernel"),
     [
-        pytest.param(simulate.papers_level_design, DEFAULT, id="the paper's design"),
         pytest.param(lambda rng: simulate.tight_clusters(300, rng), NARROW, id="tight clusters"),
         pytest.param(lambda rng: simulate.rare_events(300, rng), DEFAULT, id="rare events"),
         pytest.param(lambda rng: simulate.weighted_rows(150, rng), DEFAULT, id="weights from x"),
@@ -47,24 +46,28 @@ def test_exact_null_holds_its_level(design, kernel):
     assert holds_level(rejecting(design, kernel))
 
 
+def test_exact_null_holds_its_level_to_a_hair_in_the_papers_design():
+    assert holds_level(rejecting(simulate.papers_level_design), others=STRICT)
+
+
 def test_algorithm_one_exceeds_its_level_where_variance_and_density_meet():
-    count = rejections(simulate.tight_clusters, 200, NARROW, nulls.ResidualBootstrap())
-    assert not plausible(count, 200)
-    assert 0.2 < count / 200 < 0.4
+    count = rejections(simulate.tight_clusters, 100, NARROW, nulls.ResidualBootstrap())
+    assert not plausible(count, 100)
+    assert 0.15 < count / 100 < 0.45
 
 
 SHIFT = LocalKernel(RBF(0.3))
 
 
 def test_exact_null_sees_a_uniform_shift_and_algorithm_one_does_not():
-    assert rejections(simulate.uniform_shift, 100, SHIFT) > 95
-    assert rejections(simulate.uniform_shift, 100, SHIFT, nulls.ResidualBootstrap()) <= 2
+    assert rejections(simulate.uniform_shift, 50, SHIFT) > 46
+    assert rejections(simulate.uniform_shift, 50, SHIFT, nulls.ResidualBootstrap()) <= 1
 
 
 def test_published_nulls_behave_as_measured():
     """Paper's design, n = 50, wide kernel on f: permuting holds its level, centring breaks it."""
     wide = LocalKernel(RBF(0.99 / np.sqrt(2)), it.kernels.Constant())
-    design, runs = simulate.papers_level_design, 300
+    design, runs = simulate.papers_level_design, 120
     assert holds_level(rejecting(design, wide, nulls.Permutation()))
     assert rejections(design, runs, wide, nulls.Permutation(centred=True)) > 0.2 * runs
     assert rejections(design, runs, wide, nulls.ResidualBootstrap()) == 0
@@ -77,12 +80,12 @@ def test_repeated_units_break_exactness_and_clusters_mend_it():
         clustered = it.Sample(s.y, s.p, s.columns[0].values, cluster=unit)
         return simulate.Simulated(clustered, s.p)
 
-    assert rejections(simulate.repeated_units, 150) / 150 > 0.2
+    assert rejections(simulate.repeated_units, 60) / 60 > 0.2
     assert holds_level(rejecting(named))
 
 
 def test_weights_from_the_outcome_break_exactness():
-    assert not plausible(rejections(simulate.outcome_weights, 200), 200)
+    assert not plausible(rejections(simulate.outcome_weights, 80), 80)
 
 
 def test_flipped_signs_hold_their_level():
@@ -97,7 +100,7 @@ def test_spectral_null_holds_its_level_at_moderate_n():
 
 
 def test_hoeffding_is_conservative_but_not_blind():
-    assert rejections(simulate.papers_level_design, 200, DEFAULT, nulls.Hoeffding()) == 0
+    assert rejections(simulate.papers_level_design, 100, DEFAULT, nulls.Hoeffding()) == 0
 
     def plainly_miscalibrated(rng):
         return simulate.uniform_shift(2000, 0.14, rng)

@@ -496,7 +496,7 @@ def test_correlation_within_clusters_is_no_miscalibration_and_a_bias_is_one():
 def test_the_level_holds_with_clusters_and_a_rare_class(is_shared):
     """Labels alike along an order of classes that each cluster has anew, or independent."""
     units, pvalues, alone = np.repeat(np.arange(60), 5), [], []
-    for run in range(8):
+    for run in range(6):
         rng = np.random.default_rng([run, 7])
         x = rng.normal(size=300)
         p = np.exp(np.outer(x, [0.5, -0.5, 0.0]) + rng.normal(size=(300, 3)) * 0.5) * [1, 1, 0.04]

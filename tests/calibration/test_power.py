@@ -28,7 +28,7 @@ def found(town):
     return it.detectable(town, draws=199, simulations=200, rng=0)
 
 
-def power_by_redoing_everything(sample, rows, shift, runs=20, draws=99):
+def power_by_redoing_everything(sample, rows, shift, runs=12, draws=59):
     """Share of samples with shifted truth that `klce_test` rejects."""
     truth = np.where(rows, np.clip(sample.p + shift, 0, 1), sample.p)
     x = {

@@ -217,7 +217,7 @@ def _told(value: object) -> str | float | None:
     return None if value is None else str(value)
 
 
-def target(name: str, seeds: Callable[[Path], list[bytes]], ending: str, fresh: int = 15) -> Target:
+def target(name: str, seeds: Callable[[Path], list[bytes]], ending: str, fresh: int = 6) -> Target:
     return Target(name, seeds, flipped_bytes, partial(through_all_doors, ending=ending), fresh)
 
 

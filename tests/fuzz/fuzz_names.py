@@ -119,4 +119,4 @@ def is_sound_markdown(text: str) -> bool:
     return cells <= {4, 5} and not re.search(r"<(?!br>)|`|\]\(", text) and not CONTROLS.search(text)
 
 
-TARGETS = [Target("names", lists_of_names, changed, named)]
+TARGETS = [Target("names", lists_of_names, changed, named, fresh=12)]

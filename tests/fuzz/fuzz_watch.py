@@ -120,6 +120,6 @@ def updated(given: bytes, folder) -> Outcome:
 
 
 TARGETS = [
-    Target("watch", saved, damaged, handed_in, fresh=200),
-    Target("watch-command", begun, changed_source, updated, fresh=20),
+    Target("watch", saved, damaged, handed_in, fresh=50),
+    Target("watch-command", begun, changed_source, updated, fresh=8),
 ]

@@ -67,7 +67,7 @@ class Target:
     seeds: Callable[[Path], list[bytes]]
     damaged: Callable[[random.Random, bytes], bytes]
     handed_in: Callable[[bytes, Path], Outcome | None]
-    fresh: int = 40
+    fresh: int = 25
 
     def inputs(self, folder: Path, seed: int, first: int, count: int) -> Iterator[bytes]:
         """Inputs of consecutive numbers."""

@@ -44,7 +44,7 @@ def test_one_large_weight_beside_many_small_ones(weights):
     rng = np.random.default_rng(2)
     distinct, copies = np.unique(weights, return_counts=True)
     drawn = rng.chisquare(copies, size=(100_000, distinct.size)) @ distinct
-    for level in (0.01, 0.1, 0.5, 0.7, 0.9, 0.99):
+    for level in (0.01, 0.5, 0.9, 0.99):
         value = np.quantile(drawn, level)
         error = np.sqrt(level * (1 - level) / drawn.size)
         assert abs(weighted_chi2_sf(value, weights) - (1 - level)) < 4.5 * error

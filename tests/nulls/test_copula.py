@@ -138,9 +138,9 @@ def simulated(rng, rho, clusters=50, rows=4, low=0.2, high=0.6):
 def test_the_true_correlation_is_compatible_with_the_labels_most_of_the_time(rho):
     """Both sides leave 5 % out, so 9 in 10; a correlation far off is not."""
     rng = np.random.default_rng(8)
-    found = [compatible_correlations(simulated(rng, rho), seed) for seed in range(60)]
+    found = [compatible_correlations(simulated(rng, rho), seed) for seed in range(40)]
     kept = sum(rho in own for own in found)
-    assert binomtest(kept, 60, 0.9, alternative="less").pvalue > 1e-3
+    assert binomtest(kept, 40, 0.9, alternative="less").pvalue > 0.01
     assert all(own == tuple(sorted(own)) and own and set(own) <= set(GRID) for own in found)
     assert np.mean([max(own) - min(own) for own in found]) < 0.6
 

@@ -134,10 +134,10 @@ def test_steps_tell_what_was_tried():
 def test_a_right_model_is_left_as_it_is():
     """Level .1 for corrections, a standard error for the map: most right models stay as given."""
     touched = 0
-    for seed in range(60):
+    for seed in range(40):
         fix = Local(draws=19, widths=(0.4,)).fit(tilted(200, seed=seed, bias=0.0))
         touched += bool(fix.corrections_) or fix.monotone_ is not None
-    assert binomtest(touched, 60, 0.25, alternative="greater").pvalue > 0.01
+    assert binomtest(touched, 40, 0.25, alternative="greater").pvalue > 0.01
 
 
 def test_certainty_is_given_up_even_where_nothing_else_is_wrong():

@@ -447,7 +447,7 @@ def hard(name, rng):
     "name", ["one label a cluster", "rare and shared", "few and unequal", "pairs in strata"]
 )
 def test_calibrated_models_are_seldom_called_biased(name):
-    runs, wrong = 200, np.zeros(3, dtype=int)
+    runs, wrong = 100, np.zeros(3, dtype=int)
     wanted = [
         tasks.prevalence(),
         tasks.mean("x"),
@@ -461,4 +461,4 @@ def test_calibrated_models_are_seldom_called_biased(name):
             assert excluded == (found.pvalue <= found.alpha)
             wrong[k] += excluded
     for count in wrong:
-        assert binomtest(int(count), runs, 0.065, alternative="greater").pvalue > 0.01
+        assert binomtest(int(count), runs, 0.065, alternative="greater").pvalue > 0.02

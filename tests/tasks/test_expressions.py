@@ -242,8 +242,8 @@ def test_a_task_without_bias_is_not_blamed_for_a_wrong_model():
 
 @pytest.mark.slow
 def test_the_interval_covers_the_bias():
-    """Of a mean among positives, a gap, and with weights; the truth from two million rows."""
-    many = it.simulate.survey(2_000_000, rng=99)
+    """Of a mean among positives, a gap, and with weights; the truth from half a million rows."""
+    many = it.simulate.survey(500_000, rng=99)
     wanted = [tasks.mean("age"), tasks.prevalence(region="south") - tasks.prevalence(region="west")]
     ones = np.ones(many.sample.n)
     truth = [
@@ -251,12 +251,12 @@ def test_the_interval_covers_the_bias():
         - task.linear(TaskRows(many.sample.points, ones, many.sample.p)).value
         for task in wanted
     ]
-    runs, missed = 300, np.zeros(2)
+    runs, missed = 120, np.zeros(2)
     for run in range(runs):
         sample = it.simulate.survey(600, rng=run).sample
         found = evaluate_tasks(sample, wanted, draws=19, rng=run)
         missed += [not r.lower <= t <= r.upper for r, t in zip(found, truth, strict=True)]
-    assert all(plausible(int(count), runs) for count in missed)
+    assert all(plausible(int(count), runs, doubt=0.02) for count in missed)
 
 
 def test_clusters_widen_the_interval():

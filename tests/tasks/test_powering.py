@@ -62,8 +62,8 @@ def test_intervals_are_those_of_ppi_python(link, peer):
 
 
 def test_intervals_cover_and_the_plug_in_does_not():
-    task, runs = tasks.parse('coef(group["c"] ; age + group ; identity)'), 40
-    y, p, x = drawn(200_000, 99, off=0.8)
+    task, runs = tasks.parse('coef(group["c"] ; age + group ; identity)'), 24
+    y, p, x = drawn(100_000, 99, off=0.8)
     truth = task.linear(it.tasks.TaskRows.labelled(it.Sample(y, p, x))).value
     missed = dict.fromkeys(("prediction_powered", "labelled", "plugin"), 0)
     for seed in range(runs):
@@ -72,8 +72,8 @@ def test_intervals_cover_and_the_plug_in_does_not():
         for way in missed:
             own = getattr(found, way)
             missed[way] += not own.lower <= truth <= own.upper
-    assert plausible(missed["prediction_powered"], runs)
-    assert plausible(missed["labelled"], runs)
+    assert plausible(missed["prediction_powered"], runs, doubt=0.02)
+    assert plausible(missed["labelled"], runs, doubt=0.02)
     assert missed["plugin"] > 0.8 * runs
 
 

@@ -29,8 +29,8 @@ def rejections(design, runs, draws=99):
 @pytest.mark.parametrize(
     ("design", "runs"),
     [
-        pytest.param(lambda rng: simulate.tight_clusters(250, rng), 60, id="tight clusters"),
-        pytest.param(lambda rng: simulate.rare_events(250, rng), 60, id="rare events"),
+        pytest.param(lambda rng: simulate.tight_clusters(250, rng), 120, id="tight clusters"),
+        pytest.param(lambda rng: simulate.rare_events(250, rng), 120, id="rare events"),
         pytest.param(lambda rng: simulate.weighted_rows(150, rng), 60, id="weights from x"),
         pytest.param(lambda rng: simulate.papers_level_design(30, rng), 100, id="thirty rows"),
         pytest.param(lambda rng: simulate.normal_covariates(100, 20, rng), 25, id="20 covariates"),

@@ -72,7 +72,7 @@ def outcome(sample, rng=0, **settings):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("design", "runs"),
-    [(rare, 20), (shared_labels, 8), (paired, 30)],
+    [(rare, 20), (shared_labels, 15), (paired, 60)],
     ids=["rare", "shared labels", "paired"],
 )
 def test_a_calibrated_model_is_not_rejected_too_often(design, runs):

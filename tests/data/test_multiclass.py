@@ -157,6 +157,13 @@ def test_rounding_is_rescaled_with_a_note_and_nothing_else_is():
     np.testing.assert_array_equal(Sample(y, exact).p, exact)
 
 
+def test_six_digits_of_thirds_are_read():
+    s = Sample([0, 1, 2], np.full((3, 3), 0.333333))
+    assert "3 rows summed to 1 only up to 1e-06" in s.notes[0]
+    with pytest.raises(InputError, match=r"sum to 0\.999998"):
+        Sample([0, 1, 2], [[0.333333, 0.333333, 0.333332]] * 3)
+
+
 def test_of_two_classes_the_second_one_keeps_its_bits():
     p = np.array([[0.3, 0.7000003], [0.5, 0.5]])
     s = Sample([0, 1], p, classes=[0, 1])

@@ -62,7 +62,7 @@ def as_margins(asked: Mapping[str, float] | None) -> tuple[Margin, ...]:
         return ()
     if not isinstance(asked, Mapping) or not asked:
         raise InputError(
-            "{argument} must name margins and their sizes, such as {{'odds': 1.2}}, not {value}",
+            "{argument} must name margins and their sizes, such as dict(odds=1.2), not {value}",
             argument="robust_to",
             value=asked,
         )

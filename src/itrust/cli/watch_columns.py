@@ -134,7 +134,7 @@ def _about_missing(error: InputError, asked: Options) -> dict[str, Any]:
     known = "a row enters when its outcome is known, whatever it is: "
     if asked.date_column is None:
         return {"hint": f"{known}keep it for a later file", "settings": ()}
-    hint = f"{known}let it wait with {{}}, or keep it for a later file"
+    hint = f"{known}let it wait with {{}} before its date, or keep it for a later file"
     return {"hint": hint, "settings": (Setting("closed_before", ...),)}
 
 

@@ -33,7 +33,8 @@ from itrust.data.frames import (
 from itrust.data.intake import LABEL, PROB
 from itrust.data.kinds import Labels, code_of, labelled
 
-SUM_TOLERANCE = 1e-6  # of rows that sum to 1 but for rounding, such as a softmax in float32
+# Of rows that sum to 1 but for rounding: a softmax in float32, or six digits that sum to 0.999999.
+SUM_TOLERANCE = 1e-6 + 1e-12
 ROUNDING = 1e-12  # of rows in double precision, which are left as they are
 CLASSES = "classes"
 STAR = "*"

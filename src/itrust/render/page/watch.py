@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from itrust._core import InputError, counted, cut, printable, rounded, write_whole
+from itrust._core import InputError, counted, printable, rounded, write_whole
 from itrust.auditing import BAD, FAIR, MIN_CELL, OPEN
 from itrust.render.page.content import shortened, tidy, versions
 from itrust.render.page.html import assembled, own_file
@@ -254,16 +254,14 @@ def _power_text(digits: float) -> str:
 
 
 def _batch_ticks(history: Sequence[Mapping[str, Any]], along: _Along) -> list[dict[str, Any]]:
-    """Some batches by number; the first and the last by name, too, where they have one."""
-    count = min(len(history), 5)
-    chosen = {round(k * (len(history) - 1) / max(count - 1, 1)) for k in range(count)}
-    ticks = []
-    for place in sorted(chosen):
-        own = history[place]
-        at_end = place in (0, len(history) - 1)
-        name = f" {cut(own['name'], 12)}" if at_end and own["name"] else ""
-        ticks.append({"at": along.at(own["number"]), "text": f"{own['number']:,}{name}"})
-    return ticks
+    """Numbers of some batches at even steps; their names, which may be long, are in the table."""
+    steps = (factor * 10**power for power in range(9) for factor in (1, 2, 5))
+    step = next(step for step in steps if len(history) <= MAX_TICKS * step)
+    return [
+        {"at": along.at(own["number"]), "text": f"{own['number']:,}" if place else "batch 1"}
+        for place, own in enumerate(history)
+        if place % step == 0
+    ]
 
 
 def _rates(shown: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -237,10 +237,11 @@ def page(record: dict[str, Any]) -> str:
             lines.append(f"| {cell.title} | {points.size:,} | {told} |")
     if record.get("cost"):
         lines += ["", "## Cost", "", COST, ""]
-        lines += ["| rows | the test itself | one interval null | ratio | all tipping points |"]
-        lines += ["|---|---|---|---|---|"]
+        columns = "rows | the test itself | one interval null | ratio | all tipping points | ratio"
+        lines += [f"| {columns} |", "|---|---|---|---|---|---|"]
         for n, (own, one, every) in record["cost"].items():
-            lines.append(f"| {n} | {own:.2f} | {one:.2f} | {one / own:.2f} | {every:.2f} |")
+            told = f"{one:.2f} | {one / own:.2f} | {every:.2f} | {every / own:.2f}"
+            lines.append(f"| {n} | {own:.2f} | {told} |")
     return "\n".join([*lines, ""])
 
 
@@ -272,6 +273,7 @@ def main() -> None:
     if ONLY in ("", "cost"):
         record["cost"] = cost()
         write_whole(RECORD, json.dumps(record, indent=1) + "\n")
+        write_whole(PAGE, page(record))
     with ProcessPoolExecutor(PROCESSES) as pool:
         for at in range(0, RUNS, SETS):  # all cells grow together
             for part, cells in CELLS.items():

@@ -380,6 +380,14 @@ def test_bad_options_get_one_sentence_and_make_nothing(args, told, homes, tmp_pa
     assert Path(homes).read_text() == before
 
 
+def test_a_task_that_names_the_label_is_told_how_tasks_call_it(tmp_path):
+    (tmp_path / "loans.csv").write_text("paid,p,age\n1,0.5,30\n0,0.4,40\n")
+    roles = ("--label", "paid", "--prob", "p", "--on", "age")
+    told = refused("audit", "loans.csv", *roles, "--task", "mean(age | paid == 1)")
+    assert "'paid' is the label or a probability, no covariate" in told
+    assert "in tasks the label is called y" in told
+
+
 def test_a_missing_file_a_missing_argument_and_a_wrong_command():
     assert "there is no file 'nix.csv'" in refused("audit", "nix.csv", "--on", "a")
     assert "Missing argument 'FILE'" in refused("audit")

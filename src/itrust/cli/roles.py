@@ -175,6 +175,7 @@ def needed_columns(source: InputFiles, tasks: Sequence[Task], roles: Roles) -> t
                     "{argument}: {value} is the label or a probability, no covariate",
                     argument="task",
                     value=name,
+                    hint="in tasks the label is called y" if name == roles.label != "y" else None,
                 )
     more = (name for task in tasks for name in sorted(task.names))
     return tuple(dict.fromkeys([*roles.on, *more]))

@@ -293,6 +293,8 @@ def test_another_model_begins_a_segment_and_keeps_the_history(folder):
     update("week0.parquet")
     told = done("start", "week1.parquet", "--new-model", "--name", "v2", *STATE)
     assert "model 'v2'" in told.stdout
+    again = refused("start", "week1.parquet", "--new-model", "--name", "v2", *STATE)
+    assert "these rows are the reference of the present model already" in again
     update("week2.parquet")
     assert [record.segment for record in history(folder)] == [0, 1]
 

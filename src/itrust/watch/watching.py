@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from itrust._core import (
+    InputError,
     Rng,
     checked_alpha,
     checked_choice,
@@ -273,6 +274,13 @@ class Watch(WatchedModel):
             Before the first batch of the new model.
         """
         taken = taken_reference(reference)
+        last = self.segments[-1]
+        if not last.batches and last.reference_digest == taken.digest:
+            raise InputError(
+                "{argument}: these rows are the reference of the present model already, which has "
+                "seen no batch yet; go on with its first batch",
+                argument="reference",
+            )
         tasks = class_tasks([own.task for own in self.sequences], few_rows(taken))
         panels, wealth, sequences = begun(taken, tasks, self.promise, self.tolerance)
         segment = Segment(

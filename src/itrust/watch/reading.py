@@ -154,8 +154,8 @@ class FilePlace:
         if len(raw) != math.prod(shape) * int(kind[2]):
             self.refuse(f"an array of {math.prod(shape):,} numbers")
         found = np.frombuffer(raw, dtype=kind).reshape(shape).astype(np.float64)
-        odd = ~np.isfinite(found) & ~(np.isneginf(found) if logs else False)
-        if odd.any() or (np.abs(found[np.isfinite(found)]) > LARGEST).any():
+        possible = np.isfinite(found) | np.isneginf(found) if logs else np.isfinite(found)
+        if not possible.all() or (np.abs(found[np.isfinite(found)]) > LARGEST).any():
             self.refuse("an array of finite numbers")
         return found.astype(np.float32 if kind == "<f4" else np.float64)
 

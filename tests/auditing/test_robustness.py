@@ -9,7 +9,7 @@ import itrust as it
 from itrust import InputError
 from itrust.auditing import Margin, Untold, Verdict, as_margins, check_json, gate
 from itrust.auditing.overturning import MAX_ROWS
-from itrust.render import gate_words
+from itrust.render import gate_words, junit_xml
 from itrust.render.text.overturning import overturning_lines, violation_sentence
 from itrust.testing import assert_trustworthy
 
@@ -218,7 +218,16 @@ def test_the_gate_closes_only_if_evidence_survives(found):
     assert spared.explained == (Margin("odds", max(point, number) + 0.01),)
     assert spared.spared == ("prevalence()",)
     assert "could explain that" in gate_words(spared)
-    assert "failed" not in {check.outcome for check in spared.checks}
+    outcomes = [(check.key, check.outcome, bool(check.explained)) for check in spared.checks]
+    overturned = [(key, "skipped", True) for key in ("verdict", "overall", "test")]
+    assert outcomes[:3] == overturned
+    assert [own[1:] for own in outcomes[4:]] == [
+        ("skipped", True),  # biased, but for the margin
+        ("skipped", False),  # undecided
+        ("passed", False),
+    ]
+    said = junit_xml(found, "rows", "any", {"odds": max(point, number) + 0.01})
+    assert said.count("does not close the gate, as odds off by a factor of") == 4
 
 
 def test_evidence_has_to_survive_every_margin(found):

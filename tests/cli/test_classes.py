@@ -75,21 +75,31 @@ def test_slips_are_answered_in_one_sentence(file, prob, said):
 
 def test_recalibrated_probabilities_have_a_column_for_each_class(file, tmp_path):
     out, kept = tmp_path / "r.csv", tmp_path / "m.json"
-    learn = ("--prob", "p_*", "--label", "y", "--on", "x,region", "--method", "temperature")
+    learn = ("--prob", "p_*", "--label", "y", "--on", "x,region", "--method", "vector")
     apply_to = ("--apply", str(file), "--column", "r")
     done = invoke(
         "recalibrate", str(file), *learn, *apply_to, "--out", str(out), "--save", str(kept)
     )
     assert done.exit_code == 0, _all(done)
+    assert "rows that are fitted on are recalibrated, too" in " ".join(done.stderr.split())
+    assert '"' not in out.read_text()  # as columns that are added to text
     table = csv.read_csv(out)
     after = np.column_stack([table[f"r_{name}"].to_numpy() for name in NAMES])
     assert after.sum(axis=1) == pytest.approx(1.0)
     again = tmp_path / "again.csv"
-    loaded = invoke(
-        "recalibrate", "--load", str(kept), "--prob", "p_*", *apply_to, "--out", str(again)
-    )
-    assert loaded.exit_code == 0, _all(loaded)
-    assert again.read_bytes() == out.read_bytes()
+    load = ("recalibrate", "--load", str(kept), *apply_to, "--out", str(again))
+    for more in ((), ("--prob", "p_*"), ("--method", "vector")):
+        loaded = invoke(*load, *more)
+        assert loaded.exit_code == 0, _all(loaded)
+        assert again.read_bytes() == out.read_bytes()
+        assert "fitted on" not in loaded.stderr
+    for more, told in (
+        (("--method", "matrix"), "was fitted by 'vector', not 'matrix'; leave --method out"),
+        (("--prob", "p_win"), "what was learned is about several classes; name their columns"),
+    ):
+        refused = invoke(*load, *more)
+        assert refused.exit_code == 2
+        assert told in " ".join(refused.stderr.split())
 
 
 def test_of_two_classes_the_one_that_counts_as_1_is_said_and_chosen(tmp_path):

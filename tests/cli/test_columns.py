@@ -148,7 +148,7 @@ def test_what_cannot_be_is_one_sentence_in_the_words_of_the_shell(options, told)
 def test_one_label_against_the_rest():
     FRAME.assign(y=RACE).to_csv("three.csv", index=False)
     said = refused("three.csv", "--label", "y", "--on", "age")
-    assert "(for one class against the rest: --positive 1)" in said
+    assert "(for one class against the rest: --positive 1; for all at once: --prob win=p1" in said
     _, facts = audited("three.csv", "--label", "y", "--positive", "3")
     assert facts["summary"]["observed"] == pytest.approx((RACE == 3).mean())
 

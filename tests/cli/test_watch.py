@@ -390,6 +390,10 @@ def test_several_classes_are_watched(folder):
         (["update", "week0.parquet", *STATE], "begin one with 'itrust watch start'"),
         (["update", "week0.parquet"], "name the file that keeps the watch with --state"),
         (["status", *STATE], "cannot be read"),
+        (
+            ["update", "week0.parquet", *STATE, "--missing", "drop"],
+            "--missing is an option of 'itrust watch start', and kept for all batches; see",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(folder, args, told):
@@ -555,6 +559,17 @@ def test_dates_have_the_order_that_the_reference_showed(dated):
     assert update("nov.csv", "--closed-before", "2026-11-05").exit_code == 0
     (record,) = it.Watch.load("watch.json").history
     assert (record.start[:10], record.end[:10]) == ("2026-11-01", "2026-11-04")
+
+
+@pytest.mark.usefixtures("dated")
+def test_cures_that_only_the_start_takes_are_said_to_be_its_own():
+    days = [f"{day:02d}/{day:02d}/2026" for day in range(1, 11)]
+    small("reference.csv", 120, 1, seen=days)
+    done("start", "reference.csv", *COLUMNS[:4], "--on", "age", *STATE)
+    small("nov.csv", 100, 2, seen=days)
+    assert "say --dates dmy of 'itrust watch start' or" in " ".join(
+        update("nov.csv").stderr.split()
+    )
 
 
 def test_other_kinds_and_columns_are_told_in_words_of_the_shell(dated):

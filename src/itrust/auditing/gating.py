@@ -29,12 +29,14 @@ class Check:
     name : str
         The check in words.
     outcome : {"passed", "failed", "skipped"}
-        "failed" only where the gate is closed by it; "skipped" where the rows do not decide, or
-        the gate was not asked about it.
+        "failed" only where the gate is closed by it; "skipped" where the rows do not decide, a
+        margin could explain what was found, or the gate was not asked about it.
     value : object
         The part of the audit: a judgement, a result, a task.
     is_asked : bool
         Whether the gate was asked about it.
+    explained : tuple of Margin
+        Margins that could explain what would otherwise have closed the gate.
     """
 
     key: str
@@ -42,6 +44,7 @@ class Check:
     outcome: Outcome
     value: Any
     is_asked: bool = True
+    explained: tuple[Margin, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,43 +125,39 @@ def gate(
         unjudged = held.untold
         if unjudged is None:
             explained = tuple(own for own in margins if not _survives(held, own))
-    closes, open_ = verdict.closes_gate and not explained, not verdict.conclusive
-    open_ = open_ or bool(explained)
     refuted, refused = audit.judgement.refuted, test.refused is not None
-    overall = closes and audit.overall.refutes(alpha)
+    overall, off = audit.overall.refutes(alpha), verdict.closes_gate
     hidden = not audit.judgement.would_be_seen
-    parts: list[tuple[str, str, Outcome, Any]] = [
-        ("verdict", "verdict on the model", _outcome(closes, open_, model), audit.judgement),
-        ("overall", "overall calibration", _outcome(overall, refused, model), audit.overall),
-        (
-            "test",
-            "calibration given the covariates",
-            _outcome(closes and refuted, refused, model),
-            test,
+
+    def about_model(key: str, name: str, value: Any, found: bool, undecided: bool) -> Check:
+        spares = explained if found and model else ()
+        outcome = _outcome(found and not spares, undecided or bool(spares), model)
+        return Check(key, name, outcome, value, model, spares)
+
+    checks = [
+        about_model(
+            "verdict", "verdict on the model", audit.judgement, off, not verdict.conclusive
         ),
-        ("missed", "what could have been missed", _outcome(False, hidden, model), audit.missed),
+        about_model("overall", "overall calibration", audit.overall, off and overall, refused),
+        about_model("test", "calibration given the covariates", test, off and refuted, refused),
+        about_model("missed", "what could have been missed", audit.missed, False, hidden),
     ]
     if isinstance(audit, MulticlassAudit):
-        parts += [
-            (
-                "class",
-                f"class {part.name}",
-                _outcome(closes and part.name in audit.shown_classes, refused, model),
-                part,
-            )
-            for part in audit.parts
+        shown = audit.shown_classes
+        checks += [
+            about_model("class", f"class {own.name}", own, off and own.name in shown, refused)
+            for own in audit.parts
         ]
-    checks = [Check(*part, is_asked=model) for part in parts]
     biased: list[str] = []
     spared: list[str] = []
     for k, task in enumerate(audit.tasks):
         found, numbers = task.finding, asked != "model"
-        holds = found.closes_gate and _number_holds(held, k, margins)
+        explains = _explains_number(held, k, margins) if found.closes_gate else ()
         if found.closes_gate:
-            (biased if holds else spared).append(task.name)
-        open_ = found in (TaskFinding.UNDECIDED, TaskFinding.WITHHELD)
-        outcome = _outcome(holds, open_ or (found.closes_gate and not holds), numbers)
-        checks.append(Check("task", f"task {task.name}", outcome, task, is_asked=numbers))
+            (spared if explains else biased).append(task.name)
+        open_ = found in (TaskFinding.UNDECIDED, TaskFinding.WITHHELD) or bool(explains)
+        outcome = _outcome(found.closes_gate and not explains, open_, numbers)
+        checks.append(Check("task", f"task {task.name}", outcome, task, numbers, explains))
     told = tuple(biased), tuple(checks)
     return Gate(verdict, asked, *told, margins, explained, tuple(spared), unjudged)
 
@@ -201,14 +200,15 @@ def _survives(held: Overturning, margin: Margin) -> bool:
     return point is not None and point >= margin.size
 
 
-def _number_holds(held: Overturning | None, k: int, margins: Sequence[Margin]) -> bool:
-    """Whether the k-th number is shown to be biased under every violation."""
-    if held is None or not margins:
-        return True
+def _explains_number(
+    held: Overturning | None, k: int, margins: Sequence[Margin]
+) -> tuple[Margin, ...]:
+    """The violations under which the k-th number is not shown to be biased."""
+    if held is None:
+        return ()
     points = [held.numbers[k].tipping(own.kind).point for own in margins]
-    return all(
-        point is not None and point >= own.size for point, own in zip(points, margins, strict=True)
-    )
+    pairs = zip(points, margins, strict=True)
+    return tuple(own for point, own in pairs if point is None or point < own.size)
 
 
 def _outcome(failed: bool, undecided: bool, is_asked: bool) -> Outcome:

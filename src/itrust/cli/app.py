@@ -81,6 +81,11 @@ Methods that read the prediction alone:
   histogram         means of equally filled bins
   bbq               an average over many such histograms
   beta              a curve with three parameters
+For several classes all of these, each class against the rest where no
+form for all at once is known, and of the prediction alone:
+  vector            a factor and a shift of each class's logarithm
+  matrix            every logarithm is a sum of all, with factors
+  dirichlet         the same, held back from needless factors
 
 Fit on rows that neither trained the model nor will audit it. The other
 columns of --apply are written as they are.

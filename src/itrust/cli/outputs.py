@@ -8,12 +8,15 @@ import stat
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from itrust._core import InputError, undo_interrupted
+from itrust._core import InputError, counted, undo_interrupted
 from itrust.cli.console import Log
 from itrust.cli.options import BY_KEY, Kind, Options, options_of
 from itrust.cli.streams import results
+
+if TYPE_CHECKING:
+    from itrust.data import FormulaCells
 
 MAX_SHOWN = 200  # characters of a path
 MAX_LINKS = 40  # of one path, as systems follow them
@@ -52,6 +55,18 @@ def undo_interrupted_writes(outputs: Mapping[str, Path | None], log: Log) -> Non
     """Undo what an earlier run, which was killed, has left half done where this one writes."""
     places = (os.path.realpath(path) for path in outputs.values() if path is not None)
     log.say(*(settled.note for settled in undo_interrupted(map(os.path.dirname, places))))
+
+
+def cells_notes(cells: FormulaCells | None, name: str) -> list[str]:
+    """What became of cells that a spreadsheet would take for formulas."""
+    if cells is None:
+        return []
+    told = f"{counted(cells.count, 'cell')} of {name}"
+    if cells.quotes:
+        return [f"{told} quoted: text that a spreadsheet would take for a formula"]
+    if not cells.count:
+        return []
+    return [f"a spreadsheet would take the text of {told} for a formula; --safe-cells quotes it"]
 
 
 def _about(option: str, path: Path) -> tuple[os.stat_result | None, str]:

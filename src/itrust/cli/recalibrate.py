@@ -15,12 +15,12 @@ from itrust.cli.console import Log, answer
 from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
-from itrust.cli.outputs import refuse_bad_places, undo_interrupted_writes
-from itrust.cli.recalibrate_classes import apply_classes, fitted_classes
+from itrust.cli.outputs import cells_notes, refuse_bad_places, undo_interrupted_writes
+from itrust.cli.recalibrate_classes import CLASSES_WANTED, apply_classes, fitted_classes
 from itrust.cli.roles import NOTHING, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.cli.streams import after_writing
-from itrust.data import FORMATS, FormulaCells, Sample, Scan
+from itrust.data import FORMATS, Sample, Scan
 
 ENDINGS = tuple(known.endings[0] for known in FORMATS if known.is_written)
 PACKED = tuple(f"{known.endings[0]}.gz" for known in FORMATS if known.may_be_gzipped)
@@ -28,6 +28,10 @@ PACKED = tuple(f"{known.endings[0]}.gz" for known in FORMATS if known.may_be_gzi
 FITTING = (
     *("label", "weights", "cluster", "strata", "replicate_weights", "replicate_method"),
     *("positive", "where", "category", "number", "value_labels"),
+)
+FITTED_ON = (
+    "rows that are fitted on are recalibrated, too: they will look better calibrated than others; "
+    "judge on rows of another file"
 )
 
 
@@ -57,6 +61,8 @@ def run(options: Options) -> int:
             files += fit.places
             refuse_bad_places(places, files)
             learned, told = _fitted(fit, options, log)
+            if target is not None and set(fit.places) & set(target.places):
+                log.say(FITTED_ON)
         refuse_bad_places(places, files)
         answer(told)
         if isinstance(learned, recalibrate.Local) and learned.unchanged_:
@@ -65,7 +71,8 @@ def run(options: Options) -> int:
         if target is not None and out is not None:
             log.say(*target.notes)
             if learned.classes_ is not None:
-                done = apply_classes(learned, target, options, out, writers)
+                prob = _prob_of(learned, options, log)
+                done = apply_classes(learned, prob, target, options, out, writers, log)
             else:
                 done = _apply(learned, target, options, out, writers, log)
         else:
@@ -122,7 +129,7 @@ def _refuse_contradiction(learned: recalibrate.Recalibrator, options: Options) -
                 "{argument}: with --load nothing is fitted; leave it out", argument=option
             )
     if "method" in options.typed:
-        name = next(k for k, method in recalibrate.METHODS.items() if method is type(learned))
+        name = _method_name(learned)
         if options.method != name:
             raise InputError(
                 f"{{argument}}: {{file}} was fitted by {name!r}, not {{value}}; leave --method out",
@@ -142,6 +149,13 @@ def _refuse_contradiction(learned: recalibrate.Recalibrator, options: Options) -
                 file=str(options.load),
                 details={"reads": f"the covariates {listed(known)}" if known else "no covariate"},
             )
+
+
+def _method_name(learned: recalibrate.Recalibrator) -> str:
+    """What --method calls it."""
+    methods = recalibrate.METHODS if learned.classes_ is None else recalibrate.CLASS_METHODS
+    known = {method: name for name, method in methods.items()}
+    return known.get(type(learned), type(learned).__name__)
 
 
 def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate.Recalibrator, str]:
@@ -172,16 +186,6 @@ def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate
     return learned, f"fitted {options.method} on {recalibrate.rows_note(learned, source.name)}"
 
 
-def _cells_notes(cells: FormulaCells, name: str) -> list[str]:
-    """What became of cells that a spreadsheet would take for formulas."""
-    told = f"{counted(cells.count, 'cell')} of {name}"
-    if cells.quotes:
-        return [f"{told} quoted: text that a spreadsheet would take for a formula"]
-    if not cells.count:
-        return []
-    return [f"a spreadsheet would take the text of {told} for a formula; --safe-cells quotes it"]
-
-
 def _prob_of(learned: recalibrate.Recalibrator, options: Options, log: Log) -> str:
     """The column to recalibrate: the one typed, else that of the fit, else of the settings."""
     fitted: str | None = learned.prob_
@@ -189,10 +193,12 @@ def _prob_of(learned: recalibrate.Recalibrator, options: Options, log: Log) -> s
         return fitted
     named: str | None = options.prob[0] if options.prob else None
     if fitted is not None and (named is None or "prob" not in options.typed):
-        log.say(f"recalibrating {fitted!r}, the column of the fit")
+        columns = "column" if learned.classes_ is None else "columns"
+        log.say(f"recalibrating {fitted!r}, the {columns} of the fit")
         return fitted
     if named is None:
-        raise InputError("name the column of probabilities with {argument}", argument="prob")
+        told = "name the column of probabilities with {argument}"
+        raise InputError(told if learned.classes_ is None else CLASSES_WANTED, argument="prob")
     if fitted not in (None, named):
         log.say(f"the fit was on {fitted!r}; it is applied to {named!r}")
     return named
@@ -225,8 +231,7 @@ def _apply(
             safe_cells=options.safe_cells,
             others=others,
         )
-    if copy.cells is not None:
-        log.say(*_cells_notes(copy.cells, out.name))
+    log.say(*cells_notes(copy.cells, out.name))
     local = learned if isinstance(learned, recalibrate.Local) else None
     for name, count in made.unseen.items():
         log.say(

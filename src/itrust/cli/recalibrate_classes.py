@@ -16,7 +16,14 @@ from itrust.cli.console import Log
 from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import Options
+from itrust.cli.outputs import cells_notes
 from itrust.cli.roles import class_models, read_class_samples, settle
+from itrust.data import class_columns, names_several
+
+CLASSES_WANTED = (
+    "{argument}: what was learned is about several classes; name their columns, such as "
+    "win=p1,tie=pt,loss=p2 or 'p_*'"
+)
 
 
 def fitted_classes(
@@ -44,6 +51,7 @@ def fitted_classes(
     roles = settle(source, log, options, on_needed=bool(method.reads_covariates))
     (rows,) = read_class_samples(source, roles, roles.on, options).values()
     learned = method().fit(rows)
+    (learned.prob_,) = models
     told = f"fitted {options.method} on {counted(rows.n, 'row')} of {source.name}"
     return learned, f"{told}: {len(rows.classes)} classes"
 
@@ -70,20 +78,18 @@ class ClassApplication:
 
 def apply_classes(
     learned: recalibrate.Recalibrator,
+    prob: str,
     source: InputFiles,
     options: Options,
     out: Path,
     others: dict[Path, Write],
+    log: Log,
 ) -> list[str]:
     """Write all columns of the file and those of the classes; give what was done."""
-    models = class_models(source, options)
-    if len(models) != 1:
-        raise InputError(
-            "{argument}: what was learned is about several classes; name their columns, such as "
-            "win=p1,tie=pt,loss=p2 or 'p_*'",
-            argument="prob",
-        )
-    (columns,) = models.values()
+    if not names_several(prob, dict.fromkeys(source.columns)):
+        raise InputError(CLASSES_WANTED, argument="prob")
+    with source.located():
+        columns = class_columns(source.columns, prob)
     classes = tuple(learned.classes_ or ())
     by_text = {str(name): column for name, column in columns.items()}
     lacking = [name for name in classes if str(name) not in by_text]
@@ -99,7 +105,7 @@ def apply_classes(
         source.require("on", name)
     made = ClassApplication(learned, ordered, on)
     with source.located():
-        recalibrate.write_recalibrated(
+        copy = recalibrate.write_recalibrated(
             made,
             source.file_set,
             out,
@@ -109,5 +115,6 @@ def apply_classes(
             safe_cells=options.safe_cells,
             others=others,
         )
+    log.say(*cells_notes(copy.cells, out.name))
     told = f"recalibrated {counted(made.rows, 'row')} of {source.name}"
     return [f"{told}: {made.moved / made.rows:.3f} of the probability moved between classes"]

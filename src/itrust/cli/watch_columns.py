@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from itrust._core import Argument, InputError, Setting
+from itrust._core import Argument, InputError, Setting, speaking
 from itrust.cli.columns import split_names
-from itrust.cli.door import CALLED
+from itrust.cli.door import CALLED, ShellDoor
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import BY_KEY, WATCH_UPDATE, Options
 from itrust.data import Delimited, known_format
@@ -104,9 +104,23 @@ def _level(level: Any, kind: str) -> Any:
 def settled_at_the_start(asked: Options) -> Iterator[None]:
     """Let errors about a batch name no cure that only the start of a watch takes."""
     try:
-        yield
+        with speaking(BatchDoor()):
+            yield
     except InputError as error:
         raise _as_started(error, asked) from None
+
+
+class BatchDoor(ShellDoor):
+    """Of options that updates do not take, it is said where they are."""
+
+    def setting(self, setting: Setting) -> str:
+        """The option with its value.
+
+        >>> BatchDoor().setting(Setting("dates", "dmy")), BatchDoor().setting(Setting("gate"))
+        ("--dates dmy of 'itrust watch start'", '--gate')
+        """
+        said = super().setting(setting)
+        return f"{said} of 'itrust watch start'" if _is_of_the_start(setting.name) else said
 
 
 def _as_started(error: InputError, asked: Options) -> InputError:

@@ -44,6 +44,9 @@ from itrust.data.kinds import PLAIN, Kinds, Labels, code_meant, labelled, same_c
 from itrust.data.units import read_units
 
 MAX_CODES = 3  # values outside [0, 1] that may be missing-value codes
+ALL_CLASSES = Code(
+    "the probabilities of every class, classes=[...]", "--prob win=p1,tie=pt,loss=p2 or 'p_*'"
+)
 KNOWN_CODES = (-1, -2, -7, -8, -9, -99, -999, -9999, 9, 99, 999, 9999)
 
 MissingRule = Literal["error", "level", "drop"]
@@ -154,8 +157,10 @@ def _too_many_labels(
         row=int(np.argmax(codes == rarest)),
         value=said[rarest],
         count=int(counts[rarest]),
-        hint="(are {} and {} swapped?)" if swapped else "(for one class against the rest: {})",
-        settings=[Argument("label"), Argument("prob")] if swapped else [one_class],
+        hint="(are {} and {} swapped?)"
+        if swapped
+        else "(for one class against the rest: {}; for all at once: {})",
+        settings=[Argument("label"), Argument("prob")] if swapped else [one_class, ALL_CLASSES],
         details={"known": listed(said), "rows": counted(int(counts[rarest]), "row")},
         **LABEL.fields,
     )

@@ -123,7 +123,7 @@ def _suite(command: str, name: str, checks: list[_Case]) -> str:
             about_it = {"message": first, "type": check.failure}
             Xml.SubElement(case, "failure", about_it).text = "\n".join(rest)
         elif check.outcome == "skipped":
-            Xml.SubElement(case, "skipped", {"message": first})
+            Xml.SubElement(case, "skipped", {"message": first}).text = "\n".join(rest) or None
         else:
             Xml.SubElement(case, "system-out").text = "\n".join([first, *rest])
     Xml.indent(root)

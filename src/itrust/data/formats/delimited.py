@@ -82,7 +82,7 @@ class Delimited(Format):
         told = _with_commas if self.form.decimal == "," else _as_it_is
         kept = told(schema.empty_table()).schema
         with sink(path) as raw:
-            if not all(pa.types.is_string(kind) for kind in kept.types[:-1]):
+            if not _is_text_and_more(kept):
                 options = pa.csv.WriteOptions(delimiter=separator)
                 with pa.csv.CSVWriter(raw, kept, write_options=options) as arrow:
                     yield lambda table: _put_rows(arrow, told(table))
@@ -139,6 +139,14 @@ class Delimited(Format):
         if names:
             read.block_size = min(CSV_BLOCK_BYTES, MAX_BLOCK_BYTES)
         return pa.csv.open_csv(path, read, parse, convert)
+
+
+def _is_text_and_more(schema: pa.Schema) -> bool:
+    """Whether all columns are text but decimals at the end, as where columns are added to text."""
+    kinds = list(schema.types)
+    while kinds and pa.types.is_floating(kinds[-1]):
+        kinds.pop()
+    return all(pa.types.is_string(kind) for kind in kinds)
 
 
 def _as_it_is(table: pa.Table) -> pa.Table:

@@ -26,7 +26,12 @@ from itrust.render.text.balance import difference_words, resemblance_warnings
 from itrust.render.text.bias import bias_and_interval
 from itrust.render.text.calibration import kind_text
 from itrust.render.text.layout import Section, fitted, laid_out, more, seconds, spelt
-from itrust.render.text.overturning import TITLE, margins_words, overturning_lines
+from itrust.render.text.overturning import (
+    TITLE,
+    explained_words,
+    margins_words,
+    overturning_lines,
+)
 from itrust.render.text.tasks import bias_text, pvalue_words, task_sentence, task_title
 from itrust.render.text.verdict import (
     OWN_PVALUES,
@@ -370,7 +375,9 @@ def check_lines(check: Check, audit: Audit | MulticlassAudit) -> list[str]:
         lines = [task_line(check.value)]
     else:
         lines = next(section.lines for section in sections(audit) if section.key == check.key)
-    return lines if check.is_asked else ["this gate does not ask about it", *lines]
+    if not check.is_asked:
+        return ["this gate does not ask about it", *lines]
+    return [*explained_words(check), *lines]
 
 
 def footnotes(audit: Audit) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from itrust._core import counted, wrapped
-from itrust.auditing import Audit, Gate, Margin, Overturning, Untold, Verdict
+from itrust.auditing import Audit, Check, Gate, Margin, Overturning, Untold, Verdict
 from itrust.overturn import (
     FlippedLabels,
     NumberRobustness,
@@ -411,6 +411,25 @@ def margin_words(margin: Margin) -> str:
         "false-negatives": f"{percent} of labels 1 turned into 0",
         "tolerance": f"a bias of {margin.size:g} everywhere",
     }[margin.name]
+
+
+def explained_words(check: Check) -> list[str]:
+    """Say why a check does not close the gate although it found something; empty where it does.
+
+    Parameters
+    ----------
+    check : Check
+        Of `itrust.auditing.gate`.
+
+    Returns
+    -------
+    list of str
+        A line, or none.
+    """
+    if not check.explained:
+        return []
+    why = " or ".join(margin_words(own) for own in check.explained)
+    return [f"does not close the gate, as {why} could explain it"]
 
 
 def margins_words(found: Gate) -> list[str]:

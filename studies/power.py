@@ -25,7 +25,7 @@ from hard.thin import THIN
 from itrust import simulate
 from itrust.calibration import prepared_test
 from itrust.calibration.pipeline import Scores
-from itrust.calibration.power_setting import Demand, PowerSetting
+from itrust.calibration.power.setting import Demand, PowerSetting
 from itrust.data import Predicate
 from quote import keep
 

@@ -10,7 +10,7 @@ import numpy as np
 import itrust as it
 from hard.kit import Section, decimal, repeated, share, table
 from itrust.auditing import Verdict
-from itrust.calibration.power_setting import Demand, PowerSetting
+from itrust.calibration.power.setting import Demand, PowerSetting
 
 TOLERANCE = 0.05
 OFF = 0.07

@@ -9,12 +9,14 @@ import pytest
 
 import itrust as it
 from itrust import InputError, MulticlassSample
-from itrust.calibration.class_scores import top_label
-from itrust.calibration.multiclass import _checked_null, _prepared, joint_statistics
-from itrust.calibration.multiclass_checks import prepare_classes, trace_of_products
-from itrust.calibration.multiclass_pass import class_sums
-from itrust.calibration.multiclass_rows import CheckedRows
-from itrust.calibration.multiclass_scores import class_table
+from itrust.calibration.multiclass.checks import prepare_classes, trace_of_products
+from itrust.calibration.multiclass.drawing import drawing_of
+from itrust.calibration.multiclass.findings import prepared_class
+from itrust.calibration.multiclass.kernel import joint_statistics
+from itrust.calibration.multiclass.passes import class_sums
+from itrust.calibration.multiclass.rows import CheckedRows
+from itrust.calibration.multiclass.scores import top_label
+from itrust.calibration.multiclass.table import class_table
 from itrust.calibration.symmetry import symmetric_checks
 from itrust.engines import Engine, Tiles
 from itrust.nulls import Categorical, CategoricalCopula, Rademacher
@@ -342,7 +344,7 @@ def test_the_factor_is_near_the_kernel_in_full_and_tiles_are_the_kernel():
 def test_batches_and_equal_weights_change_nothing(monkeypatch):
     s = confused(300, 6)
     whole = it.klce_test(s, draws=150, rng=0)
-    monkeypatch.setattr("itrust.calibration.multiclass_pass.BATCH_BYTES", 1)
+    monkeypatch.setattr("itrust.calibration.multiclass.passes.BATCH_BYTES", 1)
     parts = it.klce_test(s, draws=150, rng=0)
     np.testing.assert_allclose(parts.null_distribution, whole.null_distribution, rtol=1e-9)
     x = {column.name: column.values for column in s.one_class("tie").columns}
@@ -438,14 +440,14 @@ def test_signs_of_clusters_are_flipped_for_all_classes_at_once():
 
 def test_signs_are_flipped_where_classes_are_frequent_and_classes_redrawn_where_one_is_rare():
     sample = in_clusters(400)
-    assert isinstance(_checked_null(None, sample, CheckedRows.of(sample)).null, Rademacher)
+    assert isinstance(drawing_of(None, sample, CheckedRows.of(sample)).null, Rademacher)
     sample = in_clusters(400, rare=0.98)
     rows = CheckedRows.of(sample)
-    chosen = _checked_null(None, sample, rows)
+    chosen = drawing_of(None, sample, rows)
     assert isinstance(chosen.null, CategoricalCopula)
     assert chosen.even.tolist() == [True, True, False]
     assert len(chosen.laws(rows, 0)) > 1
-    fixed = _checked_null(it.nulls.Copula(0.3), sample, rows)
+    fixed = drawing_of(it.nulls.Copula(0.3), sample, rows)
     assert [own.rho.tolist() for own in fixed.laws(rows, 0)] == [[0.3] * 3]
 
 
@@ -458,8 +460,8 @@ def test_a_rare_class_in_clusters_has_an_answer_and_the_largest_p_value_of_all_l
     assert found.clusters == 100
     assert any("approximate, by clusters" in note for note in found.notes)
     rows = CheckedRows.of(sample)
-    checks, chosen = prepare_classes(rows, 39), _checked_null(None, sample, rows)
-    symmetric = [symmetric_checks(_prepared(checks, k)) for k in range(3)]
+    checks, chosen = prepare_classes(rows, 39), drawing_of(None, sample, rows)
+    symmetric = [symmetric_checks(prepared_class(checks, k)) for k in range(3)]
     pvalues = []
     for law in chosen.laws(rows, 0):
         table = class_table(checks, law, 39, 0, None, symmetric, is_even=chosen.even)

@@ -8,8 +8,8 @@ import pytest
 
 import itrust as it
 from itrust import InputError
-from itrust.calibration import multiclass
-from itrust.calibration.multiclass_rows import CheckedRows, StreamedRows
+from itrust.calibration.multiclass import door
+from itrust.calibration.multiclass.rows import CheckedRows, StreamedRows
 from itrust.data import ClassFacts, MulticlassScan, multiclass_files
 
 CLASSES = list("abcd")
@@ -43,7 +43,7 @@ def written(folder, frame, cuts=(700, 1_900), group=300):
 @pytest.fixture
 def few_rows_at_once(monkeypatch):
     """As if files were large: few rows are read at once, and none are loaded."""
-    monkeypatch.setattr(multiclass, "MAX_LOADED_ROWS", 100)
+    monkeypatch.setattr(door, "MAX_LOADED_ROWS", 100)
     monkeypatch.setattr("itrust.data.multiclass_files.WINDOW_ROWS", 1_024)
     monkeypatch.setattr("itrust.data.multiclass_files.FACT_ROWS", 512)
     monkeypatch.setattr("itrust.data.multiclass_chunks.FACT_ROWS", 512)

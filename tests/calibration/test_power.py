@@ -9,7 +9,7 @@ import pytest
 import itrust as it
 from itrust import InputError, Sample, simulate
 from itrust.calibration import detectable_by, prepared_test
-from itrust.calibration.power_setting import Demand, PowerSetting
+from itrust.calibration.power.setting import Demand, PowerSetting
 from itrust.data import Between, Everywhere, Level, Missing, cut_of
 
 

@@ -8,8 +8,8 @@ from scipy.stats import norm, t
 
 import itrust as it
 from itrust import InputError, Sample
-from itrust.calibration.power_clusters import ClusterLaw, assumed_clustering
-from itrust.calibration.power_setting import Demand, PowerSetting
+from itrust.calibration.power.clusters import ClusterLaw, assumed_clustering
+from itrust.calibration.power.setting import Demand, PowerSetting
 
 CLUSTERS, ROWS, RHO = 60, 20, 0.2
 
@@ -187,7 +187,7 @@ def test_many_clusters_are_stood_for_by_some(monkeypatch, wards):
     demand = Demand(0.05, 0.8)
     bank = PowerSetting.of(wards, demand, None, 99, 0, "auto", clustering).prepared.bank
     whole = ClusterLaw.of(clustering, wards, bank).effects
-    monkeypatch.setattr("itrust.calibration.power_clusters.MAX_CLUSTERS", 40)
+    monkeypatch.setattr("itrust.calibration.power.clusters.MAX_CLUSTERS", 40)
     some = ClusterLaw.of(clustering, wards, bank).effects
     assert np.median(np.abs(some / whole - 1)) < 0.2
 

@@ -9,8 +9,8 @@ import pytest
 import itrust as it
 from itrust import Sample
 from itrust.calibration import Dictionary
-from itrust.calibration.power_regions import cuts_of, left_out, pairs_of
-from itrust.calibration.power_setting import Demand, PowerSetting
+from itrust.calibration.power.regions import cuts_of, left_out, pairs_of
+from itrust.calibration.power.setting import Demand, PowerSetting
 from itrust.data import Between, Missing, cut_of
 
 DEMAND = Demand(0.05, 0.8)

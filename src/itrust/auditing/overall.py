@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +10,7 @@ import numpy as np
 from itrust._core import FloatArray
 from itrust.auditing.charts import HistogramChart, histogram_edges
 from itrust.auditing.parts import MeanBias, Overall
+from itrust.auditing.summing import SummingPart
 from itrust.calibration import (
     CalibrationResult,
     bin_sums,
@@ -20,8 +20,8 @@ from itrust.calibration import (
     smooth_ece_of_cells,
     surprise,
 )
-from itrust.data import Chunk, Extract
-from itrust.engines import Additive, Outcome, Plan, RowwiseWork
+from itrust.data import Chunk
+from itrust.engines import Additive
 
 BINS = 10
 
@@ -73,86 +73,19 @@ class _Summing:
 
 
 @dataclass(frozen=True, eq=False)
-class OverallPart:
-    """Scores, reliability curve and histogram as a part of a pass.
-
-    Attributes
-    ----------
-    extract : Extract
-        All rows, and some of them at hand.
-    unit : float
-        Weights are divided by this.
-    """
-
-    extract: Extract
-    unit: float
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """None: no kernels are tested."""
-        return ()
-
-    @property
-    def width(self) -> int:
-        """Nothing is kept for draws."""
-        return 0
+class OverallPart(SummingPart[OverallSums]):
+    """Scores, reliability curve and histogram as a part of a pass."""
 
     @cached_property
     def bars(self) -> FloatArray:
         """Ends of the bars of the histogram."""
         return histogram_edges(self.extract.census.lowest, self.extract.census.highest)
 
-    def works(self, block: range) -> list[RowwiseWork]:
-        """One piece of work, with the first draws only.
-
-        Parameters
-        ----------
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        list of RowwiseWork
-            Empty for later batches of draws.
-        """
-        if block.start:
-            return []
+    def summing(self) -> _Summing:
+        """What some rows contribute."""
         some = self.extract.some
         edges = scores.EqualWidth(BINS).inner_edges(some), scores.EqualMass(BINS).inner_edges(some)
-        return [RowwiseWork(_Summing(*edges, self.bars), self.unit)]
-
-    def reduced(self, outcome: Outcome, block: range) -> OverallSums | None:
-        """Keep the sums.
-
-        Parameters
-        ----------
-        outcome : Outcome
-            Of the pass.
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        OverallSums or None
-            None for later batches.
-        """
-        return None if block.start else outcome.works[0]
-
-    def finished(self, found: Sequence[OverallSums | None]) -> OverallSums:
-        """Take the sums of the first batch.
-
-        Parameters
-        ----------
-        found : sequence
-            From `reduced`.
-
-        Returns
-        -------
-        OverallSums
-            Of all rows.
-        """
-        assert found[0] is not None
-        return found[0]
+        return _Summing(*edges, self.bars)
 
     def histogram(self, sums: OverallSums) -> HistogramChart:
         """Show how many rows have which prediction.

@@ -11,6 +11,7 @@ import numpy as np
 from itrust._core import FloatArray
 from itrust.auditing.disclosed_charts import about_rows
 from itrust.auditing.hiding import Hidden, too_few
+from itrust.auditing.summing import SummingPart
 from itrust.calibration import (
     DecisionPoint,
     GradeColumn,
@@ -26,8 +27,8 @@ from itrust.calibration import (
     thresholds_of,
     validated,
 )
-from itrust.data import Chunk, Extract, Sample
-from itrust.engines import Additive, Outcome, Plan, RowwiseWork
+from itrust.data import Chunk, Sample
+from itrust.engines import Additive
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,86 +63,25 @@ class _Tallying:
 
 
 @dataclass(frozen=True, eq=False)
-class ValidationPart:
+class ValidationPart(SummingPart[ValidationSums]):
     """What validators print, as a part of a pass over rows that are not all at hand.
 
     Attributes
     ----------
-    extract : Extract
-        All rows, and some of them at hand.
-    unit : float
-        Weights are divided by this.
     grades : GradeColumn or None
         The covariate that holds grades; None: they are groups of the prediction.
     """
 
-    extract: Extract
-    unit: float
     grades: GradeColumn | None = None
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """None: no kernels are tested."""
-        return ()
-
-    @property
-    def width(self) -> int:
-        """Nothing is kept for draws."""
-        return 0
 
     @cached_property
     def partition(self) -> Partition:
         """Where predictions are cut: by the rows at hand, as those of the reliability curve."""
         return partition_of(self.extract.some)
 
-    def works(self, block: range) -> list[RowwiseWork]:
-        """One piece of work, with the first draws only.
-
-        Parameters
-        ----------
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        list of RowwiseWork
-            Empty for later batches of draws.
-        """
-        tallying = _Tallying(self.partition, self.grades)
-        return [] if block.start else [RowwiseWork(tallying, self.unit)]
-
-    def reduced(self, outcome: Outcome, block: range) -> ValidationSums | None:
-        """Keep the sums.
-
-        Parameters
-        ----------
-        outcome : Outcome
-            Of the pass.
-        block : range
-            Numbers of the draws.
-
-        Returns
-        -------
-        ValidationSums or None
-            None for later batches.
-        """
-        return None if block.start else outcome.works[0]
-
-    def finished(self, found: Sequence[ValidationSums | None]) -> ValidationSums:
-        """Take the sums of the first batch.
-
-        Parameters
-        ----------
-        found : sequence
-            From `reduced`.
-
-        Returns
-        -------
-        ValidationSums
-            Of all rows.
-        """
-        assert found[0] is not None
-        return found[0]
+    def summing(self) -> _Tallying:
+        """What some rows contribute."""
+        return _Tallying(self.partition, self.grades)
 
     def validated(self, sums: ValidationSums, alpha: float, draws: int, seed: int) -> Validation:
         """Make the statistics of the sums.

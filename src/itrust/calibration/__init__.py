@@ -10,9 +10,6 @@ from itrust.calibration.assumptions import Autocorrelation as Autocorrelation
 from itrust.calibration.assumptions import (
     residual_autocorrelation as residual_autocorrelation,
 )
-from itrust.calibration.class_scores import class_losses as class_losses
-from itrust.calibration.class_scores import mean_loss as mean_loss
-from itrust.calibration.class_scores import top_label as top_label
 from itrust.calibration.clustering import MIN_CLUSTERS as MIN_CLUSTERS
 from itrust.calibration.clustering import IntraClusterCorrelation, intra_cluster_correlation
 from itrust.calibration.clustering import design_effect as design_effect
@@ -43,27 +40,31 @@ from itrust.calibration.interval import IntervalRun as IntervalRun
 from itrust.calibration.interval import bound_findings as bound_findings
 from itrust.calibration.interval import refuse_dependence as refuse_dependence
 from itrust.calibration.klce import klce2, null_sd
-from itrust.calibration.multiclass import multiclass_test
-from itrust.calibration.multiclass_results import (
+from itrust.calibration.multiclass import (
     ClassFinding,
     ClassResult,
     MulticlassResult,
     TakenFor,
+    multiclass_test,
 )
-from itrust.calibration.multiclass_results import taken_for_of as taken_for_of
+from itrust.calibration.multiclass import taken_for_of as taken_for_of
+from itrust.calibration.multiclass.scores import class_losses as class_losses
+from itrust.calibration.multiclass.scores import mean_loss as mean_loss
+from itrust.calibration.multiclass.scores import top_label as top_label
 from itrust.calibration.multiplicity import step_down as step_down
 from itrust.calibration.multiplicity import unadjusted_pvalues as unadjusted_pvalues
 from itrust.calibration.pipeline import Scoring as Scoring
-from itrust.calibration.power import detectable, sample_size
-from itrust.calibration.power import detectable_by as detectable_by
-from itrust.calibration.power_results import (
+from itrust.calibration.power import (
     Clustering,
     Coverage,
     Detectable,
     RegionPower,
     SampleSize,
+    detectable,
+    sample_size,
 )
-from itrust.calibration.power_results import worst_of as worst_of
+from itrust.calibration.power import detectable_by as detectable_by
+from itrust.calibration.power import worst_of as worst_of
 from itrust.calibration.results import JOINT_FAMILIES as JOINT_FAMILIES
 from itrust.calibration.results import CalibrationResult, Finding
 from itrust.calibration.results import Refusal as Refusal

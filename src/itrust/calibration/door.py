@@ -7,8 +7,7 @@ from typing import overload
 from itrust._core import Rng
 from itrust.calibration.adaptive import Checks, prepared_test
 from itrust.calibration.interval import interval_test
-from itrust.calibration.multiclass import has_classes, multiclass_test
-from itrust.calibration.multiclass_results import MulticlassResult
+from itrust.calibration.multiclass import MulticlassResult, has_classes, multiclass_test
 from itrust.calibration.results import CalibrationResult
 from itrust.data import MulticlassSample, Sample, Scan
 from itrust.engines import EngineChoice

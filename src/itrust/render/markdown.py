@@ -18,7 +18,8 @@ from itrust.render.text import (
     watch_check_lines,
 )
 from itrust.render.text.bias import bias_and_interval, rows_of
-from itrust.render.text.watch import batch_line, headline, promise_words, watch_sentence
+from itrust.render.text.watch import headline, promise_words, watch_sentence
+from itrust.render.text.watch_parts import batch_line
 from itrust.watch import WatchReport, watch_gate
 
 SPECIAL = re.compile(r"[^\w\s,.:;?^=%+()/'\"-]|_|(?<=www)\.|:(?=\S)", re.ASCII | re.IGNORECASE)

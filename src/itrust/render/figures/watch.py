@@ -25,7 +25,8 @@ from itrust.render.figures.style import (
     titled,
 )
 from itrust.render.showing import as_text
-from itrust.render.text.watch import evidence_text, headline, number_words, since_words
+from itrust.render.text.watch import headline
+from itrust.render.text.watch_parts import evidence_text, number_words, since_words
 from itrust.watch import (
     BatchRecord,
     LevelSoFar,

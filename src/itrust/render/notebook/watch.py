@@ -10,15 +10,17 @@ from itrust.render.text.watch import (
     NUMBERS,
     TOP_LABEL,
     action_words,
-    evidence_text,
-    finding_words,
     headline,
-    number_values,
-    number_words,
     promise_words,
-    segment_words,
     unchecked_words,
     watch_sentence,
+)
+from itrust.render.text.watch_parts import (
+    evidence_text,
+    finding_words,
+    number_values,
+    number_words,
+    segment_words,
 )
 from itrust.watch import (
     BatchRecord,

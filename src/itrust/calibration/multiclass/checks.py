@@ -18,7 +18,7 @@ from itrust.calibration.dictionary.bank import Bank, feature_matrix, make_bank
 from itrust.calibration.dictionary.default import contrast_entries, default_dictionary_for
 from itrust.calibration.dictionary.entries import Dictionary, Entry, Shape
 from itrust.calibration.dictionary.terms import ColumnName, RankScale
-from itrust.calibration.multiclass_rows import CheckedRows, RowsOfClasses
+from itrust.calibration.multiclass.rows import CheckedRows, RowsOfClasses
 from itrust.data import Column, Pilot, Points
 from itrust.engines import Factor, LowRankPlan, available_threads, make_plan, ordered_map
 from itrust.kernels import RBF, Constant, LocalKernel, Median, default_covariate_kernel

@@ -20,11 +20,11 @@ from itrust._core import (
 from itrust.calibration.adaptive import PILOT_ROWS, Checks, PreparedTest, as_dictionary
 from itrust.calibration.inputs import checked_draws, checked_source, resolved_kernel
 from itrust.calibration.pipeline import Scores, score
-from itrust.calibration.power_clusters import ClusterLaw
-from itrust.calibration.power_regions import Cut, cuts_of, left_out, pairs_of
-from itrust.calibration.power_results import Clustering
+from itrust.calibration.power.clusters import ClusterLaw
+from itrust.calibration.power.regions import Cut, cuts_of, left_out, pairs_of
+from itrust.calibration.power.results import Clustering
+from itrust.calibration.power.sensitivity import Area, Sensitivity
 from itrust.calibration.prepared import Prepared, prepare
-from itrust.calibration.sensitivity import Area, Sensitivity
 from itrust.data import Chunk, Pilot, Points, Predicate, Sample, Scan
 from itrust.engines import EngineChoice, as_engine, weight_unit
 from itrust.nulls import Bernoulli, RowwiseNull, redrawn_labels

@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from itrust._core import Advance, AnyArray, BoolArray, FloatArray, IntArray
-from itrust.calibration.multiclass_checks import ClassChecks
-from itrust.calibration.multiclass_pass import (
+from itrust.calibration.multiclass.checks import ClassChecks
+from itrust.calibration.multiclass.passes import (
     ClassNull,
     ClassSums,
     ContrastMoments,

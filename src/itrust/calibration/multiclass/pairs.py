@@ -11,11 +11,11 @@ from scipy.special import ndtr
 
 from itrust._core import AnyArray, BoolArray, FloatArray
 from itrust.calibration.dictionary.entries import Shape
-from itrust.calibration.multiclass_checks import Contrasts
-from itrust.calibration.multiclass_pass import chunk_rows
-from itrust.calibration.multiclass_results import TakenFor
-from itrust.calibration.multiclass_rows import CheckedRows
-from itrust.calibration.multiclass_scores import ClassTable
+from itrust.calibration.multiclass.checks import Contrasts
+from itrust.calibration.multiclass.passes import chunk_rows
+from itrust.calibration.multiclass.results import TakenFor
+from itrust.calibration.multiclass.rows import CheckedRows
+from itrust.calibration.multiclass.table import ClassTable
 from itrust.engines import Additive, Scratch
 
 JUDGED = 0.2  # contrasts with larger p-values keep these

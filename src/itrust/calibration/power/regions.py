@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from itrust._core import FloatArray, IntArray
-from itrust.calibration.power_results import SMALL_SHARE
+from itrust.calibration.power.results import SMALL_SHARE
 from itrust.data import Column, Everywhere, Points, Predicate, cut_of
 
 TENTHS, FIFTHS = 10, 5

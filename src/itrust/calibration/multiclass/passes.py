@@ -9,8 +9,8 @@ import numpy as np
 
 from itrust._core import Advance, FloatArray
 from itrust.calibration.dictionary.bank import BankSums
-from itrust.calibration.multiclass_checks import ClassChecks
-from itrust.calibration.multiclass_rows import CheckedRows
+from itrust.calibration.multiclass.checks import ClassChecks
+from itrust.calibration.multiclass.rows import CheckedRows
 from itrust.engines import Additive, Drawn, Products, Scratch, join
 from itrust.nulls import CategoryDraws, Rademacher
 

@@ -16,7 +16,7 @@ from itrust.calibration.clustering import (
     intra_cluster_correlation,
 )
 from itrust.calibration.dictionary.bank import Bank
-from itrust.calibration.power_results import Clustering
+from itrust.calibration.power.results import Clustering
 from itrust.data import Sample, Source
 
 MAX_CLUSTERS = 4_096  # that stand for all

@@ -15,6 +15,7 @@ from itrust.calibration.multiplicity import TIE
 from itrust.calibration.results import Finding, Refusal, WithFindings, WithRun
 from itrust.data import Predicate
 
+TOGETHER = "all together"
 MAX_IN_DICT = 10  # findings of a class, and pairs
 
 

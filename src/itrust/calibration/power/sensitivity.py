@@ -29,7 +29,7 @@ from scipy.special import ndtr, ndtri
 from itrust._core import BoolArray, FloatArray, InputError, IntArray
 from itrust.calibration.dictionary.bank import Bank
 from itrust.calibration.pipeline import Scores
-from itrust.calibration.power_clusters import ClusterLaw, SharedNoise
+from itrust.calibration.power.clusters import ClusterLaw, SharedNoise
 from itrust.calibration.prepared import Prepared
 from itrust.calibration.sobol import sobol_points
 from itrust.calibration.tails import pearson3_log_sf

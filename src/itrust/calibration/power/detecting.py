@@ -21,8 +21,8 @@ from itertools import chain
 from itrust._core import InputError, Rng, checked_count, checked_share, counted, did_you_mean
 from itrust.calibration.adaptive import Checks, PreparedTest
 from itrust.calibration.inputs import checked_source
-from itrust.calibration.power_clusters import assumed_clustering
-from itrust.calibration.power_results import (
+from itrust.calibration.power.clusters import assumed_clustering
+from itrust.calibration.power.results import (
     SMALL_SHARE,
     Coverage,
     Detectable,
@@ -30,7 +30,7 @@ from itrust.calibration.power_results import (
     SampleSize,
     worst_of,
 )
-from itrust.calibration.power_setting import MAX_ROWS, Demand, PowerSetting, Region
+from itrust.calibration.power.setting import MAX_ROWS, Demand, PowerSetting, Region
 from itrust.data import Population, Predicate, Sample, Scan, without_labels
 from itrust.engines import EngineChoice
 

@@ -1,0 +1,92 @@
+"""A part of a pass that sums rows once, whatever the number of draws."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from itrust._core import FloatArray
+from itrust.data import Chunk, Extract
+from itrust.engines import Additive, Outcome, Plan, RowwiseWork
+
+Sums = TypeVar("Sums", bound=Additive)
+
+
+@dataclass(frozen=True, eq=False)
+class SummingPart(ABC, Generic[Sums]):
+    """What is known by one sum over all rows, which the first batch of draws takes along.
+
+    Attributes
+    ----------
+    extract : Extract
+        All rows, and some of them at hand.
+    unit : float
+        Weights are divided by this.
+    """
+
+    extract: Extract
+    unit: float
+
+    @abstractmethod
+    def summing(self) -> Callable[[Chunk, FloatArray], Sums]:
+        """What some rows contribute, given their weights."""
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """None: no kernels are tested."""
+        return ()
+
+    @property
+    def width(self) -> int:
+        """Nothing is kept for draws."""
+        return 0
+
+    def works(self, block: range) -> list[RowwiseWork]:
+        """One piece of work, with the first draws only.
+
+        Parameters
+        ----------
+        block : range
+            Numbers of the draws.
+
+        Returns
+        -------
+        list of RowwiseWork
+            Empty for later batches of draws.
+        """
+        return [] if block.start else [RowwiseWork(self.summing(), self.unit)]
+
+    def reduced(self, outcome: Outcome, block: range) -> Sums | None:
+        """Keep the sums.
+
+        Parameters
+        ----------
+        outcome : Outcome
+            Of the pass.
+        block : range
+            Numbers of the draws.
+
+        Returns
+        -------
+        Sums or None
+            None for later batches.
+        """
+        return None if block.start else outcome.works[0]
+
+    def finished(self, found: Sequence[Sums | None]) -> Sums:
+        """Take the sums of the first batch.
+
+        Parameters
+        ----------
+        found : sequence
+            From `reduced`.
+
+        Returns
+        -------
+        Sums
+            Of all rows.
+        """
+        assert found[0] is not None
+        return found[0]

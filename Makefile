@@ -104,9 +104,14 @@ fuzz: .venv/test          ## damaged inputs against every door for five minutes 
 paper: .venv/test         ## every figure and table of the paper, and the page; QUICK=1 in minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python studies/paper.py
 
+# pip would compile what it installs file by file, tests of other packages, too; this takes all cores.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
+
 .venv/core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(INSTALL) -e .
+	@$(COMPILE)
 	@touch $@
 
 .venv/docs: .venv/core
@@ -114,9 +119,10 @@ paper: .venv/test         ## every figure and table of the paper, and the page; 
 	@touch $@
 
 .venv/test: .venv/core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(INSTALL) -e '.[test]'
 	@# MCGrad names Ax, PyTorch and eighty more; what is tested of it needs LightGBM alone.
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps MCGrad
+	$(INSTALL) --no-deps MCGrad
+	@$(COMPILE)
 	@touch $@
 
 # What is not of a lower bound is as in constraints.txt. Left out, and their tests skipped with a reason: torch, of which one version

@@ -1,4 +1,4 @@
-"""One truth on every surface: three dozen audits whose texts, pages and files agree."""
+"""One truth on every surface: two dozen audits whose texts, pages and files agree."""
 
 import json
 import re
@@ -288,9 +288,9 @@ def _nowhere(told, terminal, html):
 
 
 @pytest.mark.slow
-def test_three_dozen_audits_do_not_contradict_themselves():
+def test_two_dozen_audits_do_not_contradict_themselves():
     verdicts, findings = set(), set()
-    for seed in range(36):
+    for seed in range(24):
         charts = seed % 9 == 0
         tolerance = TOLERANCES[seed // 2 % 3]
         settings = {"draws": 79, "rng": seed, "charts": charts, "tolerance": tolerance}

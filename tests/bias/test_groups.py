@@ -222,7 +222,7 @@ def households(rng, units: int, size: int, groups: int) -> it.Sample:
 @pytest.mark.parametrize(("units", "groups"), [(80, 2), (40, 4)])
 @pytest.mark.slow
 def test_clusters_keep_level_and_coverage(units, groups):
-    runs, wrong, missed = 150, 0, 0
+    runs, wrong, missed = 100, 0, 0
     for run in range(runs):
         sample = households(np.random.default_rng([9, run]), units, 6, groups)
         table = it.bias_groups(sample, "g", draws=99, rng=run)

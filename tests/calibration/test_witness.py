@@ -34,7 +34,7 @@ def test_sums_over_folds_that_see_each_other_would_not_be_valid():
     """Why Across is combined by Bonferroni: both folds' witnesses err together."""
     from scipy.stats import norm
 
-    runs, stouffer = 400, 0
+    runs, stouffer = 250, 0
     for run in range(runs):
         s = simulate.normal_covariates(120, 8, run).sample
         parts = it.witness_test(s, Ridge(1e-3), folds=Across(2), draws=199, rng=run).parts

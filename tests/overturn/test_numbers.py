@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import itrust as it
-from itrust.overturn.forms import RangePrecision, form_of
+from itrust.overturn.forms import Fraction, RangePrecision, form_of
 from itrust.overturn.numbers import ViolationFamily, number_robustness
 from itrust.tasks import TaskFinding, TaskRows, evaluate_tasks, parse
 
@@ -40,16 +40,16 @@ NULLS = [
 ]
 
 
-def odds_origins(seen, size):
-    return it.nulls.Selection(size).origins(seen)
+def odds_origins(size):
+    return it.nulls.Selection(size).origins
 
 
-def error_origins(seen, size):
-    return it.nulls.LabelError(size).origins(seen)
+def error_origins(size):
+    return it.nulls.LabelError(size).origins
 
 
-def tolerance_origins(seen, size):
-    return it.nulls.Tolerance(size).origins(seen)
+def tolerance_origins(size):
+    return it.nulls.Tolerance(size).origins
 
 
 ODDS = ViolationFamily("selection", 1.0, np.linspace(1, 5, 5), odds_origins)
@@ -97,6 +97,46 @@ def test_no_law_leaves_the_reach_of_a_number(seed, null, text, end):
     value = task.linear(replace(rows, stand_in=truth)).value
     assert found.lower - 1e-9 * max(1, abs(value)) <= value
     assert value <= found.upper + 1e-9 * max(1, abs(value))
+
+
+def naive_upper(form: Fraction, y, origins) -> float:
+    """The largest value that the most of top - value * bottom still reaches, by bisection."""
+
+    def most(value):
+        moved = form.top - value * form.bottom
+        found = form.top0 - value * form.bottom0 + moved @ y
+        for part, end in ((np.maximum(moved, 0), 1), (np.maximum(-moved, 0), 0)):
+            if part.sum() > 0:
+                seen = np.array([part @ y / part.sum()])
+                found += part.sum() * abs(origins(seen)[end][0] - seen[0])
+        return found
+
+    low, high = -1e3, 1e3
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if most(middle) >= 0 else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("null", NULLS, ids=repr)
+@pytest.mark.parametrize("kind", ["ratio", "ties", "affine", "with a part of no label"])
+def test_sorted_sums_reach_what_all_rows_reach(null, kind):
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 17):
+        top, bottom = rng.normal(size=n), rng.uniform(0.1, 1, n) * rng.integers(0, 2, n)
+        if kind == "ties":
+            top, bottom = np.round(top), np.ones(n)
+        bottom = np.zeros(n) if kind == "affine" else bottom
+        form = Fraction(top, 0.2, bottom, 0.0 if kind == "ratio" and bottom.any() else 0.7)
+        y = rng.integers(0, 2, n).astype(float)
+        if form.bottom0 + bottom @ y == 0:
+            y = np.ones(n)
+        found = form.reach(y, null.origins)
+        mirrored = replace(form, top=-form.top, top0=-form.top0)
+        for end, naive in ((found.upper, form), (-found.lower, mirrored)):
+            expected = naive_upper(naive, y, null.origins)
+            if abs(expected) < 999:  # else there is no end
+                assert end == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("null", NULLS, ids=repr)

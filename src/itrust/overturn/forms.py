@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -58,6 +59,23 @@ class RangePrecision(StrEnum):
     FIRST_ORDER = "first order"
 
 
+class Reach(NamedTuple):
+    """What a number may be without a violation, from some labels with it.
+
+    Attributes
+    ----------
+    lower, upper : callable
+        From an `Origins` to each end.
+    """
+
+    lower: Callable[[Origins], float]
+    upper: Callable[[Origins], float]
+
+    def __call__(self, origins: Origins) -> Bounds:
+        """Both ends."""
+        return Bounds(self.lower(origins), self.upper(origins))
+
+
 class Form(ABC):
     """A number as a function of what stands for the labels of some rows.
 
@@ -85,6 +103,20 @@ class Form(ABC):
         """
 
     @abstractmethod
+    def reaching(self, y: FloatArray) -> Reach:
+        """Prepare `reach` for some labels and many violations.
+
+        Parameters
+        ----------
+        y : (n,) array
+            Labels; only weighted means of them count.
+
+        Returns
+        -------
+        Reach
+            What `reach` says of an `origins`. Cost O(n log n) now, and O(log n) for each.
+        """
+
     def reach(self, y: FloatArray, origins: Origins) -> Bounds:
         """Bound what the number may be without a violation, from labels with it.
 
@@ -101,6 +133,7 @@ class Form(ABC):
         Bounds
             No law goes beyond them, up to the error of the weighted means.
         """
+        return self.reaching(y)(origins)
 
     @property
     @abstractmethod
@@ -179,47 +212,11 @@ class Fraction(Form):
         value = (self.top0 + float(self.top @ stand_in)) / below
         return Linearised(value, (self.top - value * self.bottom) / below)
 
-    def reach(self, y: FloatArray, origins: Origins) -> Bounds:
+    def reaching(self, y: FloatArray) -> Reach:
         """Move the sum of the rows that raise it up and that of the others down."""
         mirrored = replace(self, top=-self.top, top0=-self.top0)
-        return Bounds(-mirrored._farthest(y, origins), self._farthest(y, origins))
-
-    def _farthest(self, y: FloatArray, origins: Origins) -> float:
-        """The value at which the most that the numerator less it times the denominator can be is 0.
-
-        That most falls as the value rises, and is not negative at the value of the labels.
-        """
-        start = float(self.leaning(y).value)
-        if math.isnan(start):
-            return math.inf
-        if self.is_affine:
-            return start + self._excess(start, y, origins) / self.bottom0
-        step = max(abs(start), 1e-3)
-        above = start + step
-        while self._excess(above, y, origins) > 0:
-            step *= 2
-            above = start + step
-            if step > MOST_STEPS * max(abs(start), 1.0):
-                return math.inf
-        if self._excess(start, y, origins) <= 0:
-            return start
-        precision = 1e-12 * max(abs(start), abs(above))
-        # The outer end of the bracket is never short of the crossing.
-        return (
-            crossing(lambda value: self._excess(value, y, origins), start, above, precision)
-            + precision
-        )
-
-    def _excess(self, value: float, y: FloatArray, origins: Origins) -> float:
-        """Most that top0 + top s - value (bottom0 + bottom s) can be without the violation."""
-        moved = self.top - value * self.bottom
-        found = self.top0 - value * self.bottom0 + float(moved @ y)
-        for part, end in ((np.maximum(moved, 0.0), 1), (np.maximum(-moved, 0.0), 0)):
-            mass = float(part.sum())
-            if mass > 0:
-                seen = np.clip(np.array([float(part @ y) / mass]), 0.0, 1.0)
-                found += mass * abs(float(origins(seen)[end][0] - seen[0]))
-        return found
+        below, above = _Farthest.of(mirrored, y), _Farthest.of(self, y)
+        return Reach(lambda origins: -below(origins), above)
 
     @property
     def moved_by(self) -> BoolArray:
@@ -231,6 +228,91 @@ class Fraction(Form):
         if self.bottom0 > 0 or self.is_affine:
             return math.inf
         return float(np.count_nonzero(self.bottom * y))
+
+
+@dataclass(frozen=True, eq=False)
+class _Farthest:
+    """How large a fraction can be without a violation, from labels with it.
+
+    Rows raise the numerator less a value times the denominator where the quotient of what they add
+    is above the value, so rows are sorted by it and summed from both ends.
+
+    Attributes
+    ----------
+    form : Fraction
+        The number.
+    start : float
+        Its value with the labels.
+    quotients : list of m floats
+        Top over bottom of the rows that count, rising.
+    risen, fallen : (m + 1, 4) arrays
+        Sums of top and bottom, and of both times the label, from each row on and before it.
+    """
+
+    form: Fraction
+    start: float
+    quotients: list[float]
+    risen: FloatArray
+    fallen: FloatArray
+
+    @classmethod
+    def of(cls, form: Fraction, y: FloatArray) -> _Farthest:
+        """Sort the rows that count."""
+        counts = form.moved_by
+        top, bottom, y = form.top[counts], form.bottom[counts], y[counts]
+        quotients = np.where(top > 0, np.inf, -np.inf)
+        np.divide(top, bottom, out=quotients, where=bottom > 0)
+        order = np.argsort(quotients, kind="stable")
+        rows = np.column_stack([top, bottom, top * y, bottom * y])[order]
+        fallen = np.zeros((len(rows) + 1, 4))
+        np.cumsum(rows, axis=0, out=fallen[1:])
+        risen = np.zeros_like(fallen)
+        risen[:-1] = np.cumsum(rows[::-1], axis=0)[::-1]
+        whole = fallen[-1]
+        below = form.bottom0 + whole[3]
+        start = (form.top0 + whole[2]) / below if below > 0 else math.nan
+        return cls(form, float(start), quotients[order].tolist(), risen, fallen)
+
+    def __call__(self, origins: Origins) -> float:
+        """The value at which the most that the numerator less it times the denominator can be is 0.
+
+        That most falls as the value rises, and is not negative at the value of the labels.
+        """
+        start = self.start
+        if math.isnan(start):
+            return math.inf
+        at_start = self._excess(start, origins)
+        if self.form.is_affine:
+            return start + at_start / self.form.bottom0
+        if at_start <= 0:
+            return start
+        step = max(abs(start), 1e-3)
+        while self._excess(start + step, origins) > 0:
+            step *= 2
+            if step > MOST_STEPS * max(abs(start), 1.0):
+                return math.inf
+        above = start + step
+        precision = 1e-12 * max(abs(start), abs(above))
+        # The outer end of the bracket is never short of the crossing.
+        found = crossing(lambda value: self._excess(value, origins), start, above, precision)
+        return found + precision
+
+    def _excess(self, value: float, origins: Origins) -> float:
+        """Most that top0 + top s - value (bottom0 + bottom s) can be without the violation."""
+        at = bisect_right(self.quotients, value)
+        top, bottom, seen_top, seen_bottom = self.risen[at].tolist()
+        up, seen_up = top - value * bottom, seen_top - value * seen_bottom
+        top, bottom, seen_top, seen_bottom = self.fallen[at].tolist()
+        down, seen_down = value * bottom - top, value * seen_bottom - seen_top
+        shares = np.array([_share(seen_up, up), _share(seen_down, down)])
+        low, high = origins(shares)
+        moved = max(up, 0.0) * abs(high[0] - shares[0]) + max(down, 0.0) * abs(low[1] - shares[1])
+        return float(self.form.top0 - value * self.form.bottom0 + seen_up - seen_down + moved)
+
+
+def _share(seen: float, mass: float) -> float:
+    """A weighted mean of labels, whatever rounding makes of its parts."""
+    return min(max(seen / mass, 0.0), 1.0) if mass > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,9 +352,14 @@ class Joined(Form):
         """Join values and derivatives."""
         return _joined(self.sign, self.left.leaning(stand_in), self.right.leaning(stand_in))
 
-    def reach(self, y: FloatArray, origins: Origins) -> Bounds:
+    def reaching(self, y: FloatArray) -> Reach:
         """Join what both sides may be by the arithmetic of intervals."""
-        return _joined(self.sign, self.left.reach(y, origins), self.right.reach(y, origins))
+        left, right = self.left.reaching(y), self.right.reaching(y)
+
+        def joined(origins: Origins) -> Bounds:
+            return _joined(self.sign, left(origins), right(origins))
+
+        return Reach(lambda origins: joined(origins).lower, lambda origins: joined(origins).upper)
 
     @property
     def moved_by(self) -> BoolArray:

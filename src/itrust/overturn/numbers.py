@@ -25,17 +25,23 @@ import numpy as np
 from itrust._core import FloatArray, Result
 from itrust.data import Sample
 from itrust.overturn.flips import FlippedLabels, fewest_flips
-from itrust.overturn.forms import Form, RangePrecision, form_of
+from itrust.overturn.forms import Form, Origins, RangePrecision, Reach, form_of
 from itrust.overturn.results import KINDS, Violation, of_kind
 from itrust.overturn.roots import crossing
-from itrust.tasks import Bounds, Task, TaskFinding, TaskResult, TaskRows, class_tasks
+from itrust.tasks import (
+    Bounds,
+    Linearised,
+    Task,
+    TaskFinding,
+    TaskResult,
+    TaskRows,
+    class_tasks,
+)
 
 SIZES = 9  # of a violation that intervals are told at
 PRECISE = 1e-6  # error of a size of a violation
 FINE = 1e-9  # error of a share of the way
 MOST_SHARE = 0.999  # of the way to labels that are all 1 or 0, where some numbers do not exist
-
-SizedOrigins = Callable[[FloatArray, float], tuple[FloatArray, FloatArray]]
 
 
 class ViolationFamily(NamedTuple):
@@ -50,14 +56,14 @@ class ViolationFamily(NamedTuple):
     sizes : (m,) array
         Sizes to tell the interval at, rising from `neutral` to the largest.
     origins : callable
-        From probabilities with the violation and its size to the smallest and the largest ones
-        without it, a convex and a concave function.
+        From a size to a function: from probabilities with the violation to the smallest and the
+        largest ones without it, a convex and a concave function.
     """
 
     kind: str
     neutral: float
     sizes: FloatArray
-    origins: SizedOrigins
+    origins: Callable[[float], Origins]
 
 
 def known_families() -> tuple[ViolationFamily, ...]:
@@ -69,8 +75,8 @@ def known_families() -> tuple[ViolationFamily, ...]:
         Sizes are closer to each other where they are small.
     """
 
-    def origins(violation: Violation) -> SizedOrigins:
-        return lambda seen, size: violation.null(size).origins(seen)
+    def origins(violation: Violation) -> Callable[[float], Origins]:
+        return lambda size: violation.null(size).origins
 
     shares = np.square(np.linspace(0, 1, SIZES))
     return tuple(
@@ -320,16 +326,20 @@ class _Shifted:
         return self.result.finding in (TaskFinding.BIASED, TaskFinding.SAFE)
 
     @cached_property
-    def _raised(self) -> FloatArray:
-        return self._moved(self.result.upper - self.result.bias)
+    def _start(self) -> Linearised:
+        return self.form.leaning(self.y)
 
     @cached_property
-    def _lowered(self) -> FloatArray:
-        return self._moved(self.result.lower - self.result.bias)
+    def _raised(self) -> Reach:
+        return self.form.reaching(self._moved(self.result.upper - self.result.bias))
+
+    @cached_property
+    def _lowered(self) -> Reach:
+        return self.form.reaching(self._moved(self.result.lower - self.result.bias))
 
     def _moved(self, by: float) -> FloatArray:
         """Labels that are moved by one share towards 1 or 0, so that the number moves by this."""
-        start = self.form.leaning(self.y)
+        start = self._start
         towards = np.where(start.influence * by > 0, 1.0, 0.0)
         step = np.where(start.influence == 0, 0.0, towards - self.y)
 
@@ -344,13 +354,9 @@ class _Shifted:
 
     def interval(self, family: ViolationFamily, size: float) -> tuple[float, float]:
         """The interval of the bias under a violation, within what the number can be."""
-        found, start = self.result, self.form.leaning(self.y).value
-
-        def reached(y: FloatArray) -> Bounds:
-            return self.form.reach(y, lambda seen: family.origins(seen, size))
-
-        lower = found.bias + reached(self._lowered).lower - start
-        upper = found.bias + reached(self._raised).upper - start
+        found, start, origins = self.result, self._start.value, family.origins(size)
+        lower = found.bias + self._lowered.lower(origins) - start
+        upper = found.bias + self._raised.upper(origins) - start
         edge = self.possible.lower - found.plugin, self.possible.upper - found.plugin
         # Rounding must not make an interval narrower.
         return min(max(lower, edge[0]), found.lower), max(min(upper, edge[1]), found.upper)

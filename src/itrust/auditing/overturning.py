@@ -39,8 +39,8 @@ class Untold(StrEnum):
         "that go together"
     )
     SEVERAL_CLASSES = (
-        "probabilities of several classes cannot move one by one; ask robustness about one class "
-        "at a time, sample.one_class(name), with alpha divided by the number of classes"
+        "probabilities of several classes cannot move one by one; audit one class against the "
+        "rest, with alpha divided by the number of classes"
     )
     NOT_IN_SUMS = (
         "sums of labels alone do not reject calibration, and nothing else can be judged under a "

@@ -404,6 +404,8 @@ def audit_classes(
             found = evaluate_tasks(rows, tasks, alpha=alpha, draws=draws, rng=seed)
             numbers = tuple(covered(own, names) for own in found)
     limits: dict[str, Any] = {"alpha": alpha, "tolerance": tolerance}
+    judgement = judge_classes(test, parts, missed, numbers, n=sample.n, **limits)
+    untold = Untold.SEVERAL_CLASSES if judgement.refuted else Untold.NOT_REJECTED
     return MulticlassAudit(
         sample=sample,
         n=sample.n,
@@ -416,8 +418,8 @@ def audit_classes(
         taken_for=pairs,
         missed=missed,
         tasks=numbers,
-        judgement=judge_classes(test, parts, missed, numbers, n=sample.n, **limits),
+        judgement=judgement,
         elapsed=time.perf_counter() - begun,
-        robustness=Overturning((), None, (), Untold.SEVERAL_CLASSES) if robustness else None,
+        robustness=Overturning((), None, (), untold) if robustness else None,
         **limits,
     )

@@ -561,6 +561,18 @@ def test_dates_have_the_order_that_the_reference_showed(dated):
     assert (record.start[:10], record.end[:10]) == ("2026-11-01", "2026-11-04")
 
 
+def test_batches_that_are_too_small_go_with_the_next(dated):
+    done(*dated)
+    Path("one.csv").write_text("".join(Path("nov.csv").read_text().splitlines(True)[:2]))
+    told = "a batch needs at least 2 rows; this one has 1 (count them with the next batch)"
+    assert refused("update", "one.csv", *STATE) == told
+    other = ["--state", "levels.json"]
+    done(*dated[:-2], "--missing", "level", *other)
+    small("empty.csv", 30, 4, age=[""])
+    told = refused("update", "empty.csv", *other)
+    assert told.startswith("covariate 'age' holds no value in any row (every batch must have some")
+
+
 @pytest.mark.usefixtures("dated")
 def test_cures_that_only_the_start_takes_are_said_to_be_its_own():
     days = [f"{day:02d}/{day:02d}/2026" for day in range(1, 11)]

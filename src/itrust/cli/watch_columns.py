@@ -132,6 +132,11 @@ def _as_started(error: InputError, asked: Options) -> InputError:
     if error.details.get("cure") == LEAVE_OUT or error.column == asked.date_column is not None:
         told = "rows without {title}: {count} (first: {row})"
         return error.at(problem=told, **_about_missing(error, asked))
+    if "least" in error.details:
+        told = "a batch needs at least {least} rows; this one has {count}"
+        return error.at(problem=told, hint="count them with the next batch")
+    if error.hint == "leave it out":
+        return error.at(hint="every batch must have some; count these rows with the next one")
     if cures == {"missing"}:
         return error.at(**_about_missing(error, asked))
     if cures:

@@ -157,7 +157,8 @@ def encode(name: str, values: object, *, partial: bool = False, kinds: Kinds = P
     what = Subject("x", name)
     column = _as_said(name, as_arrow(values, what), what, kinds)
     if not partial and len(column) and column.missing.all():
-        raise InputError("{subject} holds no value in any row; leave it out", **what.fields)
+        told = "{subject} holds no value in any row"
+        raise InputError(told, hint="leave it out", **what.fields)
     if not column.is_category:
         refuse_infinite(column.values, what)
     return column

@@ -937,7 +937,8 @@ def _several() -> Any:
 def refuse_too_few(n: int) -> None:
     """Raise unless there are two rows."""
     if n < 2:
-        raise InputError("a sample needs at least 2 rows; this one has {count}", count=n)
+        least = "a sample needs at least {least} rows; this one has {count}"
+        raise InputError(least, count=n, details={"least": 2})
 
 
 def checked_sample(sample: object, call: str | None = None) -> Sample:

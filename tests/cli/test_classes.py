@@ -102,6 +102,35 @@ def test_recalibrated_probabilities_have_a_column_for_each_class(file, tmp_path)
         assert told in " ".join(refused.stderr.split())
 
 
+def test_rows_that_the_fit_has_not_seen_are_told_of_several_classes_too(file, tmp_path):
+    kept, out = tmp_path / "m.json", tmp_path / "r.csv"
+    learn = ("--prob", "p_*", "--label", "y", "--on", "x,region", "--method", "multicalibration")
+    done = invoke("recalibrate", str(file), *learn, "--save", str(kept))
+    assert done.exit_code == 0, _all(done)
+    head, *rows = file.read_text().splitlines()
+    other = tmp_path / "other.csv"
+
+    def applied(changed, *more):
+        other.write_text("\n".join([head, *rows[:6], changed]) + "\n")
+        places = ("--load", str(kept), "--apply", str(other), "--out", str(out))
+        found = invoke("recalibrate", *places, *more)
+        assert out.exists() == (found.exit_code == 0)
+        return found.exit_code, " ".join(_all(found).split())
+
+    last = rows[6].split(",")
+    code, told = applied(",".join([*last[:2], "east", *last[3:]]))
+    assert code == 0
+    assert "other.csv with a level of 'region' that the fit has not seen" in told
+    out.unlink()
+    code, told = applied(",".join([*last[:2], "", *last[3:]]))
+    assert code == 2
+    assert "covariates have missing values: 'region' in 1 row (first: line 8)" in told
+    code, told = applied(",".join([*last[:3], "", *last[4:]]))
+    assert code == 2
+    assert "1 row has no p_win (first: line 8); fill it in, or leave such rows out" in told
+    assert applied(",".join([*last[:2], "", *last[3:]]), "--missing", "level")[0] == 0
+
+
 def test_of_two_classes_the_one_that_counts_as_1_is_said_and_chosen(tmp_path):
     rng = np.random.default_rng(1)
     p, x = rng.random(200), rng.normal(size=200)

@@ -63,7 +63,13 @@ def written_in(folder: Path, changed: dict[str, str], commands: list[str]) -> di
     ("commands", "files"),
     [
         ([AUDIT], {"audit.json", "page.html", "junit.xml", "summary.md"}),
-        ([f"{RECALIBRATE} out.csv.gz --method local"], {"learned.json", "out.csv.gz"}),
+        (
+            [
+                f"{RECALIBRATE} out.csv.gz --method local",
+                "recalibrate --load learned.json --apply in/rows.csv --out out.parquet",
+            ],
+            {"learned.json", "out.csv.gz", "out.parquet"},
+        ),
     ],
     ids=["audit", "recalibrate"],
 )

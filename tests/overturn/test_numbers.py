@@ -135,8 +135,20 @@ def test_sorted_sums_reach_what_all_rows_reach(null, kind):
         mirrored = replace(form, top=-form.top, top0=-form.top0)
         for end, naive in ((found.upper, form), (-found.lower, mirrored)):
             expected = naive_upper(naive, y, null.origins)
-            if abs(expected) < 999:  # else there is no end
-                assert end == pytest.approx(expected, rel=1e-9, abs=1e-9)
+            assert end == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_a_mean_never_leaves_its_values_however_large_the_violation():
+    rng = np.random.default_rng(8)
+    x, y = rng.uniform(20, 80, 40), np.zeros(40)
+    y[:2] = 1.0  # a rate below the tolerance: the law without it may be 0 nearly everywhere
+    form = Fraction(x, 0.0, np.ones(40), 0.0)
+    found = form.reach(y, it.nulls.Tolerance(0.4).origins)
+    assert x.min() <= found.lower + 1e-9
+    assert found.upper <= x.max() + 1e-9
+    shifted = Fraction(x + 1e6, 0.0, np.ones(40), 0.0).reach(y, it.nulls.Selection(1.5).origins)
+    plain = form.reach(y, it.nulls.Selection(1.5).origins)
+    assert shifted.upper - 1e6 == pytest.approx(plain.upper, abs=1e-5)
 
 
 @pytest.mark.parametrize("null", NULLS, ids=repr)

@@ -157,7 +157,8 @@ def gate(
             (spared if explains else biased).append(task.name)
         open_ = found in (TaskFinding.UNDECIDED, TaskFinding.WITHHELD) or bool(explains)
         outcome = _outcome(found.closes_gate and not explains, open_, numbers)
-        checks.append(Check("task", f"task {task.name}", outcome, task, numbers, explains))
+        spares = explains if numbers else ()
+        checks.append(Check("task", f"task {task.name}", outcome, task, numbers, spares))
     told = tuple(biased), tuple(checks)
     return Gate(verdict, asked, *told, margins, explained, tuple(spared), unjudged)
 

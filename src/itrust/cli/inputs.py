@@ -103,6 +103,12 @@ class InputFiles:
         return [data.split_table(path)[0] for path in self.files]
 
     @property
+    def tables(self) -> set[tuple[str, str | None]]:
+        """Where the rows really stand: files, whatever they are called, and tables in them."""
+        found = (data.split_table(path) for path in self.files)
+        return {(os.path.realpath(path), table) for path, table in found}
+
+    @property
     def about_checksum(self) -> list[str]:
         """What to say before the checksum is computed, where that takes a while."""
         size = sum(found.size for found in self.file_set.snapshot.fingerprints.values())

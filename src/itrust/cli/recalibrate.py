@@ -16,7 +16,14 @@ from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import cells_notes, refuse_bad_places, undo_interrupted_writes
-from itrust.cli.recalibrate_classes import CLASSES_WANTED, apply_classes, fitted_classes
+from itrust.cli.recalibrate_classes import (
+    CLASSES_WANTED,
+    apply_classes,
+    fitted_classes,
+    missing_rule,
+    outside_notes,
+    unseen_notes,
+)
 from itrust.cli.roles import NOTHING, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.cli.streams import after_writing
@@ -31,7 +38,7 @@ FITTING = (
 )
 FITTED_ON = (
     "rows that are fitted on are recalibrated, too: they will look better calibrated than others; "
-    "judge on rows of another file"
+    "judge on other rows"
 )
 
 
@@ -61,7 +68,7 @@ def run(options: Options) -> int:
             files += fit.places
             refuse_bad_places(places, files)
             learned, told = _fitted(fit, options, log)
-            if target is not None and set(fit.places) & set(target.places):
+            if target is not None and fit.tables & target.tables:
                 log.say(FITTED_ON)
         refuse_bad_places(places, files)
         answer(told)
@@ -217,9 +224,7 @@ def _apply(
     source.require("prob", prob)
     for name in on:
         source.require("on", name)
-    made = recalibrate.Application(
-        learned, prob, "level" if options.missing == "level" else "error"
-    )
+    made = recalibrate.Application(learned, prob, missing_rule(options))
     with source.located():
         copy = recalibrate.write_recalibrated(
             made,
@@ -232,16 +237,9 @@ def _apply(
             others=others,
         )
     log.say(*cells_notes(copy.cells, out.name))
-    local = learned if isinstance(learned, recalibrate.Local) else None
-    for name, count in made.unseen.items():
-        log.say(
-            f"{counted(count, 'row')} of {source.name} with a level of {name!r} that the fit has "
-            f"not seen{'' if local else ': recalibrated as rows of no category are'}"
-        )
+    log.say(*unseen_notes(made, source.name))
     done = (
         f"recalibrated {counted(made.rows, 'row')} of {source.name}: mean {made.before:.3f} "
         f"before, {made.after:.3f} after; moved by {made.moved:.3f} on average"
     )
-    if local and made.outside and not local.unchanged_:
-        return [recalibrate.outside_note(local, made.outside, made.at_edge, made.rows), done]
-    return [done]
+    return [*outside_notes(made), done]

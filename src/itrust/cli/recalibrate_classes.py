@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from itrust import recalibrate
-from itrust._core import FloatArray, InputError, Write, counted, did_you_mean
+from itrust._core import InputError, Write, counted, did_you_mean
 from itrust.cli.columns import na_values
 from itrust.cli.console import Log
 from itrust.cli.exit import load
@@ -18,7 +14,10 @@ from itrust.cli.inputs import InputFiles
 from itrust.cli.options import Options
 from itrust.cli.outputs import cells_notes
 from itrust.cli.roles import class_models, read_class_samples, settle
-from itrust.data import class_columns, names_several
+from itrust.data import MissingRule, class_columns, names_several
+
+if TYPE_CHECKING:
+    Applied = recalibrate.Application | recalibrate.ClassApplication
 
 CLASSES_WANTED = (
     "{argument}: what was learned is about several classes; name their columns, such as "
@@ -56,26 +55,6 @@ def fitted_classes(
     return learned, f"{told}: {len(rows.classes)} classes"
 
 
-class ClassApplication:
-    """Recalibrates rows of several classes that come some at a time."""
-
-    def __init__(
-        self, learned: recalibrate.Recalibrator, columns: Mapping[Any, str], on: Sequence[str]
-    ) -> None:
-        self.learned, self.columns, self.on = learned, columns, list(on)
-        self.rows, self.moved = 0, 0.0
-
-    def __call__(self, frame: pa.Table) -> FloatArray:
-        """One column for each class."""
-        p = {name: frame[column] for name, column in self.columns.items()}
-        x = {name: frame[name] for name in self.on}
-        after: FloatArray = self.learned.predict(p, x or None)
-        before = np.column_stack([frame[name].to_numpy() for name in self.columns.values()])
-        self.rows += len(after)
-        self.moved += float(np.abs(after - before).sum()) / 2
-        return after
-
-
 def apply_classes(
     learned: recalibrate.Recalibrator,
     prob: str,
@@ -103,7 +82,7 @@ def apply_classes(
     on = list(learned.columns_)
     for name in on:
         source.require("on", name)
-    made = ClassApplication(learned, ordered, on)
+    made = recalibrate.ClassApplication(learned, ordered, missing_rule(options))
     with source.located():
         copy = recalibrate.write_recalibrated(
             made,
@@ -116,5 +95,31 @@ def apply_classes(
             others=others,
         )
     log.say(*cells_notes(copy.cells, out.name))
+    log.say(*unseen_notes(made, source.name))
     told = f"recalibrated {counted(made.rows, 'row')} of {source.name}"
-    return [f"{told}: {made.moved / made.rows:.3f} of the probability moved between classes"]
+    moved = f"{made.moved:.3f} of the probability moved between classes"
+    return [*outside_notes(made), f"{told}: {moved}"]
+
+
+def missing_rule(options: Options) -> MissingRule:
+    """Whether missing covariates of rows to recalibrate are refused; none of them is left out."""
+    return "level" if options.missing == "level" else "error"
+
+
+def unseen_notes(made: Applied, name: str) -> list[str]:
+    """How many rows have a level that the fit has not seen."""
+    is_local = isinstance(made.learned, recalibrate.Local)
+    done = "" if is_local else ": recalibrated as rows of no category are"
+    return [
+        f"{counted(count, 'row')} of {name} with a level of {column!r} that the fit has not seen"
+        f"{done}"
+        for column, count in made.unseen.items()
+    ]
+
+
+def outside_notes(made: Applied) -> list[str]:
+    """How many rows lie too far from those of the fit to be corrected."""
+    local = made.learned
+    if not isinstance(local, recalibrate.Local) or not made.outside or local.unchanged_:
+        return []
+    return [recalibrate.outside_note(local, made.outside, made.at_edge, made.rows)]

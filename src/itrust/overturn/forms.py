@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -65,7 +65,7 @@ class Reach(NamedTuple):
     Attributes
     ----------
     lower, upper : callable
-        From an `Origins` to each end.
+        From an `Origins` to each end; what an end needs is made when it is first asked for.
     """
 
     lower: Callable[[Origins], float]
@@ -215,8 +215,9 @@ class Fraction(Form):
     def reaching(self, y: FloatArray) -> Reach:
         """Move the sum of the rows that raise it up and that of the others down."""
         mirrored = replace(self, top=-self.top, top0=-self.top0)
-        below, above = _Farthest.of(mirrored, y), _Farthest.of(self, y)
-        return Reach(lambda origins: -below(origins), above)
+        below = cache(lambda: _Farthest.of(mirrored, y))
+        above = cache(lambda: _Farthest.of(self, y))
+        return Reach(lambda origins: -below()(origins), lambda origins: above()(origins))
 
     @property
     def moved_by(self) -> BoolArray:
@@ -234,24 +235,30 @@ class Fraction(Form):
 class _Farthest:
     """How large a fraction can be without a violation, from labels with it.
 
-    Rows raise the numerator less a value times the denominator where the quotient of what they add
-    is above the value, so rows are sorted by it and summed from both ends.
+    The value less `start` is sought: tops are taken less `start` times the bottoms, so that sums of
+    large numbers do not cancel. Rows raise the numerator less a value times the denominator where
+    the quotient of what they add is above the value, so rows are sorted by it and summed from both
+    ends.
 
     Attributes
     ----------
-    form : Fraction
-        The number.
     start : float
-        Its value with the labels.
-    quotients : list of m floats
+        The fraction with the labels.
+    top0, bottom0 : float
+        What does not depend on labels.
+    most : float
+        What no law exceeds.
+    quotients : (m,) array
         Top over bottom of the rows that count, rising.
     risen, fallen : (m + 1, 4) arrays
         Sums of top and bottom, and of both times the label, from each row on and before it.
     """
 
-    form: Fraction
     start: float
-    quotients: list[float]
+    top0: float
+    bottom0: float
+    most: float
+    quotients: FloatArray
     risen: FloatArray
     fallen: FloatArray
 
@@ -259,47 +266,55 @@ class _Farthest:
     def of(cls, form: Fraction, y: FloatArray) -> _Farthest:
         """Sort the rows that count."""
         counts = form.moved_by
-        top, bottom, y = form.top[counts], form.bottom[counts], y[counts]
+        start = float(form.leaning(y).value)
+        bottom, y = form.bottom[counts], y[counts]
+        top = form.top[counts] - start * bottom
+        top0 = form.top0 - start * form.bottom0
         quotients = np.where(top > 0, np.inf, -np.inf)
-        np.divide(top, bottom, out=quotients, where=bottom > 0)
+        with np.errstate(over="ignore"):
+            np.divide(top, bottom, out=quotients, where=bottom > 0)
         order = np.argsort(quotients, kind="stable")
+        quotients = quotients[order]
         rows = np.column_stack([top, bottom, top * y, bottom * y])[order]
-        fallen = np.zeros((len(rows) + 1, 4))
+        fallen, risen = np.zeros((len(rows) + 1, 4)), np.zeros((len(rows) + 1, 4))
         np.cumsum(rows, axis=0, out=fallen[1:])
-        risen = np.zeros_like(fallen)
-        risen[:-1] = np.cumsum(rows[::-1], axis=0)[::-1]
-        whole = fallen[-1]
-        below = form.bottom0 + whole[3]
-        start = (form.top0 + whole[2]) / below if below > 0 else math.nan
-        return cls(form, float(start), quotients[order].tolist(), risen, fallen)
+        np.cumsum(rows[::-1], axis=0, out=risen[-2::-1])
+        most = float(quotients[-1]) if quotients.size else -math.inf
+        if form.bottom0 > 0:
+            most = max(most, top0 / form.bottom0)
+        elif top0 > 0:
+            most = math.inf
+        return cls(start, top0, form.bottom0, most, quotients, risen, fallen)
 
     def __call__(self, origins: Origins) -> float:
         """The value at which the most that the numerator less it times the denominator can be is 0.
 
         That most falls as the value rises, and is not negative at the value of the labels.
         """
-        start = self.start
-        if math.isnan(start):
+        if math.isnan(self.start):
             return math.inf
-        at_start = self._excess(start, origins)
-        if self.form.is_affine:
-            return start + at_start / self.form.bottom0
-        if at_start <= 0:
-            return start
-        step = max(abs(start), 1e-3)
-        while self._excess(start + step, origins) > 0:
+        at_start = self._excess(0.0, origins)
+        if not self.fallen[-1, 1]:  # no label is in the denominator
+            return self.start + at_start / self.bottom0
+        if at_start <= 0 or self.most <= 0:
+            return self.start
+        scale = max(abs(self.start), 1e-3)
+        step = min(scale, self.most)
+        while step < self.most and self._excess(step, origins) > 0:
             step *= 2
-            if step > MOST_STEPS * max(abs(start), 1.0):
+            if step > MOST_STEPS * max(scale, 1.0):
                 return math.inf
-        above = start + step
-        precision = 1e-12 * max(abs(start), abs(above))
+        step = min(step, self.most)
+        precision = 1e-12 * max(abs(self.start), step)
+        if self._excess(step, origins) > 0:
+            return self.start + step + precision
         # The outer end of the bracket is never short of the crossing.
-        found = crossing(lambda value: self._excess(value, origins), start, above, precision)
-        return found + precision
+        found = crossing(lambda value: self._excess(value, origins), 0.0, step, precision)
+        return self.start + found + precision
 
     def _excess(self, value: float, origins: Origins) -> float:
         """Most that top0 + top s - value (bottom0 + bottom s) can be without the violation."""
-        at = bisect_right(self.quotients, value)
+        at = int(self.quotients.searchsorted(value, side="right"))
         top, bottom, seen_top, seen_bottom = self.risen[at].tolist()
         up, seen_up = top - value * bottom, seen_top - value * seen_bottom
         top, bottom, seen_top, seen_bottom = self.fallen[at].tolist()
@@ -307,7 +322,7 @@ class _Farthest:
         shares = np.array([_share(seen_up, up), _share(seen_down, down)])
         low, high = origins(shares)
         moved = max(up, 0.0) * abs(high[0] - shares[0]) + max(down, 0.0) * abs(low[1] - shares[1])
-        return float(self.form.top0 - value * self.form.bottom0 + seen_up - seen_down + moved)
+        return float(self.top0 - value * self.bottom0 + seen_up - seen_down + moved)
 
 
 def _share(seen: float, mass: float) -> float:

@@ -275,7 +275,7 @@ def number_robustness(
     Returns
     -------
     tuple of NumberRobustness
-        One for each number. Cost O(n log n) for each number and kind.
+        One for each number. Cost O(n log n) for each number.
     """
     tasks = class_tasks([result.task for result in results], sample)
     families = known_families() if families is None else families

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from itrust.recalibrate.applying import Application as Application
+    from itrust.recalibrate.applying import ClassApplication as ClassApplication
     from itrust.recalibrate.applying import write_recalibrated as write_recalibrated
     from itrust.recalibrate.base import Recalibrator
     from itrust.recalibrate.binning import BBQ, HistogramBinning, Isotonic

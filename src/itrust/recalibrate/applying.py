@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from itrust._core import FloatArray, InputError, Setting, Write, progress_stages, write_all
 from itrust.data import (
+    Column,
     FileCopy,
     FileSet,
     MissingRule,
@@ -31,7 +32,46 @@ if TYPE_CHECKING:
 LOOKING, WRITING = "looking through the rows", "recalibrating"
 
 
-class Application:
+class _Applied:
+    """What both kinds of applications read and count."""
+
+    def __init__(
+        self, learned: Recalibrator, columns: Mapping[Any, str], missing: MissingRule
+    ) -> None:
+        for column in columns.values():
+            refuse_among_covariates("prob", column, list(learned.columns_))
+        self.learned, self.columns, self.missing = learned, columns, missing
+        self.rows = self.outside = self.at_edge = 0
+        self.unseen: Counter[str] = Counter()
+        self._moved = 0.0
+
+    def _read(self, frame: pa.Table) -> tuple[FloatArray, tuple[Column, ...]]:
+        """Probabilities (n, K) and the covariates of the fit."""
+        learned = self.learned
+        with _every_row_gets_its_answer():
+            told = []
+            for column in self.columns.values():
+                with column_names_known({"prob": column}):
+                    told.append(read_probabilities(frame[column], frame.num_rows))
+            x = {name: frame[name] for name in learned.columns_}
+            columns = read_covariates(x, None, partial=True, kinds=learned.kinds_)
+            settle_missing({"columns": columns}, self.missing)
+        return np.column_stack(told), columns
+
+    def _count(self, columns: tuple[Column, ...], far: FloatArray, moved: FloatArray) -> None:
+        self.rows += far.size
+        self.outside += int((far >= 1).sum())
+        self.at_edge += int(((far > 0) & (far < 1)).sum())
+        self.unseen.update(self.learned.unseen(columns))
+        self._moved += float(moved.sum())
+
+    @property
+    def moved(self) -> float:
+        """Mean distance between probabilities before and after."""
+        return self._moved / self.rows
+
+
+class Application(_Applied):
     """Recalibrates rows that come some at a time, and counts what was done to them.
 
     Parameters
@@ -54,30 +94,18 @@ class Application:
     """
 
     def __init__(self, learned: Recalibrator, prob: str, missing: MissingRule) -> None:
-        refuse_among_covariates("prob", prob, list(learned.columns_))
-        self.learned, self.prob, self.missing = learned, prob, missing
-        self.rows = self.outside = self.at_edge = 0
-        self.unseen: Counter[str] = Counter()
-        self._before = self._after = self._moved = 0.0
+        super().__init__(learned, {prob: prob}, missing)
+        self._before = self._after = 0.0
 
     def __call__(self, frame: pa.Table) -> FloatArray:
         """Recalibrate some rows: a table with the probabilities and the covariates of the fit."""
-        learned = self.learned
-        with _every_row_gets_its_answer():
-            with column_names_known({"prob": self.prob}):
-                p = read_probabilities(frame[self.prob], frame.num_rows)
-            x = {name: frame[name] for name in learned.columns_}
-            columns = read_covariates(x, None, partial=True, kinds=learned.kinds_)
-            settle_missing({"columns": columns}, self.missing)
-        told, far = learned._placed(Points(p, learned._aligned(columns)))
-        after = as_probabilities(told)
-        self.rows += p.size
-        self.outside += int((far >= 1).sum())
-        self.at_edge += int(((far > 0) & (far < 1)).sum())
-        self.unseen.update(learned.unseen(columns))
+        told, columns = self._read(frame)
+        p = told[:, 0]
+        found, far = self.learned._placed(Points(p, self.learned._aligned(columns)))
+        after = as_probabilities(found)
+        self._count(columns, far, np.abs(after - p))
         self._before += float(p.sum())
         self._after += float(after.sum())
-        self._moved += float(np.abs(after - p).sum())
         return after
 
     @property
@@ -90,10 +118,27 @@ class Application:
         """Mean recalibrated probability."""
         return self._after / self.rows
 
-    @property
-    def moved(self) -> float:
-        """Mean distance between the two."""
-        return self._moved / self.rows
+
+class ClassApplication(_Applied):
+    """The same for several classes: one column for each, in the order of the fit.
+
+    Parameters
+    ----------
+    learned : Recalibrator
+        The fitted method.
+    columns : mapping
+        From the classes of the fit, in their order, to columns of probabilities.
+    missing : {"error", "level"}
+        Whether a missing covariate is refused or is a level of its own.
+    """
+
+    def __call__(self, frame: pa.Table) -> FloatArray:
+        """Recalibrate some rows: a table with the probabilities and the covariates of the fit."""
+        p, columns = self._read(frame)
+        after, far = self.learned._placed_classes(p, columns)
+        # Of what one class gains, others lose as much.
+        self._count(columns, far, np.abs(after - p).sum(axis=1) / 2)
+        return after
 
 
 def write_recalibrated(
@@ -166,5 +211,10 @@ def _every_row_gets_its_answer() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        left = tuple(cure for cure in error.settings if cure != Setting("missing", "drop"))
+        drop = Setting("missing", "drop")
+        left = tuple(cure for cure in error.settings if cure != drop)
+        if error.details.get("cure") == drop:
+            lack = "1 row has" if error.count == 1 else "{count} rows have"
+            told = f"{lack} no {{title}} (first: {{row}}); fill it in, or leave such rows out"
+            raise error.at(problem=told, settings=left) from None
         raise error.at(settings=left) from None

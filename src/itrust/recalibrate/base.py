@@ -630,6 +630,13 @@ class Recalibrator(BaseEstimator):  # type: ignore[misc]
             columns = read_covariates(chosen, None, partial=True, kinds=self.kinds_)
         return self._aligned(columns)
 
+    def _placed_classes(
+        self, p: FloatArray, columns: tuple[Column, ...]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Recalibrated rows of several classes, (n, K), and how far out they lie, (n,)."""
+        learner = self if self.several_ is None else self.several_
+        return learner._placed_classes(p, columns)
+
     def _aligned(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         by_name = {column.name: column for column in columns}
         found = []

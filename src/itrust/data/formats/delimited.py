@@ -144,9 +144,9 @@ class Delimited(Format):
 def _is_text_and_more(schema: pa.Schema) -> bool:
     """Whether all columns are text but decimals at the end, as where columns are added to text."""
     kinds = list(schema.types)
-    while kinds and pa.types.is_floating(kinds[-1]):
+    while kinds and kinds[-1] == pa.float64():
         kinds.pop()
-    return all(pa.types.is_string(kind) for kind in kinds)
+    return bool(kinds) and all(pa.types.is_string(kind) for kind in kinds)
 
 
 def _as_it_is(table: pa.Table) -> pa.Table:

@@ -175,6 +175,12 @@ class ClassRecalibrator(Recalibrator):
             same_length(Subject("x", column.name), len(column), len(checked), "probabilities")
         return ClassPoints(checked, columns)
 
+    def _placed_classes(
+        self, p: FloatArray, columns: tuple[Column, ...]
+    ) -> tuple[FloatArray, FloatArray]:
+        points = ClassPoints(checked_matrix(p, self.classes_), self._aligned(columns))
+        return self._predict_classes(points), self._class_distance(points)
+
     @abstractmethod
     def _fit_classes(self, rows: FittedRows) -> None:
         """Fill the fitted attributes."""

@@ -461,5 +461,7 @@ def margins_words(found: Gate) -> list[str]:
     if found.spared and found.asked != "model":
         numbers = counted(len(found.spared), "number")
         verb = "is" if len(found.spared) == 1 else "are"
-        said.append(f"{numbers} {verb} biased, which {asked} could explain")
+        spares = (own for check in found.checks if check.key == "task" for own in check.explained)
+        why = " or ".join(margin_words(own) for own in dict.fromkeys(spares))
+        said.append(f"{numbers} {verb} biased, which {why} could explain")
     return said

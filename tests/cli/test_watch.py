@@ -406,9 +406,9 @@ def test_a_date_column_is_needed_for_windows_and_must_hold_dates(folder):
     told = refused("update", "week0.parquet", "--closed-before", "2024-01-05", *STATE)
     assert "started without --date-column COL" in told
     os.remove("watch.json")
-    start("--date-column", "week")
-    assert "holds no dates" in refused("update", "week0.parquet", *STATE)
-    os.remove("watch.json")
+    told = refused("start", "reference.parquet", *COLUMNS, *STATE, "--date-column", "week")
+    assert told.startswith("--date-column: 'week' cannot be read as dates: ")
+    assert not (folder / "watch.json").exists()
     start("--date-column", "closes")
     assert "a date, such as" in refused("update", "week0.parquet", "--closed-before", "x", *STATE)
     early = refused("update", "week0.parquet", "--closed-before", "2023-01-05", *STATE)
@@ -559,6 +559,25 @@ def test_dates_have_the_order_that_the_reference_showed(dated):
     assert update("nov.csv", "--closed-before", "2026-11-05").exit_code == 0
     (record,) = it.Watch.load("watch.json").history
     assert (record.start[:10], record.end[:10]) == ("2026-11-01", "2026-11-04")
+
+
+@pytest.mark.usefixtures("dated")
+def test_dates_that_cannot_be_told_are_refused_at_the_start_and_named_later():
+    unclear = [f"{day:02d}/{day:02d}/2026" for day in range(1, 11)]
+    small("unclear.csv", 120, 1, closes=unclear)
+    start_it = ["start", "unclear.csv", *COLUMNS[:4], "--on", "age", *STATE]
+    told = refused(*start_it, "--date-column", "closes")
+    assert "cannot be read as dates: 01/01/2026; write them as in 2026-01-31, or say" in told
+    done(*start_it, "--date-column", "closes", "--dates", "dmy")
+    small("us.csv", 60, 3, closes=["11/21/2026"])
+    told = refused("update", "us.csv", *STATE)
+    assert "'closes' cannot be read as dates with the day first; write them as in" in told
+    small("dec.csv", 60, 4, closes=["05/12/2026"])
+    done("update", "dec.csv", *STATE)
+    small("nov.csv", 60, 5, closes=["20/11/2026"])
+    told = refused("update", "nov.csv", *STATE)
+    assert "closes on 2026-11-20, before the last one that was counted, on 2026-12-05" in told
+    assert "in batch 'dec'" in told
 
 
 def test_batches_that_are_too_small_go_with_the_next(dated):

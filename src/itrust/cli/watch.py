@@ -41,7 +41,7 @@ from itrust.cli.watch_columns import (
     text_columns,
     with_the_levels_of_the_reference,
 )
-from itrust.cli.watch_dates import Closing, closing_of
+from itrust.cli.watch_dates import Closing, closing_of, refuse_no_dates
 from itrust.cli.watch_levels import levels_of, new_level_notes, salt_of
 from itrust.cli.watch_names import batch_name
 from itrust.cli.watch_state import ABSENT, KEPT, Remembered, held, read_state, state_place
@@ -78,7 +78,7 @@ def _start(options: Options) -> int:
     if place.exists():
         raise it.InputError(
             "{argument}: {file} is there already, and a watch is not begun twice; name another "
-            "file, or go on with another model in it ({new_model})",
+            "file, go on with another model in it ({new_model}), or delete it to begin anew",
             argument="state",
             file=str(place),
             details={"new_model": Setting("new_model")},
@@ -173,6 +173,7 @@ def _reference(
     """Which column is what, the covariates, and the rows."""
     dates = [] if asked.date_column is None else [source.require("date_column", asked.date_column)]
     roles = settle(source, log, asked, not_on=dates)
+    refuse_no_dates(source, asked)
     covariates = needed_columns(source, tasks, roles)
     more = [name for name in covariates if name not in roles.on]
     if more:
@@ -250,11 +251,19 @@ def _taken_in(watch: Watch, rows: Any, name: str | None, late: bool, closing: Cl
         return watch.update(rows, name=name, at=closing.times, late=late)
     except it.InputError as error:
         if error.argument == "at" and closing.times is not None and not late:
+            last = max((own for own in watch.history if own.end), key=lambda own: str(own.end))
+            batch = f"batch {last.number}" if last.name is None else f"batch {last.name!r}"
             raise it.InputError(
-                "the first of these rows closes on {first}, before the last one that was counted; "
-                "outcomes that came late are taken in with {late}",
+                "the first of these rows closes on {first}, before the last one that was counted, "
+                "on {last} in {batch}; outcomes that came late are taken in with {late} (or are "
+                "day and month confused?)",
                 argument="date_column",
-                details={"first": closing.times[0], "late": Setting("late")},
+                details={
+                    "first": closing.times[0],
+                    "last": last.end,
+                    "batch": batch,
+                    "late": Setting("late"),
+                },
             ) from None
         if error.argument == "batch" and "kind" in error.details:
             told = "{column} is a {found} in the batch and a {kind} in the reference"

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
+import pyarrow as pa
 
 import itrust as it
 from itrust._core import FloatArray, InputError, Setting, counted, listed
@@ -208,13 +209,38 @@ def _days(source: InputFiles, roles: Roles, asked: Options, column: str) -> tupl
         )
     dates = found.column(column)
     if dates.kind != "date":
+        as_before = {"dmy": " with the day first", "mdy": " with the month first"}
         raise InputError(
-            "{argument}: {value} holds no dates, such as 2026-01-31",
+            "{argument}: {value} cannot be read as dates{order}; write them as in 2026-01-31",
             argument="date_column",
             value=column,
+            details={"order": as_before.get(str(asked.dates), "")},
         )
     lacking = without_codes(frame.select([column]), said.na_values)[column].null_count
     return np.asarray(dates.values, dtype=float), lacking
+
+
+def refuse_no_dates(source: InputFiles, asked: Options) -> None:
+    """Raise unless the reference has dates where batches are to have them; some may be missing."""
+    column = asked.date_column
+    if column is None:
+        return
+    said = said_of_columns(source, asked)
+    values = without_codes(source.table([column]), said.na_values)[column]
+    held = values.drop_null()
+    if len(held) and not is_dates(held):
+        raise InputError(
+            "{argument}: {value} cannot be read as dates: {first}; write them as in 2026-01-31, or "
+            "say their order with {dates}",
+            argument="date_column",
+            value=column,
+            details={"first": str(held[0].as_py()), "dates": Setting("dates", ...)},
+        )
+
+
+def is_dates(values: pa.ChunkedArray) -> bool:
+    """Whether these are taken for dates, as covariates are."""
+    return it.Population(np.full(len(values), 0.5), {"dates": values}).columns[0].kind == "date"
 
 
 def days_of(text: str) -> float:

@@ -102,6 +102,24 @@ def test_recalibrated_probabilities_have_a_column_for_each_class(file, tmp_path)
         assert told in " ".join(refused.stderr.split())
 
 
+def test_columns_that_are_named_without_their_classes_are_told_how(file):
+    asked = ("--label", "y", "--on", "x")
+    told = invoke("audit", str(file), *asked, "--prob", "p_win,p_tie,p_loss")
+    assert told.exit_code == 2
+    cure = "if the columns are of its classes: --prob win=p_win,tie=p_tie,loss=p_loss;"
+    assert cure in " ".join(told.stderr.split())
+
+
+def test_columns_of_two_models_that_a_pattern_takes_are_told(tmp_path):
+    rows = ["y,p_a,p_b,p_again_a,p_again_b", *["a,0.25,0.75,0.5,0.5", "b,0.25,0.75,0.5,0.5"] * 9]
+    (tmp_path / "twice.csv").write_text("\n".join(rows) + "\n")
+    told = invoke(
+        "audit", str(tmp_path / "twice.csv"), "--label", "y", "--prob", "p_*", "--on", "none"
+    )
+    assert told.exit_code == 2
+    assert "are these columns of more than one model?" in " ".join(told.stderr.split())
+
+
 def test_rows_that_the_fit_has_not_seen_are_told_of_several_classes_too(file, tmp_path):
     kept, out = tmp_path / "m.json", tmp_path / "r.csv"
     learn = ("--prob", "p_*", "--label", "y", "--on", "x,region", "--method", "multicalibration")

@@ -392,7 +392,7 @@ def test_several_classes_are_watched(folder):
         (["status", *STATE], "cannot be read"),
         (
             ["update", "week0.parquet", *STATE, "--missing", "drop"],
-            "--missing is an option of 'itrust watch start', and kept for all batches; see",
+            "--missing is an option of 'itrust watch start' alone; see",
         ),
     ],
 )

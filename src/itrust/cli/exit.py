@@ -24,7 +24,7 @@ from itrust.cli.console import complain
 from itrust.cli.door import SHELL
 from itrust.cli.help import PlainGroup
 from itrust.cli.loading import nothing_collected
-from itrust.cli.options import BY_KEY, TOLD, WATCH_START
+from itrust.cli.options import TOLD, WATCH_START, is_of_the_start
 from itrust.cli.streams import OutputLostError, ReaderGoneError, take_standard_streams
 
 DONE, CLOSED, WRONG, UNAVAILABLE, INTERNAL, LOST, STOPPED = 0, 1, 2, 69, 70, 74, 130
@@ -150,18 +150,14 @@ def _usage(problem: click.ClickException) -> int:
     context = getattr(problem, "ctx", None)
     command = context.command_path if context is not None else "itrust"
     said = " ".join(problem.format_message().split()).rstrip(".")
-    if isinstance(problem, click.NoSuchOption) and _is_of_the_start(problem.option_name, command):
-        command = f"itrust {WATCH_START}"
-        said = f"{problem.option_name} is an option of '{command}', and kept for all batches"
+    if isinstance(problem, click.NoSuchOption) and command.endswith(TOLD):
+        key = problem.option_name.removeprefix("--").replace("-", "_")
+        if is_of_the_start(key):
+            command = f"itrust {WATCH_START}"
+            said = f"{problem.option_name} is an option of '{command}' alone"
     joint = " See" if said.endswith("?") else "; see"
     complain(f"itrust: {said}{joint} '{command} --help'")
     return WRONG
-
-
-def _is_of_the_start(flag: str, command: str) -> bool:
-    """Whether an option that a command about a watch does not know is one of its start."""
-    starts = (own for own in BY_KEY.values() if WATCH_START in own.commands)
-    return command.endswith(TOLD) and any(own.flag == flag for own in starts)
 
 
 def _stopped() -> int:

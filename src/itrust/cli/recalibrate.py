@@ -169,6 +169,13 @@ def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate
     several = fitted_classes(source, options, log)
     if several is not None:
         return several
+    if options.method in ("vector", "matrix", "dirichlet"):
+        raise InputError(
+            "{argument}: {value} is for several classes, whose columns --prob names, such as "
+            "win=p1,tie=pt,loss=p2 or 'p_*'",
+            argument="method",
+            value=options.method,
+        )
     if options.method not in recalibrate.READS_COVARIATES:
         raise InputError(
             "{argument}: there is no {value}; {guess}",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from itrust.cli.console import Log
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import AUDIT, ESTIMATE, RECALIBRATE, WATCH_START, Options
 from itrust.data import (
+    ALL_CLASSES,
     AUTO,
     MulticlassSample,
     Sample,
@@ -241,11 +244,34 @@ def read_samples(
         "na_values": list(said.na_values),
         "where": said.where,
     }
-    with source.located():
+    with source.located(), _columns_of_classes_named(roles.prob):
         return {
             prob: Sample.from_frame(frame, prob=prob, on=covariates, **settled)
             for prob in roles.prob
         }
+
+
+@contextmanager
+def _columns_of_classes_named(columns: Sequence[str]) -> Iterator[None]:
+    """Where a label has several classes and several columns are named, say how they are meant."""
+    try:
+        yield
+    except InputError as error:
+        if len(columns) < 3 or ALL_CLASSES not in error.settings:
+            raise
+        start = _same_letters(columns)
+        end = 0 if start else _same_letters([name[::-1] for name in columns])
+        classes = [name[start : len(name) - end] or name for name in columns]
+        named = ",".join(f"{own}={name}" for own, name in zip(classes, columns, strict=True))
+        hint = "(if the columns are of its classes: {}; for one class against the rest: {})"
+        cures = (Setting("prob", named), error.settings[0])
+        raise error.at(hint=hint, settings=cures) from None
+
+
+def _same_letters(names: Sequence[str]) -> int:
+    """How many letters all names begin with."""
+    same = (len(set(letters)) == 1 for letters in zip(*names, strict=False))
+    return sum(takewhile(bool, same))
 
 
 def read_class_samples(

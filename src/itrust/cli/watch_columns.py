@@ -11,7 +11,7 @@ from itrust._core import Argument, InputError, Setting, speaking
 from itrust.cli.columns import split_names
 from itrust.cli.door import CALLED, ShellDoor
 from itrust.cli.inputs import InputFiles
-from itrust.cli.options import BY_KEY, WATCH_UPDATE, Options
+from itrust.cli.options import Options, is_of_the_start
 from itrust.data import Delimited, known_format
 
 TEXT, CODES, NUMBER = "text", "codes", "number"
@@ -120,22 +120,22 @@ class BatchDoor(ShellDoor):
         ("--dates dmy of 'itrust watch start'", '--gate')
         """
         said = super().setting(setting)
-        return f"{said} of 'itrust watch start'" if _is_of_the_start(setting.name) else said
+        return f"{said} of 'itrust watch start'" if _of_the_start(setting.name) else said
 
 
 def _as_started(error: InputError, asked: Options) -> InputError:
     named = [own for own in error.settings if isinstance(own, Setting | Argument)]
-    cures = {own.name for own in named if _is_of_the_start(own.name)}
-    if "guess" in error.details and _is_of_the_start(str(error.argument)):
+    cures = {own.name for own in named if _of_the_start(own.name)}
+    if "guess" in error.details and _of_the_start(str(error.argument)):
         told = "{file} has no column {value}, which this watch has read from its start; {guess}"
         return error.at(problem=told) if error.file else error
     if error.details.get("cure") == LEAVE_OUT or error.column == asked.date_column is not None:
         told = "rows without {title}: {count} (first: {row})"
         return error.at(problem=told, **_about_missing(error, asked))
-    if "least" in error.details:
-        told = "a batch needs at least {least} rows; this one has {count}"
+    if "fewest_rows" in error.details:
+        told = "a batch needs at least {fewest_rows} rows; this one has {count}"
         return error.at(problem=told, hint="count them with the next batch")
-    if error.hint == "leave it out":
+    if "is_empty" in error.details:
         return error.at(hint="every batch must have some; count these rows with the next one")
     if cures == {"missing"}:
         return error.at(**_about_missing(error, asked))
@@ -157,7 +157,5 @@ def _about_missing(error: InputError, asked: Options) -> dict[str, Any]:
     return {"hint": hint, "settings": (Setting("closed_before", ...),)}
 
 
-def _is_of_the_start(argument: str) -> bool:
-    """Whether an argument is an option that updates do not take."""
-    option = BY_KEY.get(CALLED.get(argument, argument))
-    return option is not None and WATCH_UPDATE not in option.commands
+def _of_the_start(argument: str) -> bool:
+    return is_of_the_start(CALLED.get(argument, argument))

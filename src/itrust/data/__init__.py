@@ -46,6 +46,7 @@ from itrust.data.frames import frame_columns as frame_columns
 from itrust.data.frames import is_frame as is_frame
 from itrust.data.frames import names_of_frame as names_of_frame
 from itrust.data.frames import same_length as same_length
+from itrust.data.intake import ALL_CLASSES as ALL_CLASSES
 from itrust.data.intake import WEIGHTS as WEIGHTS
 from itrust.data.intake import MissingRule as MissingRule
 from itrust.data.intake import column_names_known as column_names_known

@@ -407,14 +407,18 @@ def _wrong_sum(matrix: FloatArray, classes: tuple[Any, ...]) -> InputError:
     deviations = np.abs(sums - 1)
     off = deviations > SUM_TOLERANCE
     row = int(np.argmax(off))
-    is_rounded = deviations.max() <= ROUNDED + ROUNDING
+    hint = None
+    if deviations.max() <= ROUNDED + ROUNDING:
+        hint = "divide each row by its sum, if probabilities were rounded"
+    elif round(sums[row]) > 1:
+        hint = "are these columns of more than one model? name those of one, each with its class"
     return InputError(
         f"the probabilities of a row must sum to 1; those of {{row}} sum to {sums[row]:.9g} "
         f"({counted(int(off.sum()), 'row')} in all); the columns taken are those of {{classes}}",
         row=row,
         value=float(sums[row]),
         count=int(off.sum()),
-        hint="divide each row by its sum, if probabilities were rounded" if is_rounded else None,
+        hint=hint,
         details={"classes": listed(classes)},
         **PROB.fields,
     )

@@ -158,7 +158,7 @@ def encode(name: str, values: object, *, partial: bool = False, kinds: Kinds = P
     column = _as_said(name, as_arrow(values, what), what, kinds)
     if not partial and len(column) and column.missing.all():
         told = "{subject} holds no value in any row"
-        raise InputError(told, hint="leave it out", **what.fields)
+        raise InputError(told, hint="leave it out", details={"is_empty": True}, **what.fields)
     if not column.is_category:
         refuse_infinite(column.values, what)
     return column

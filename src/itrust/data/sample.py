@@ -937,8 +937,8 @@ def _several() -> Any:
 def refuse_too_few(n: int) -> None:
     """Raise unless there are two rows."""
     if n < 2:
-        least = "a sample needs at least {least} rows; this one has {count}"
-        raise InputError(least, count=n, details={"least": 2})
+        told = "a sample needs at least {fewest_rows} rows; this one has {count}"
+        raise InputError(told, count=n, details={"fewest_rows": 2})
 
 
 def checked_sample(sample: object, call: str | None = None) -> Sample:

@@ -13,6 +13,7 @@ from itrust.render.text import (
     check_lines,
     class_words,
     classes_judged_on,
+    gate_words,
     judged_on,
     numbers_of,
     watch_check_lines,
@@ -87,6 +88,7 @@ def summary_markdown(
             f"{escaped_words(audit.summary)}.",
             "",
             escaped_words(f"{audit.sentence} {audit.action}"),
+            *(["", escaped_words(_as_sentence(gate_words(found)))] if found.margins else []),
             *([] if not audit.tasks else ["", escaped_words(numbers_of(audit.tasks))]),
             "",
             f"{audit.n:,} rows of {escaped(name)}{clusters}, judged on {escaped_words(on)}.",
@@ -149,6 +151,10 @@ def watch_markdown(report: WatchReport, name: str, asked: Asked = "any") -> str:
 def escaped_words(text: str) -> str:
     """Text of any length: only single words are cut."""
     return " ".join(escaped(word) for word in text.split(" "))
+
+
+def _as_sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _in_cell(lines: list[str]) -> str:

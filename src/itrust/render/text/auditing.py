@@ -377,7 +377,7 @@ def check_lines(check: Check, audit: Audit | MulticlassAudit) -> list[str]:
         lines = next(section.lines for section in sections(audit) if section.key == check.key)
     if not check.is_asked:
         return ["this gate does not ask about it", *lines]
-    return [*explained_words(check), *lines]
+    return [*explained_words(check, audit), *lines]
 
 
 def footnotes(audit: Audit) -> list[str]:

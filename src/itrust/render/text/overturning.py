@@ -413,13 +413,15 @@ def margin_words(margin: Margin) -> str:
     }[margin.name]
 
 
-def explained_words(check: Check) -> list[str]:
+def explained_words(check: Check, audit: Audit) -> list[str]:
     """Say why a check does not close the gate although it found something; empty where it does.
 
     Parameters
     ----------
     check : Check
         Of `itrust.auditing.gate`.
+    audit : Audit
+        That was put to the gate.
 
     Returns
     -------
@@ -428,8 +430,23 @@ def explained_words(check: Check) -> list[str]:
     """
     if not check.explained:
         return []
-    why = " or ".join(margin_words(own) for own in check.explained)
+    points = [_point_of(check, audit, own) for own in check.explained]
+    why = " or ".join(
+        margin_words(own) + ("" if point is None else f" (it stands up to {point:.3g})")
+        for own, point in zip(check.explained, points, strict=True)
+    )
     return [f"does not close the gate, as {why} could explain it"]
+
+
+def _point_of(check: Check, audit: Audit, margin: Margin) -> float | None:
+    """The largest violation at which the evidence behind a check still stands."""
+    held = audit.robustness
+    if held is None:
+        return None
+    if check.key != "task":
+        return held.point(margin.kind)
+    at = next((k for k, task in enumerate(audit.tasks) if task is check.value), None)
+    return None if at is None else held.numbers[at].tipping(margin.kind).point
 
 
 def margins_words(found: Gate) -> list[str]:

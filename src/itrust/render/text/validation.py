@@ -128,8 +128,8 @@ TITLES = {
 }
 IDEAL = {"intercept": "0", "slope": "1", "spiegelhalter": "0"}  # of a calibrated model
 BY_THEMSELVES = (
-    "P-values are unadjusted, each with an error of its own, for documentation; they are no part "
-    "of the verdict."
+    "P-values are unadjusted, but for those said to be, each with an error of its own, for "
+    "documentation; they are no part of the verdict."
 )
 UNLESS_WEIGHTED = (
     ", unless weights go with the label among rows of the same prediction, as where events and "
@@ -314,7 +314,8 @@ def marked_of(found: Validation, alpha: float) -> list[str]:
     named = [TITLES[own.name] for own in found.rejected(alpha)]
     tested = [own for own in found.grades if own.adjusted_two_sided is not None]
     few = sum(1 for own in tested if (own.adjusted_two_sided or 0.0) <= alpha)
-    return [*named, *([f"{few} of {counted(len(tested), 'grade')}"] if few else [])]
+    told = f"{few} of {counted(len(tested), 'grade')} (two-sided, adjusted for all grades)"
+    return [*named, *([told] if few else [])]
 
 
 def validation_sentence(audit: Audit) -> str:

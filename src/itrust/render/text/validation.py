@@ -128,7 +128,7 @@ TITLES = {
 }
 IDEAL = {"intercept": "0", "slope": "1", "spiegelhalter": "0"}  # of a calibrated model
 BY_THEMSELVES = (
-    "P-values are unadjusted, but for those said to be, each with an error of its own, for "
+    "P-values are unadjusted, except where it is said, each with an error of its own, for "
     "documentation; they are no part of the verdict."
 )
 UNLESS_WEIGHTED = (

@@ -1,5 +1,6 @@
 """The file of a watch: small, exact, and checked as input of strangers is."""
 
+import contextlib
 import copy
 import datetime
 import json
@@ -106,6 +107,20 @@ def test_a_damaged_file_is_refused_in_a_sentence_or_still_a_watch(
         assert "damaged.json" in str(error)  # noqa: PT017
         return
     watch.to_dict()
+
+
+@pytest.mark.slow
+def test_an_empty_list_anywhere_is_refused_in_a_sentence_or_still_a_watch(saved, tmp_path):
+    path = tmp_path / "damaged.json"
+    for way in ways(json.loads(saved[1].read_text())):
+        changed = holder = json.loads(saved[1].read_text())
+        for step in way[:-1]:
+            holder = holder[step]
+        if way:
+            holder[way[-1]] = []
+        path.write_text(json.dumps(changed))
+        with contextlib.suppress(it.InputError):
+            it.Watch.load(path).to_dict()
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ def _check(own: FilePlace, kinds: dict[str, str]) -> WatchCheck:
 
 
 def _term(own: FilePlace, kinds: dict[str, str]) -> Term:
-    kind, column, *more = own.entries()
+    kind, column, *more = own.entries(least=2)
     name = column.maybe(lambda text: text.word(*kinds))
     match kind.word("line", "curve", "slope", "within", "is", "absent"), more:
         case "line", []:
@@ -281,7 +281,7 @@ def _end(own: FilePlace, otherwise: float) -> float:
 
 
 def _predicate(own: FilePlace, kinds: dict[str, str], depth: int = 1) -> Predicate:
-    kind, *more = own.entries()
+    kind, *more = own.entries(least=1)
     match kind.word("everywhere", "level", "missing", "between", "and"), more:
         case "everywhere", []:
             return Everywhere()

@@ -69,12 +69,14 @@ class FilePlace:
             )
         return FilePlace(self.value[name], name if self.where == "it" else f"{self.where}.{name}")
 
-    def entries(self, size: int | None = None) -> list[FilePlace]:
-        """The entries of a list, which may have to be of one size."""
+    def entries(self, size: int | None = None, least: int = 0) -> list[FilePlace]:
+        """The entries of a list, which may have to be of one size, or of a size at least."""
         if not isinstance(self.value, list):
             self.refuse("a list")
         if size is not None and len(self.value) != size:
             self.refuse(f"a list of {size}")
+        if len(self.value) < least:
+            self.refuse(f"a list of {least} or more")
         return [FilePlace(own, f"{self.where}[{k}]") for k, own in enumerate(self.value)]
 
     def number(self, low: float = -LARGEST, high: float = LARGEST) -> float:

@@ -74,7 +74,8 @@ def apply_classes(
     lacking = [name for name in classes if str(name) not in by_text]
     if lacking:
         raise InputError(
-            "{argument}: there is no column for the class {value}, which was learned",
+            "{argument}: there is no column for the class {value}, which was learned; name the "
+            "columns of all classes, such as win=p1,tie=pt,loss=p2 or 'p_*'",
             argument="prob",
             value=str(lacking[0]),
         )

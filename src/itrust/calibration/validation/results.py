@@ -50,8 +50,8 @@ class ValidationStatistic:
         chi-square, or by the design. Unadjusted.
     exact_pvalue : float or None
         The same question answered by labels that are redrawn from the probabilities, which needs
-        neither a law nor many rows; approximate where rows have weights, for they are redrawn as so many
-        rows as they are worth. Unadjusted. None for rows of clusters.
+        neither a law nor many rows; approximate where rows have weights, for they are redrawn as so
+        many rows as they are worth. Unadjusted. None for rows of clusters.
     expected : float or None
         Mean over the redraws: what a calibrated model would show on these rows.
     freedom : int or None

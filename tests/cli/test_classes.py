@@ -102,6 +102,13 @@ def test_recalibrated_probabilities_have_a_column_for_each_class(file, tmp_path)
         assert told in " ".join(refused.stderr.split())
 
 
+def test_methods_for_classes_say_so_where_two_labels_are_named(file):
+    asked = ("--label", "y", "--positive", "win", "--prob", "p_win", "--method", "vector")
+    told = invoke("recalibrate", str(file), *asked, "--save", "never.json")
+    assert told.exit_code == 2
+    assert "--method: 'vector' is for several classes" in " ".join(told.stderr.split())
+
+
 def test_columns_that_are_named_without_their_classes_are_told_how(file):
     asked = ("--label", "y", "--on", "x")
     told = invoke("audit", str(file), *asked, "--prob", "p_win,p_tie,p_loss")

@@ -400,6 +400,8 @@ def test_mcgrad_is_called_as_the_package_wants_it(monkeypatch, tmp_path):
 def test_the_names_of_methods_say_what_each_reads():
     known = {name: method.reads_covariates for name, method in it.recalibrate.METHODS.items()}
     assert known == it.recalibrate.READS_COVARIATES
+    others = it.recalibrate.CLASS_METHODS.keys() - it.recalibrate.METHODS.keys()
+    assert others == set(it.recalibrate.FOR_CLASSES)
 
 
 def test_a_comparison_tells_which_method_is_at_work(capsys):

@@ -16,14 +16,8 @@ from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles, opened
 from itrust.cli.options import STANDARD, Options
 from itrust.cli.outputs import cells_notes, refuse_bad_places, undo_interrupted_writes
-from itrust.cli.recalibrate_classes import (
-    CLASSES_WANTED,
-    apply_classes,
-    fitted_classes,
-    missing_rule,
-    outside_notes,
-    unseen_notes,
-)
+from itrust.cli.recalibrate_classes import CLASSES_WANTED, apply_classes, fitted_classes
+from itrust.cli.recalibrate_notes import missing_rule, outside_notes, unseen_notes
 from itrust.cli.roles import NOTHING, read_samples, settle
 from itrust.cli.streaming import read_scan, streams
 from itrust.cli.streams import after_writing
@@ -169,7 +163,7 @@ def _fitted(source: InputFiles, options: Options, log: Log) -> tuple[recalibrate
     several = fitted_classes(source, options, log)
     if several is not None:
         return several
-    if options.method in ("vector", "matrix", "dirichlet"):
+    if options.method in recalibrate.FOR_CLASSES:
         raise InputError(
             "{argument}: {value} is for several classes, whose columns --prob names, such as "
             "win=p1,tie=pt,loss=p2 or 'p_*'",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from itrust import recalibrate
 from itrust._core import InputError, Write, counted, did_you_mean
@@ -13,11 +12,9 @@ from itrust.cli.exit import load
 from itrust.cli.inputs import InputFiles
 from itrust.cli.options import Options
 from itrust.cli.outputs import cells_notes
+from itrust.cli.recalibrate_notes import missing_rule, outside_notes, unseen_notes
 from itrust.cli.roles import class_models, read_class_samples, settle
-from itrust.data import MissingRule, class_columns, names_several
-
-if TYPE_CHECKING:
-    Applied = recalibrate.Application | recalibrate.ClassApplication
+from itrust.data import class_columns, names_several
 
 CLASSES_WANTED = (
     "{argument}: what was learned is about several classes; name their columns, such as "
@@ -100,27 +97,3 @@ def apply_classes(
     told = f"recalibrated {counted(made.rows, 'row')} of {source.name}"
     moved = f"{made.moved:.3f} of the probability moved between classes"
     return [*outside_notes(made), f"{told}: {moved}"]
-
-
-def missing_rule(options: Options) -> MissingRule:
-    """Whether missing covariates of rows to recalibrate are refused; none of them is left out."""
-    return "level" if options.missing == "level" else "error"
-
-
-def unseen_notes(made: Applied, name: str) -> list[str]:
-    """How many rows have a level that the fit has not seen."""
-    is_local = isinstance(made.learned, recalibrate.Local)
-    done = "" if is_local else ": recalibrated as rows of no category are"
-    return [
-        f"{counted(count, 'row')} of {name} with a level of {column!r} that the fit has not seen"
-        f"{done}"
-        for column, count in made.unseen.items()
-    ]
-
-
-def outside_notes(made: Applied) -> list[str]:
-    """How many rows lie too far from those of the fit to be corrected."""
-    local = made.learned
-    if not isinstance(local, recalibrate.Local) or not made.outside or local.unchanged_:
-        return []
-    return [recalibrate.outside_note(local, made.outside, made.at_edge, made.rows)]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         TemperatureScaling,
         VectorScaling,
     )
+    from itrust.recalibrate.names import FOR_CLASSES as FOR_CLASSES
     from itrust.recalibrate.names import READS_COVARIATES as READS_COVARIATES
     from itrust.recalibrate.notes import outside_note as outside_note
     from itrust.recalibrate.notes import rows_note as rows_note

@@ -13,3 +13,4 @@ READS_COVARIATES = {
     "proportional": True,
     "mcgrad": True,
 }
+FOR_CLASSES = ("vector", "matrix", "dirichlet")  # of `CLASS_METHODS`, those for them alone
